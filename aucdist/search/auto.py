@@ -19,6 +19,8 @@ LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
 LAMS_OF_TOP = LAMS[:-1]
 """Those for the top of the list, where each takes several times the passes of the one before."""
+FIRST_ROWS = 10
+"""Of each group with grades, of which the NDCG is taken."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def auto_search(
     missing: bool = False,
     lam: float | None = None,
     n_groups: int | None = None,
-    graded: bool = False,
+    lowest_grade: float | None = None,
+    metric: str | None = None,
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
@@ -67,9 +70,11 @@ def auto_search(
     lam : float, optional
         The only value to try.
     n_groups : int, optional
-        Of rows with groups: the measure is then the AUC within groups, and folds keep groups whole.
-    graded : bool
-        Whether labels are grades: pairs are then of rows with different grades, in the measure as well.
+        Of rows with groups: folds keep groups whole.
+    lowest_grade : float, optional
+        Where labels are grades.
+    metric : str, optional
+        The full name of a measure in place of `default_metric`'s.
 
     Raises
     ------
@@ -77,12 +82,14 @@ def auto_search(
         If no map is left.
     """
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
-    maps = candidates(estimator, **size, missing=missing, grouped=n_groups is not None)
+    grouped = n_groups is not None
+    maps = candidates(estimator, **size, missing=missing, grouped=grouped)
     rate = trained_max_fpr(estimator, n_neg)
+    metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
     lams = (LAMS if rate is None else LAMS_OF_TOP) if lam is None else (lam,)
     return AutoSearch(
         points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None)),
-        trained_metric(rate, within_groups=n_groups is not None or graded),
+        metric,
         n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg, *([] if n_groups is None else [n_groups]))),
         rule="simplest" if rate is None else "best",
         tol=max(LEAST_TOL if rate is None else LEAST_TOL_OF_TOP, estimator.tol),
@@ -103,14 +110,20 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     return rate if number is None else min(number / n_neg, 1.0)
 
 
-def trained_metric(max_fpr: float | None, *, within_groups: bool = False) -> str:
-    """Return the full name of the measure that is trained for: of the pairs within groups, of the top, or of all pairs.
+def default_metric(
+    max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None
+) -> dict[str, Any]:
+    """Return what a feature map is chosen by unless that is said: ``metric`` and its parameters, as `measure_name` takes them.
 
-    At the top it is shrunk towards the AUC where positives are few (`aucdist.metrics.top.shrunk_partial_auc`).
+    At the top of the list it is the partial AUC, shrunk towards the AUC where positives are few
+    (`aucdist.metrics.top.shrunk_partial_auc`). Within groups it is the AUC of their pairs, and where rows of groups have grades,
+    which are at least 0, the NDCG of the first rows, which is what lists are judged by.
     """
     if max_fpr is not None:
-        return measure_name("shrunk_partial_auc", max_fpr=max_fpr)
-    return "group_auc" if within_groups else "auc"
+        return {"metric": "shrunk_partial_auc", "max_fpr": max_fpr}
+    if grouped and lowest_grade is not None and lowest_grade >= 0:
+        return {"metric": "ndcg", "k": FIRST_ROWS}
+    return {"metric": "group_auc" if grouped or lowest_grade is not None else "auc"}
 
 
 def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:

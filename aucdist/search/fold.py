@@ -17,7 +17,7 @@ from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
-from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
+from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
 from aucdist.search.group_spread import shares_of
 from aucdist.solvers.base import REACHED
@@ -139,6 +139,30 @@ def measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)
+
+
+def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
+    """Raise an InputError for a measure within groups where rows have none, and for the NDCG of grades below 0.
+
+    Parameters
+    ----------
+    measure : Measure
+    grouped : bool
+        Whether rows have groups.
+    lowest_grade : float or None
+        Where labels are grades, which without groups are those of one group.
+    """
+    if measure.needs == "groups" and not grouped and lowest_grade is None:
+        others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
+        raise InputError(
+            f"metric {measure.name!r} is one within groups, and the source has none: give it `groups`, or `qid: use` for "
+            f"svmlight; without groups the metrics are {others}"
+        )
+    if measure.name.startswith("ndcg") and lowest_grade is not None and lowest_grade < 0:
+        raise InputError(
+            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {lowest_grade:g}: take 'group_auc', or add to all "
+            "grades"
+        )
 
 
 def scored_groups(model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs") -> ScoredGroups:

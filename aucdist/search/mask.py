@@ -25,6 +25,18 @@ def groups_of(blocks: Blocks) -> np.ndarray | None:
     return np.concatenate(blocks.without_memory().reduce(_groups)["group"])
 
 
+def lowest_grade(blocks: Blocks) -> float | None:
+    """Return the lowest grade of the rows; None where they have none."""
+    if not blocks.has_grades:
+        return None
+    return float(min(blocks.without_memory().reduce(_lowest)["grade"]))
+
+
+def _lowest(block: Block, memory: None) -> tuple[None, Summary]:
+    assert block.grade is not None
+    return None, {"grade": [block.grade.min(initial=np.inf)]}
+
+
 def _groups(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"group": [np.array(block.group)]}
 

@@ -31,7 +31,8 @@ class ModelConfig(BaseModel):
     features: str | dict[str, Any] | None = Field(
         default=None,
         description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
-        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds",
+        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds; "
+        "{map: auto, metric: ndcg, k: 5} does so by this measure of the order of rows",
     )
 
     @model_validator(mode="before")
@@ -48,12 +49,35 @@ class ModelConfig(BaseModel):
     @property
     def chooses_features(self) -> bool:
         """Whether the feature map is to be chosen by folds; `built` then has none."""
-        return self.features == AUTO
+        return self.features == AUTO or (isinstance(self.features, dict) and self.features.get("map") == AUTO)
+
+    @cached_property
+    def features_metric(self) -> str | None:
+        """The full name of the measure by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
+        if not isinstance(self.features, dict) or not self.chooses_features:
+            return None
+        from aucdist.metrics.measures import EXPECTED_COST, MEASURES, WITH_PARAMETERS, find_measure, measure_name
+
+        given = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
+        metric: Any = self.features.get("metric")
+        able: dict[str, tuple[str, ...]] = {m.name: () for m in MEASURES.values() if m.needs in ("ranking", "groups")}
+        able |= {name: parameters for name, (_, parameters) in WITH_PARAMETERS.items() if name != EXPECTED_COST}
+        if metric is None and not given:
+            return None
+        if metric not in able:
+            raise unknown("metric of features: auto", metric, able)
+        for key, value in given.items():
+            if key not in able[metric]:
+                raise unknown(f"parameter of metric {metric!r} of features: auto", key, able[metric])
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"features: auto: {key} is {value!r}, and a number is needed")
+        return find_measure(measure_name(metric, **(dict.fromkeys(able[metric]) | given))).name
 
     @property
     def resolved(self) -> dict[str, Any]:
         """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
-        chosen = {"features": AUTO} | ({"lam": None} if self.lam is None else {}) if self.chooses_features else {}
+        left = {"features": self.features} | ({"lam": None} if self.lam is None else {})
+        chosen = left if self.chooses_features else {}
         given: dict[str, Any] = self.built.plain_params()
         return given | {name: value for name, value in chosen.items() if name in given}
 
@@ -81,6 +105,7 @@ class ModelConfig(BaseModel):
             raise unknown("feature map", self.features, [*MAPS, AUTO])
         if self.chooses_features:
             del given["features"]
+            _ = self.features_metric
         for key in given:
             if key not in allowed:
                 if (error := moved(key, estimator.solvers)) is not None:

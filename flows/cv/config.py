@@ -105,7 +105,7 @@ class CvConfig(Strict):
         "`precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs "
         "`min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the threshold "
         "that costs least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and "
-        "`ndcg`, of the first `k` rows of each, is possible",
+        "`ndcg`, of the first `k` rows of each, is possible; it is the default, with `k: 10`, where `features: auto` has grades",
     )
     max_fpr: float | None = Field(
         default=None,
@@ -189,6 +189,8 @@ class CvConfig(Strict):
 
             if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
+            if self.model.features_metric is not None:
+                raise InputError("a search has a `metric` of its own: leave that of `features: auto` out")
         elif self.rule == "simplest" and "features" not in self.grid:
             raise InputError(
                 "rule `simplest` takes the simplest feature map that is good enough: the grid needs `features`"
@@ -204,34 +206,37 @@ class CvConfig(Strict):
         return self
 
     def with_candidates(
-        self, size: Mapping[str, int], note: Callable[[str], None], grouped: bool = False, graded: bool = False
+        self,
+        size: Mapping[str, int],
+        note: Callable[[str], None],
+        grouped: bool = False,
+        lowest_grade: float | None = None,
     ) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
-        Unless a metric is given, it is the measure that the model is trained for: that of the pairs within groups where there
-        are some, and with `features: auto` the partial AUC, shrunk where positives are few, where the model has a largest false
-        positive rate.
+        Unless a metric is given, it is that of the pairs within groups where there are some, and with `features: auto` what
+        `aucdist.search.auto.default_metric` says.
 
         `size`: ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest
             one.
         `note`: takes a sentence on a map that cannot be tried here.
-        `grouped` and `graded`: whether rows have groups, and whether labels are grades.
+        `grouped`: whether rows have groups.
+        `lowest_grade`: where labels are grades.
         """
-        within_groups, given = grouped or graded, "metric" in self.model_fields_set
+        graded, given = lowest_grade is not None, "metric" in self.model_fields_set
         if not self.model.chooses_features:
-            return self.model_copy(update={"metric": "group_auc"}) if within_groups and not given else self
-        from aucdist.search.auto import trained_max_fpr
+            return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not given else self
+        from aucdist.search.auto import default_metric, trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
-        model, n_neg = self.model.built, size["n_neg"]
+        model = self.model.built
         maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped)
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
-        if not given and (rate := trained_max_fpr(model, n_neg)) is not None:
-            changes |= {"metric": "shrunk_partial_auc", "max_fpr": rate}
-        elif within_groups and not given:
-            changes |= {"metric": "group_auc"}
+        if not given:
+            rate = trained_max_fpr(model, size["n_neg"])
+            changes |= default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
         return self.model_copy(update=changes)
 
     @property

@@ -12,8 +12,9 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
-from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS
+from aucdist.metrics.measures import find_measure
 from aucdist.search.classes import SearchedClasses, searched_classes, smallest_class
+from aucdist.search.fold import check_measure
 from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
@@ -34,7 +35,8 @@ class SearchRows:
 
     `rows`: as they were read, not encoded.
     `folds`: of the training rows.
-    `grouped` and `graded`: whether the source says which rows are of one group, and whether labels are grades.
+    `grouped`: whether the source says which rows are of one group.
+    `lowest_grade`: of all rows, where labels are grades.
     `classes`: where each class is fitted against the rest.
     """
 
@@ -42,7 +44,7 @@ class SearchRows:
     data: DataConfig
     folds: Folds
     grouped: bool = False
-    graded: bool = False
+    lowest_grade: float | None = None
     classes: SearchedClasses | None = None
 
     @property
@@ -125,7 +127,8 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
         rows, time, _ = _take_column(rows, settings.time)
     row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
     grouped, graded = _groups_and_grades(config.data)
-    _refuse_metric(config, rows, grouped or graded, graded)
+    lowest = float(rows.schema.negative[0]) if graded else None
+    check_measure(find_measure(config.measure), grouped, lowest)
     if grouped:
         if groups is not None:
             raise InputError(
@@ -140,7 +143,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     )  # fmt: skip
     folds.check()
     classes = None if sets is None else searched_classes(sets, y, folds, observer.note)
-    return SearchRows(rows, config.data, folds, grouped, graded, classes)
+    return SearchRows(rows, config.data, folds, grouped, lowest, classes)
 
 
 def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
@@ -150,20 +153,6 @@ def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
         manifest = read_manifest(require(str(source.source)))
         return manifest.grouped, manifest.graded
     return source.groups is not None or source.qid == "use", source.labels == "grades"
-
-
-def _refuse_metric(config: CvConfig, rows: TrainTestRows, within_groups: bool, graded: bool) -> None:
-    if config.metric in WITHIN_GROUPS and not within_groups:
-        others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
-        raise InputError(
-            f"metric {config.metric!r} is one within groups, and the source has none: give it `groups`, or `qid: use` for "
-            f"svmlight; without groups the metrics are {others}"
-        )
-    if config.metric == "ndcg" and graded and float(rows.schema.negative[0]) < 0:  # the lowest grade of all rows
-        raise InputError(
-            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {rows.schema.negative[0]}: take 'group_auc', or "
-            "add to all grades"
-        )
 
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:

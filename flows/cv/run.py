@@ -50,7 +50,8 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
             if search_rows.classes is not None:
                 refuse_for_classes(config)  # the configuration does not say that shards have several
-            tried = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.graded)
+            of_groups = search_rows.grouped, search_rows.lowest_grade
+            tried = config.with_candidates(search_rows.size, observer.note, *of_groups)
             directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
             check_monotone(directions, search_rows.rows.schema)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)

@@ -18,8 +18,8 @@ from aucdist.search.auto import MOST_FOLDS, AutoSearch, auto_search
 from aucdist.search.candidates import left_out
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
-from aucdist.search.fold import AnyBlocks, score_path
-from aucdist.search.mask import groups_of, masked, row_ids_and_labels
+from aucdist.search.fold import AnyBlocks, check_measure, score_path
+from aucdist.search.mask import groups_of, lowest_grade, masked, row_ids_and_labels
 from aucdist.search.schedule import FitJob, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
@@ -47,7 +47,8 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
     `model`: with `features: auto`.
     `rows`: the training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
     `missing`: whether values may be missing.
-    Raises InputError if no map suits the model and the rows, a class has one row, or all rows are of one group.
+    Raises InputError if no map suits the model and the rows, a class has one row, all rows are of one group, or the
+        measure is not one of these rows.
     Raises RunError if every fit failed.
     """
     start, estimator = time.perf_counter(), clone(model.built)
@@ -67,7 +68,13 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
             "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, or "
             "leave the groups out"
         )
-    search = auto_search(estimator, **size, missing=missing, lam=model.lam, n_groups=n_groups, graded=blocks.has_grades)
+    lowest = lowest_grade(blocks)
+    search = auto_search(
+        estimator, **size, missing=missing, lam=model.lam, n_groups=n_groups, lowest_grade=lowest,
+        metric=model.features_metric,
+    )  # fmt: skip
+    measure = find_measure(search.metric)
+    check_measure(measure, n_groups is not None, lowest)
     if (note := left_out(estimator, **size)) is not None:
         observer.note(note)
     strata = None if of_classes is None else y
@@ -78,7 +85,6 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
         classes = searched_classes(of_classes.sets, y, folds, observer.note)
         rows = replace(of_classes, sets=classes.sets)
     table, n_jobs = try_settings(estimator, search, rows, folds, observer)
-    measure = find_measure(search.metric)
     chosen = table[choose(table, measure, search.rule)]
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))

@@ -148,14 +148,14 @@ def _across(model: Any, rows: GroupRows) -> Scores:
 
 
 def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
-    """Fit with the feature map that `features: auto` chooses, by the AUC within groups."""
+    """Fit with the feature map that `features: auto` chooses, by its own measure and rule."""
     graded, y = rows.is_graded, np.where(rows.grade > 0, 1, -1)
     estimator = PairwiseHingeClassifier(grade_weight="difference" if graded else None)
     blocks = LocalBlocks([Block.of(rows.X, y, group=rows.group, grade=rows.grade if graded else None)])
     n_pos = int((y > 0).sum())
     search = auto_search(
         estimator, n_pos=n_pos, n_neg=len(y) - n_pos, n_features=rows.X.shape[1], n_groups=len(np.unique(rows.group)),
-        graded=graded,
+        lowest_grade=float(rows.grade.min()) if graded else None,
     )  # fmt: skip
     own = Folds(np.arange(len(y)), y, search.n_folds, seed=search.seed, groups=rows.group)
     table, _ = try_settings(estimator, search, blocks, own, LineObserver(lambda text: None))

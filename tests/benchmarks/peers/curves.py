@@ -28,10 +28,10 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.measures import find_measure, measure_name
 from aucdist.metrics.ranking import auc
 from aucdist.metrics.top import partial_auc
-from aucdist.search.auto import auto_search, trained_metric
+from aucdist.search.auto import auto_search, default_metric
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds
 from benchmarks.peers.data_sets import top_data_sets
@@ -46,7 +46,7 @@ N_FOLDS, FOLD_SEED = 5, 1
 SPLITS = 3
 LEAST_POSITIVES = 100
 AUTO = "aucdist auto"
-MEASURE = find_measure(trained_metric(BETA))
+MEASURE = find_measure(measure_name(**default_metric(BETA)))
 QUIET = LineObserver(lambda text: None)
 CONDITIONS = (
     f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds; "

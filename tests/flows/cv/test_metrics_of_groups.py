@@ -1,4 +1,4 @@
-"""Searches choose by measures within groups, and `features: auto` by the AUC within groups."""
+"""Searches choose by measures within groups, `features: auto` by the AUC within groups, or of grades by NDCG."""
 
 import json
 from pathlib import Path
@@ -140,14 +140,75 @@ def test_features_are_chosen_within_groups(tmp_path):
         train(config, SILENT)
 
 
-def test_a_search_for_features_is_within_groups(tmp_path):
-    config = write(tmp_path, model={"features": "auto", "tol": 0.05}, grid={"lam": [0.01]}, folds={"number": 2})
-    assert cross_validate(config, SILENT)["metric"] == "group_auc"
+@pytest.mark.parametrize(
+    ("graded", "given", "metric"),
+    [(False, {}, "group_auc"), (True, {}, "ndcg@10"), (True, {"metric": "group_auc"}, "group_auc")],
+)
+def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric):
+    more = {"model": {"features": "auto", "tol": 0.05}, "grid": {"lam": [0.01]}, "folds": {"number": 2}}
+    found = cross_validate(write(tmp_path, graded=graded, **more, **given), SILENT)
+    assert (found["metric"], found["rule"]) == (metric, "simplest")
+    assert found["table"][0]["standard_error"] > 0
+
+
+def train_by(tmp_path, features, **more):
+    config = write(tmp_path, "train", model={"features": features, "lam": 0.01, "tol": 0.05}, **more)
+    return json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))["search"]
+
+
+def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
+    found = train_by(tmp_path, "auto", graded=True)
+    assert (found["metric"], found["rule"]) == ("ndcg@10", "simplest")
+    assert found["table"][0]["standard_error"] > 0
+    given = train_by(tmp_path, {"map": "auto", "metric": "ndcg", "k": 3}, graded=True)
+    assert given["metric"] == "ndcg@3"
+    assert [row["mean"] for row in given["table"]] != [row["mean"] for row in found["table"]]
+    assert train_by(tmp_path, {"map": "auto", "metric": "average_precision"})["metric"] == "average_precision"
+
+
+def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
+    with pytest.raises(InputError, match="metric 'group_auc' is one within groups, and the source has none"):
+        train_by(tmp_path, {"map": "auto", "metric": "group_auc"}, grouped=False)
+    write(tmp_path, "train", graded=True)
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    config = write(tmp_path, "train", graded=True, model={"features": {"map": "auto", "metric": "ndcg", "k": 3}})
+    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(InputError, match="the lowest one is -1"):
+        train(config, SILENT)
+    config = write(tmp_path, "train", graded=True, model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    assert json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text())["search"]["metric"] == "group_auc"
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ({"map": "auto", "metric": "nonsense"}, "unknown metric of features: auto 'nonsense'.*group_auc.*ndcg"),
+        ({"map": "auto", "metric": "g_mean"}, "unknown metric of features: auto 'g_mean'"),
+        ({"map": "auto", "k": 5}, "unknown metric of features: auto None"),
+        ({"map": "auto", "metric": "ndcg"}, "metric 'ndcg' needs k"),
+        ({"map": "auto", "metric": "ndcg", "bins": 5}, "unknown parameter of metric 'ndcg' of features: auto 'bins'"),
+        ({"map": "auto", "metric": "ndcg", "k": "ten"}, "k is 'ten', and a number is needed"),
+        ({"map": "auto", "metric": "ndcg", "k": -1}, "k is -1"),
+    ],
+)
+def test_metrics_that_features_are_not_chosen_by(tmp_path, features, message):
+    with pytest.raises(InputError, match=message):
+        write(tmp_path, "train", model={"features": features})
+
+
+def test_a_search_has_one_metric(tmp_path):
+    with pytest.raises(InputError, match="leave that of `features: auto` out"):
+        write(tmp_path, model={"features": {"map": "auto", "metric": "auc"}})
 
 
 def test_folds_of_few_groups():
     size = {"n_pos": 50, "n_neg": 200, "n_features": 3}
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
-    assert auto_search(PairwiseHingeClassifier(), **size, graded=True).metric == "group_auc"
+    search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
+    assert search.metric == "group_auc"  # of one group of all rows the first ten say nothing
+    search = auto_search(PairwiseHingeClassifier(), **size, n_groups=9, lowest_grade=0.0)
+    assert (search.metric, search.rule) == ("ndcg@10", "simplest")
+    assert auto_search(PairwiseHingeClassifier(), **size, n_groups=9, lowest_grade=-1.0).metric == "group_auc"
     tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9).points
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)
