@@ -11,8 +11,11 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 
-AT_ONCE = 8
-"""So many classes are fitted at the same time to rows on workers: while these work for some, the client works for others."""
+AT_ONCE = 16
+"""So many classes at most are fitted at the same time to rows on workers: while these work for some, the client for others."""
+
+MOST_WEIGHTS = 2**21
+"""Classes that are fitted at the same time have so many weights together at most: this process keeps some 40 vectors for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +92,11 @@ class ClassBlocks:
 
     @property
     def threads(self) -> int:
-        """How many classes are fitted at the same time: as many as this process has threads, or `AT_ONCE` on workers."""
+        """How many classes are fitted at the same time: as many as this process has threads, or up to `AT_ONCE` on workers."""
         source = self.blocks._source if isinstance(self.blocks, ViewBlocks) else self.blocks
-        return source._threads if isinstance(source, LocalBlocks) else AT_ONCE
+        if isinstance(source, LocalBlocks):
+            return source._threads
+        return max(1, min(AT_ONCE, MOST_WEIGHTS // self.n_features))
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""

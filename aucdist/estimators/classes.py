@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.label_sets import LabelSets
+from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads
@@ -74,7 +75,8 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 
     # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
     threads = 1 if _finds_directions(model) else rows.threads
-    in_threads(fit_one, sets.n_classes, threads)
+    with one_blas_thread():
+        in_threads(fit_one, sets.n_classes, threads)
     model.estimators_, model.spreads_ = models, spreads
     _stack(model)
     for warning in _summarised(zip(names, found, strict=True)):

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from aucdist.data.block import Block
+from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import Blocks
 from aucdist.parameters import Constraints, check_constraints
 
@@ -288,8 +289,11 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
     return {solver.name: solver for solver in solvers}
 
 
+@one_blas_thread()
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
     """Run a solver until its relative gap is at most `tol`, or no slope is left, or its passes are used up.
+
+    BLAS has one thread meanwhile: see `aucdist.engine.blas`.
 
     Parameters
     ----------
