@@ -23,8 +23,14 @@ GONE_SECONDS = 60
 PATIENCE = 30.0
 """Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
 
-HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
-"""Reasons of a waiting container that a retry cannot correct; ErrImagePull may be a registry that is down for a moment."""
+HOPELESS = {
+    "InvalidImageName": 0.0,
+    "ErrImageNeverPull": 0.0,
+    "ImagePullBackOff": 0.0,
+    "CreateContainerConfigError": 15.0,
+}
+"""Reasons of a waiting container that a retry cannot correct, and the seconds that they must last: a node may not know a Secret
+of a new pod yet. ErrImagePull may be a registry that is down for a moment."""
 
 log = logging.getLogger(__name__)
 
@@ -116,19 +122,24 @@ def _resolve(address: str) -> None:
 
 
 def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout: float) -> None:
-    start = time.monotonic()
+    start, hopeless_since = time.monotonic(), None
     while not is_there():
-        reasons, worth = trouble(api, name)
-        if worth == 0:
+        reasons, worth, hopeless = trouble(api, name)
+        now = time.monotonic()
+        hopeless_since = None if hopeless is None else hopeless_since or now
+        if hopeless is not None and hopeless_since is not None and now - hopeless_since >= hopeless:
             raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
-        if time.monotonic() - start > (seconds := min(worth, timeout)):
+        if now - start > (seconds := min(worth, timeout)):
             raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}")
         time.sleep(EVERY)
 
 
-def trouble(api: Api, name: str) -> tuple[list[str], float]:
-    """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting."""
-    reasons, worth = [], float("inf")
+def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
+    """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting.
+
+    Third, how many seconds it must stay so until it is hopeless; None if it may become better.
+    """
+    reasons, worth, hopeless = [], float("inf"), None
     deployments, pods = api.deployments(name), api.pods(name)
     if not deployments:
         reasons.append("the Dask operator has created nothing: is it running, and does it manage this namespace?")
@@ -146,10 +157,10 @@ def trouble(api: Api, name: str) -> tuple[list[str], float]:
             waiting, ended = container.state.waiting, (container.last_state or container.state).terminated
             if waiting is not None:
                 reasons.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
-                worth = 0.0 if waiting.reason in HOPELESS else worth
+                hopeless = HOPELESS.get(waiting.reason, hopeless)
             if ended is not None:
                 reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
-    return reasons or ["its pods are starting"], worth
+    return reasons or ["its pods are starting"], worth, hopeless
 
 
 def _remove(api: Api, name: str) -> None:

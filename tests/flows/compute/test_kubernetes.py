@@ -173,6 +173,17 @@ def test_cluster_that_does_not_start_says_why_and_is_removed(
     assert api.there == {}
 
 
+def test_a_secret_that_a_node_does_not_know_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "EVERY", 0.01)
+    waiting = thing(reason="CreateContainerConfigError", message="no relationship found between node and this object")
+    api: Any = MakeBelieve([pod("scheduler", waiting=waiting)])
+    looks = iter([False, False, True])
+    running._wait(api, "c", "scheduler", lambda: next(looks), timeout=60)
+    monkeypatch.setitem(running.HOPELESS, "CreateContainerConfigError", 0.05)
+    with pytest.raises(InputError, match="cannot start: scheduler-pod: CreateContainerConfigError"):
+        running._wait(api, "c", "scheduler", lambda: False, timeout=60)
+
+
 @pytest.mark.parametrize("deployments", [[], [failure("exceeded quota: aucdist")]])
 def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(
     deployments: list[Any], monkeypatch: pytest.MonkeyPatch
