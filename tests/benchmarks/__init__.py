@@ -18,6 +18,7 @@ SUITES = OUR_SUITES | {
     "passes": "benchmarks.peers.passes",
     "limits": "benchmarks.limits",
     "monotone": "benchmarks.monotone",
+    "shapes": "benchmarks.shapes",
     "scale": "benchmarks.scale",
     "trees": "benchmarks.trees",
 }

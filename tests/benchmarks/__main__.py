@@ -17,10 +17,12 @@ def main(
     only: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="groups, passes, peers, top, curves, trees: names of data sets, separated by commas."
+            metavar="NAMES",
+            help="groups, passes, peers, top, curves, trees: names of data sets, separated by commas; "
+            "shapes: of systems.",
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
+    threads: Annotated[int | None, typer.Option(help="peers, shapes: threads for each system. [default: 1]")] = None,
     repeats: Annotated[int | None, typer.Option(help="peers: trials of each system. [default: 3]")] = None,
     splits: Annotated[
         int | None,

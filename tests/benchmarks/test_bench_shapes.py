@@ -1,0 +1,53 @@
+"""The suite `shapes`: its rows on few of them, what is not there, what takes too long, and what breaks."""
+
+import numpy as np
+import pytest
+from support.forked_workers import forked_processes
+
+from aucdist.errors import InputError
+from benchmarks import SUITES, shapes
+from flows.bench import suites
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few rows, and processes that are forks."""
+    monkeypatch.setattr(shapes, "ROWS", 4000)
+    monkeypatch.setattr(shapes, "TEST_ROWS", 2000)
+    with forked_processes(shapes):
+        yield
+
+
+def test_a_row_for_each_system_that_is_asked_for(few):
+    suite = suites.load_suite("shapes", SUITES)
+    table = suites.bench(suite, slow_peers=False, log=lambda line: None, only="linear,bins").set_index("system")
+    assert list(table.index) == ["linear", "bins"]
+    assert (table["rows"] == 4000).all()
+    assert (table["AUC"] > 0.55).all()
+    assert table.loc["bins", "AUC"] > table.loc["linear", "AUC"]
+    assert (table[["seconds", "CPU s"]] > 0).all(axis=None)
+
+
+def test_a_package_that_is_missing_is_a_row():
+    row = shapes.measured(shapes.System("LightGBM", "no_such_package"), 1, 60.0)
+    assert row["note"] == "no_such_package is not installed"
+
+
+def test_a_system_is_ended_at_its_limit(few):
+    assert shapes.measured(shapes.System("bins"), 1, 0.0)["note"] == "not done in 0 s"
+
+
+def test_a_system_that_breaks_is_a_row(few):
+    assert shapes.measured(shapes.System("no such system"), 1, 60.0)["note"] == "its process ended"
+
+
+def test_an_unknown_system_is_refused_before_work():
+    with pytest.raises(InputError, match="unknown system 'EBM'"):
+        list(shapes.shapes(False, only="EBM"))
+
+
+def test_rows_are_the_same_each_time_and_as_rare_as_stated():
+    X, y = shapes.simulated_rows(20_000, 1)
+    np.testing.assert_array_equal(X, shapes.simulated_rows(20_000, 1)[0])
+    assert (X.dtype, X.shape) == (np.float32, (20_000, shapes.FEATURES))
+    assert 0.5 * shapes.RATE < (y > 0).mean() < 2.0 * shapes.RATE
