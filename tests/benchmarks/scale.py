@@ -52,7 +52,9 @@ CASES = {
     "many anchors": (Simulation(400_000, 20, 0.05, rows_per_shard=25_000), True),
     "few rows": (Simulation(40_000, 20, 0.01, rows_per_shard=10_000), True),
     "many anchors, few blocks": (Simulation(400_000, 20, 0.2, rows_per_shard=100_000), False),
-    "wide": (Simulation(600_000, 60, 5e-3, rows_per_shard=50_000), False),
+    "wide": (Simulation(600_000, 60, 5e-3, rows_per_shard=50_000), True),
+    "narrow": (Simulation(1_500_000, 8, 5e-3, rows_per_shard=125_000), False),
+    "twice as wide": (Simulation(300_000, 120, 5e-3, rows_per_shard=25_000), False),
 }
 """Data of measured runs, and whether the model is fitted to them; it predicts the others."""
 
@@ -262,7 +264,7 @@ def measure_on(
 def constants_row(constants: Constants) -> Row:
     """Return the constants of the model as a row."""
     return {
-        "model": "ns a value", "value": 1e9 * constants.value, "ms a reduction": 1e3 * constants.reduction,
+        "model": "ns a row and a value", "row": 1e9 * constants.row, "value": 1e9 * constants.value, "ms a reduction": 1e3 * constants.reduction,
         "ms a worker and reduction": 1e3 * constants.worker, "ns a byte": 1e9 * constants.byte, "wire": constants.wire,
         "trips": constants.trips,
     }  # fmt: skip
@@ -323,8 +325,10 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
             bytes_by_worker = 4 * features * rows / workers
             groups = -(-workers // group_size(workers))
             nodes = nodes_sent(blocks, workers)
-            value = 1e-9 * ns_per_streamed_value if bytes_by_worker > MEMORY_FOR_ROWS else constants.value
-            parts = predict(constants._replace(value=value), workload, cluster)
+            known = constants
+            if bytes_by_worker > MEMORY_FOR_ROWS:
+                known = constants._replace(row=0.0, value=1e-9 * ns_per_streamed_value)
+            parts = predict(known, workload, cluster)
             passes = workload.passes
             yield {
                 "design": design, "workers": workers, "s a pass": sum(parts.values()) / passes,

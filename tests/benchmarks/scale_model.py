@@ -74,8 +74,8 @@ class Constants(NamedTuple):
 
     Attributes
     ----------
-    value : float
-        Seconds for one value of one row in one pass, on one core.
+    row, value : float
+        Seconds for one row in one pass, and besides for each of its values, on one core.
     reduction, worker : float
         Seconds of a reduction, and of each worker in it.
     byte : float
@@ -86,6 +86,7 @@ class Constants(NamedTuple):
         Network delays in a reduction.
     """
 
+    row: float
     value: float
     reduction: float
     worker: float
@@ -226,10 +227,10 @@ def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     On the network, one host sends the arguments to all workers, one after the other, and receives what they send; where
     they are many, to some of them, which do the same with others.
     """
-    values = workload.rows * workload.features * workload.passes / min(cluster.workers, cluster.cores)
+    rows = workload.rows * workload.passes / min(cluster.workers, cluster.cores)
     moved = bytes_moved(workload, cluster)
     return np.array(
-        [values, workload.reductions, workload.reductions * calls_in_turn(cluster.workers), moved, moved / cluster.bandwidth,
+        [rows, rows * workload.features, workload.reductions, workload.reductions * calls_in_turn(cluster.workers), moved, moved / cluster.bandwidth,
          workload.reductions * cluster.delay]
     )  # fmt: skip
 
@@ -245,9 +246,9 @@ def fit_constants(runs: Sequence[Run]) -> Constants:
 
 def predict(constants: Constants, workload: Workload, cluster: ClusterSize) -> dict[str, float]:
     """Return the predicted seconds of a fit for compute, latency, bytes and the client's own work."""
-    value, reduction, worker, byte, wire, trips = (np.array(constants) * terms(workload, cluster)).tolist()
+    row, value, reduction, worker, byte, wire, trips = (np.array(constants) * terms(workload, cluster)).tolist()
     return {
-        "compute": value, "latency": reduction + worker + trips, "bytes": byte + wire, "client": workload.client,
+        "compute": row + value, "latency": reduction + worker + trips, "bytes": byte + wire, "client": workload.client,
     }  # fmt: skip
 
 
