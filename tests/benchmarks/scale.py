@@ -264,9 +264,9 @@ def measure_on(
 def constants_row(constants: Constants) -> Row:
     """Return the constants of the model as a row."""
     return {
-        "model": "ns a row and a value", "row": 1e9 * constants.row, "value": 1e9 * constants.value, "ms a reduction": 1e3 * constants.reduction,
-        "ms a worker and reduction": 1e3 * constants.worker, "ns a byte": 1e9 * constants.byte, "wire": constants.wire,
-        "trips": constants.trips,
+        "model": "ns a row and a value", "row": 1e9 * constants.row, "value": 1e9 * constants.value,
+        "ms a reduction": 1e3 * constants.reduction, "ms a worker and reduction": 1e3 * constants.worker,
+        "ns a byte": 1e9 * constants.byte, "wire": constants.wire, "trips": constants.trips,
     }  # fmt: skip
 
 

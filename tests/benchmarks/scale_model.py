@@ -229,8 +229,9 @@ def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     """
     rows = workload.rows * workload.passes / min(cluster.workers, cluster.cores)
     moved = bytes_moved(workload, cluster)
+    calls = workload.reductions * calls_in_turn(cluster.workers)
     return np.array(
-        [rows, rows * workload.features, workload.reductions, workload.reductions * calls_in_turn(cluster.workers), moved, moved / cluster.bandwidth,
+        [rows, rows * workload.features, workload.reductions, calls, moved, moved / cluster.bandwidth,
          workload.reductions * cluster.delay]
     )  # fmt: skip
 
