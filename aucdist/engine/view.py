@@ -26,27 +26,28 @@ Change = Callable[[Block], Block]
 Keep = Literal["memory", "disk", "nowhere"]
 
 
+@dataclass(eq=False)
 class MadeBlock:
-    """How a block is made that is not kept in memory.
+    """How a block is made that is not kept in memory. Checkpoints hold it, and the copy is made again where it is read.
 
-    Parameters
+    Attributes
     ----------
     base : Block, MadeBlock or None
         What it is made of; None for the block that a step gets.
+    change : callable
     on_disk : bool
         Whether it is copied to the local disk where there is room, or made each time.
     """
 
-    def __init__(self, base: "Block | MadeBlock | None", change: Change, on_disk: bool):
-        self.base, self.change, self.on_disk = base, change, on_disk
-        self._copy: Copy | None = None
+    base: "Block | MadeBlock | None"
+    change: Change
+    on_disk: bool
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.base, self.change, self.on_disk
+    def __post_init__(self) -> None:
+        self._copy: Copy | None = None  # no field: it is no part of a checkpoint
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.base, self.change, self.on_disk = state
-        self._copy = None
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_copy": None}
 
     def block(self, source: Any) -> Block:
         """Return it, given the block that a step gets, which need not have been read."""

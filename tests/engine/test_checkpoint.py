@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,26 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
             assert getattr(resumed, attribute).tobytes() == getattr(undisturbed, attribute).tobytes()
     columns = ["round", "passes", "primal", "dual", "relative_gap"]
     assert resumed.history_[columns].equals(undisturbed.history_[columns])
+
+
+def load_far(index):
+    return replace(block := load(index), rows=block.rows._replace(values=block.X + 1e6))
+
+
+@pytest.mark.parametrize("loader", [load, load_far])
+@pytest.mark.parametrize("features", [None, "bins", {"map": "nystroem", "landmarks": 20}, "leaves"])
+def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):
+    if features == "leaves":
+        pytest.importorskip("lightgbm")
+    more = {"features": features}
+    expected = fit(model("PairwiseHingeClassifier", "all-pairs", more), LocalBlocks.load(loader, 3, stream=True))
+    first = journal(tmp_path, LocalBlocks.load(loader, 3, stream=True))
+    with pytest.raises(Lost):
+        fit(model("PairwiseHingeClassifier", "all-pairs", more), first.blocks, first, rounds=1, lost_after=4)
+    again = journal(tmp_path, LocalBlocks.load(loader, 3, stream=True))
+    assert again.rounds == 4
+    resumed = fit(model("PairwiseHingeClassifier", "all-pairs", more), again.blocks, again, rounds=1)
+    assert resumed.coef_.tobytes() == expected.coef_.tobytes()
 
 
 def begun(folder, blocks, lost_after=5):
