@@ -205,11 +205,17 @@ def nodes_sent(blocks: int, workers: int) -> int:
     return found
 
 
+def workers_called(workload: Workload, cluster: ClusterSize) -> int:
+    """Return how many workers have a block: the others are not called."""
+    return min(cluster.workers, workload.blocks)
+
+
 def bytes_moved(workload: Workload, cluster: ClusterSize) -> int:
     """Return the bytes that the client sends and receives in a fit, and then each worker that calls others."""
-    size = group_size(cluster.workers)
-    groups = -(-cluster.workers // size)
-    of_workers, of_groups = (nodes_sent(workload.blocks, n) * workload.summed for n in (cluster.workers, groups))
+    workers = workers_called(workload, cluster)
+    size = group_size(workers)
+    groups = -(-workers // size)
+    of_workers, of_groups = (nodes_sent(workload.blocks, n) * workload.summed for n in (workers, groups))
     at_client = groups * workload.arguments + workload.gathered + of_groups
     at_worker = 0 if size == 1 else (size - 1) * workload.arguments + (workload.gathered + of_workers) // groups
     return at_client + at_worker
@@ -227,9 +233,10 @@ def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     On the network, one host sends the arguments to all workers, one after the other, and receives what they send; where
     they are many, to some of them, which do the same with others.
     """
-    rows = workload.rows * workload.passes / min(cluster.workers, cluster.cores)
+    workers = workers_called(workload, cluster)
+    rows = workload.rows * workload.passes / min(workers, cluster.cores)
     moved = bytes_moved(workload, cluster)
-    calls = workload.reductions * calls_in_turn(cluster.workers)
+    calls = workload.reductions * calls_in_turn(workers)
     return np.array(
         [rows, rows * workload.features, workload.reductions, calls, moved, moved / cluster.bandwidth,
          workload.reductions * cluster.delay]

@@ -124,6 +124,11 @@ def test_a_single_machine_has_no_network():
     assert math.isfinite(total(KNOWN, WORKLOAD, ClusterSize(1, 1)))
 
 
+def test_workers_without_a_block_do_not_count():
+    few, many = ClusterSize(16, 2, 1e8, 1e-3), ClusterSize(40, 2, 1e8, 1e-3)
+    assert terms(WORKLOAD, many).tolist() == terms(WORKLOAD, few).tolist()
+
+
 @pytest.fixture(scope="module")
 def client():
     with local_client(2) as client:
