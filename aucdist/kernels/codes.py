@@ -26,8 +26,8 @@ class CodeBasis(NamedTuple):
     `widths`, of shape (n_codes,), int64: 0 where a code's cells are not summed. Else they form a grid whose rows have
         so many cells, and sums run along the rows, then down the columns. A code of one feature has a grid of one row.
     `offsets`, of shape (n_cells + 1,), int64: row c of E is ``values[offsets[c]:offsets[c + 1]]``.
-    `columns`, of shape (n_nonzero,), int32: the basis function of each value; each belongs to the cells of one code
-        alone.
+    `columns`, of shape (n_nonzero,), int32: the basis function of each value; one that has values in cells of
+        several codes is their sum over a row's cells.
     `values`: of shape (n_nonzero,), float64.
     `n_features`: number of basis functions.
     """

@@ -70,6 +70,21 @@ def joined(parts: list[CodeFunctions]) -> CodeBasis:
     )
 
 
+def with_column(basis: CodeBasis, values: np.ndarray) -> CodeBasis:
+    """Return the basis functions and one more, the last, which adds up the values of a row's cells, (n_cells,), over all codes.
+
+    Only of codes whose cells are not summed.
+    """
+    assert not basis.widths.any()
+    ends = basis.offsets[1:]
+    return basis._replace(
+        offsets=basis.offsets + np.arange(len(basis.offsets)),
+        columns=np.insert(basis.columns, ends, basis.n_features),
+        values=np.insert(basis.values, ends, values),
+        n_features=basis.n_features + 1,
+    )
+
+
 def feature_part(
     edges: np.ndarray,
     centres: np.ndarray,

@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
-from aucdist.maps.basis import CodeFunctions, joined
+from aucdist.maps.basis import CodeFunctions, joined, with_column
 from aucdist.maps.edges import draw_rows
 from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
 from aucdist.maps.rising_leaves import has_direction, ranks_of, step_signs
@@ -41,6 +41,7 @@ class LeafMap(FittedMap):
     `directions`, of shape (n_features_in,), int8, or None: +1, -1 or 0 of each feature that the trees were grown with;
         None if there are none. A tree with a split in a feature with a direction has steps between its leaves, in the
         order of LightGBM's values, in place of an indicator of each.
+    `score_scale`: LightGBM's score times this is one more column, the last; 0 for none.
     """
 
     n_features_in: int
@@ -48,11 +49,15 @@ class LeafMap(FittedMap):
     n_leaves: tuple[int, ...]
     used: tuple[int, ...]
     directions: np.ndarray | None = None
+    score_scale: float = 0.0
 
     @cached_property
     def code_basis(self) -> CodeBasis:
-        """An indicator of each leaf, or steps between leaves, as the kernels take them."""
-        return joined(self.parts)
+        """An indicator of each leaf, or steps between leaves, and LightGBM's score, as the kernels take them."""
+        basis = joined(self.parts)
+        if self.score_scale == 0.0:
+            return basis
+        return with_column(basis, self.score_scale * np.concatenate(leaf_values(self.model, self.used)))
 
     @cached_property
     def parts(self) -> list[CodeFunctions]:
@@ -105,7 +110,7 @@ class LeafMap(FittedMap):
 
     @property
     def n_features_out(self) -> int:
-        """Number of leaves, and of steps between them."""
+        """Number of leaves, and of steps between them, and one more where there is a column of LightGBM's score."""
         return int(self.code_basis.n_features)
 
     def encode(self, block: Block) -> Block:
@@ -121,6 +126,10 @@ class LeafMap(FittedMap):
         if not all(0 <= k < len(sizes) for k in self.used):
             raise InputError("the trees in use are not those of the model")
         read_forest(self.model, self.used, self.n_features_in)
+        if self.score_scale != 0.0:
+            leaf_values(self.model, self.used)
+            if not (0.0 < self.score_scale < np.inf) or self.directions is not None or not self.used:
+                raise InputError("the scale of LightGBM's score does not fit the trees")
         if (found := self.directions) is None:
             return
         if found.dtype != np.int8 or found.shape != (self.n_features_in,) or not np.isin(found, (-1, 0, 1)).all():
@@ -128,8 +137,9 @@ class LeafMap(FittedMap):
         leaf_values(self.model, self.used)
 
     def names(self, features: Sequence[str]) -> list[str]:
-        """Return a name for each leaf, or step between leaves."""
-        return [f"tree {tree}{tail}" for tree, part in zip(self.used, self.parts, strict=True) for tail in part.names]
+        """Return a name for each leaf, or step between leaves, and for LightGBM's score."""
+        found = [f"tree {tree}{tail}" for tree, part in zip(self.used, self.parts, strict=True) for tail in part.names]
+        return [*found, "score of the trees"] if self.score_scale else found
 
 
 class LeafExpander(Expander):
@@ -143,6 +153,10 @@ class LeafExpander(Expander):
     `within_groups` they are grown for the order of the rows of each group, by LightGBM's ``rank_xendcg`` (Bruch, "An alternative
     cross entropy loss for learning-to-rank", WWW 2021), so that no split is spent on what a group is.
 
+    With `forest_score` LightGBM's own score of a row is one more column. The larger it is, the less `lam` holds back its weight:
+    the model is then LightGBM's but for what the loss gains by other weights of leaves. Where few training rows decide, as at
+    the top of the list, leaves without it are often worse than LightGBM.
+
     Parameters
     ----------
     trees : int, default=100
@@ -151,6 +165,11 @@ class LeafExpander(Expander):
     learning_rate : float, default=0.1
     min_rows : int, default=20
         Of a leaf.
+    row_fraction, feature_fraction : float, default=1.0
+        Of the rows, and of the features, that are drawn for each tree.
+    forest_score : float, default=0.0
+        The standard deviation, over the rows that grow the trees, of the column of LightGBM's score; 0 for no such column.
+        Not with directions of features.
     within_groups : bool, default=False
         Rows need groups then.
     random_state : int, default=0
@@ -175,6 +194,9 @@ class LeafExpander(Expander):
         leaves: int = 31,
         learning_rate: float = 0.1,
         min_rows: int = 20,
+        row_fraction: float = 1.0,
+        feature_fraction: float = 1.0,
+        forest_score: float = 0.0,
         within_groups: bool = False,
         random_state: int = 0,
         sparse_output: bool = True,
@@ -183,6 +205,9 @@ class LeafExpander(Expander):
         self.leaves = leaves
         self.learning_rate = learning_rate
         self.min_rows = min_rows
+        self.row_fraction = row_fraction
+        self.feature_fraction = feature_fraction
+        self.forest_score = forest_score
         self.within_groups = within_groups
         self.random_state = random_state
         self.sparse_output = sparse_output
@@ -197,7 +222,10 @@ class LeafExpander(Expander):
         }
         for name, (least, most) in bounds.items():
             check_integer(name, getattr(self, name), least, most)
-        check_positive("learning_rate", self.learning_rate, 1.0)
+        for name in ("learning_rate", "row_fraction", "feature_fraction"):
+            check_positive(name, getattr(self, name), 1.0)
+        if self.forest_score != 0:
+            check_positive("forest_score", self.forest_score)
         if not isinstance(self.within_groups, bool | np.bool_):
             raise InputError(f"within_groups is {self.within_groups!r}; True and False are possible")
 
@@ -207,6 +235,8 @@ class LeafExpander(Expander):
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> LeafMap:
         """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
         self.check_parameters()
+        if self.forest_score and directions is not None:
+            raise InputError("forest_score of leaves goes with no directions: its weight would not keep them")
         if self.within_groups and not blocks.has_groups:
             raise InputError(
                 "within_groups=True of leaves needs rows with groups: fit(X, y, groups=...) of an estimator"
@@ -224,15 +254,21 @@ class LeafExpander(Expander):
         options = {
             "objective": objective, "objective_seed": int(self.random_state),
             "num_leaves": int(self.leaves), "learning_rate": float(self.learning_rate),
-            "min_data_in_leaf": int(self.min_rows), "seed": int(self.random_state), "deterministic": True,
+            "min_data_in_leaf": int(self.min_rows), "feature_fraction": float(self.feature_fraction),
+            "bagging_fraction": float(self.row_fraction), "bagging_freq": int(self.row_fraction < 1.0),
+            "seed": int(self.random_state), "deterministic": True,
             "force_row_wise": True, "num_threads": 1, "verbosity": -1,
         }  # fmt: skip
         if directions is not None:
             options |= {"monotone_constraints": directions.tolist(), "monotone_constraints_method": "basic"}
         data = lightgbm.Dataset(drawn.X, labels, weight=drawn.weights(), group=sizes)
-        text = lightgbm.train(options, data, int(self.trees)).model_to_string()
+        trained = lightgbm.train(options, data, int(self.trees))
+        text = trained.model_to_string()
         counts = leaf_counts(text)
-        return LeafMap(blocks.n_features, text, counts, tuple(k for k, n in enumerate(counts) if n > 1), directions)
+        used, scale = tuple(k for k, n in enumerate(counts) if n > 1), 0.0
+        if self.forest_score and used:
+            scale = float(self.forest_score / np.std(trained.predict(drawn.X, raw_score=True, num_threads=1)))
+        return LeafMap(blocks.n_features, text, counts, used, directions, scale)
 
 
 def _by_query(drawn: Block) -> tuple[Block, np.ndarray]:

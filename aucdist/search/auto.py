@@ -6,9 +6,10 @@ from typing import Any
 
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.measures import measure_name
-from aucdist.search.candidates import candidates
+from aucdist.search.candidates import LEAVES_OF_TOP, candidates
 from aucdist.search.choice import Rule
 from aucdist.search.grid import Point, points_of
+from aucdist.solvers.pairs.top import SHARE
 
 MOST_FOLDS = 5
 LEAST_TOL = 1e-2
@@ -17,10 +18,19 @@ LEAST_TOL_OF_TOP = 3e-2
 """The same for the top of the list: on magic04 partial AUCs differ from those at 1 % by .003 at most, for half the passes."""
 LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
-LAMS_OF_TOP = LAMS[:-1]
+LAMS_OF_TOP = LAMS[1:-1]
 """Those for the top of the list, where each takes several times the passes of the one before."""
 FIRST_ROWS = 10
 """Of each group with grades, of which the NDCG is taken."""
+LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
+"""Those of leaves there, whose column of LightGBM's score makes lam matter little, and of fits over all pairs."""
+ALL_PAIRS: tuple[dict[str, Any] | None, ...] = (
+    None,
+    {"map": "bins"},
+    {"map": "nystroem", "landmarks": 512, "sigma": "median"},
+)
+"""The maps that are also fitted over all pairs where a model is trained for the top: on few rows that overlap there no weights
+part the few highest negatives, and the order of all rows is the better guide to them."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +96,32 @@ def auto_search(
     maps = candidates(estimator, **size, missing=missing, grouped=grouped)
     rate = trained_max_fpr(estimator, n_neg)
     metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
-    lams = (LAMS if rate is None else LAMS_OF_TOP) if lam is None else (lam,)
     return AutoSearch(
-        points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None)),
+        _points(estimator, maps, lam) if rate is None else _points_of_top(estimator, maps, lam),
         metric,
         n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg, *([] if n_groups is None else [n_groups]))),
         rule="simplest" if rate is None else "best",
         tol=max(LEAST_TOL if rate is None else LEAST_TOL_OF_TOP, estimator.tol),
     )
+
+
+def _points(
+    estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None, lams: Sequence[float] = LAMS
+) -> list[Point]:
+    if not maps:
+        return []
+    tried = (lam,) if lam is not None else lams
+    return points_of(estimator, auto_grid(maps, tried if "lam" in estimator.get_params() else None))
+
+
+def _points_of_top(estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None) -> list[Point]:
+    """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
+    (name, value), *_ = [(k, v) for k in SHARE if (v := estimator.get_params()[k]) is not None]
+    leaves = [one for one in maps if one in LEAVES_OF_TOP]
+    points = _points(estimator, [one for one in maps if one not in leaves], lam, LAMS_OF_TOP)
+    points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)
+    over_all = _points(estimator, [one for one in maps if one in ALL_PAIRS], lam, LAMS_OF_ALL_PAIRS)
+    return [point | {name: value} for point in points] + [point | {name: None} for point in over_all]
 
 
 def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
@@ -106,7 +134,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     n_neg : int
         The negatives that ``max_false_positives`` is a number of.
     """
-    rate, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
+    rate, number = (getattr(estimator, name, None) for name in SHARE)
     return rate if number is None else min(number / n_neg, 1.0)
 
 

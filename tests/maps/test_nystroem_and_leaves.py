@@ -6,6 +6,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics import roc_auc_score
 from support.contract import checks_of
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import LocalBlocks
@@ -106,6 +107,44 @@ def test_leaves_are_those_of_the_trees():
     np.testing.assert_allclose(Z.sum(axis=1), 7 * np.sqrt(10 / 7), rtol=1e-12)
     names = expander.get_feature_names_out()
     assert names[Z[0].nonzero()[1][2]] == f"tree 2 leaf {leaves[0, 2]}"
+
+
+@pytest.mark.parametrize("drawn", [{}, {"row_fraction": 0.5, "feature_fraction": 0.5}])
+def test_the_score_of_the_trees_is_one_more_column(drawn):
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = ring()
+    expander = LeafExpander(trees=7, leaves=9, forest_score=3.0, **drawn).fit(X, y)
+    Z = expander.transform(X)
+    score = lightgbm.Booster(model_str=expander.map_.model).predict(X, raw_score=True)
+    np.testing.assert_allclose(Z[:, [-1]].toarray()[:, 0], score * 3.0 / np.std(score), rtol=1e-12)
+    assert expander.get_feature_names_out()[-1] == "score of the trees"
+    without = LeafExpander(trees=7, leaves=9, **drawn).fit_transform(X, y)
+    assert (Z[:, :-1] != without).nnz == 0
+    rows, w, table = (
+        expander.map_.encode(Block.of(X, y)).rows,
+        np.arange(Z.shape[1], dtype=np.float64),
+        np.empty(len(y)),
+    )
+    project(rows, w, table)
+    np.testing.assert_allclose(table, Z @ w, rtol=1e-12)
+
+
+def test_a_column_of_the_score_whose_weight_is_free_makes_the_model_that_of_the_trees():
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = ring(2000)
+    features = {"map": "leaves", "trees": 10, "leaves": 5, "forest_score": 1e4}
+    model = PairwiseHingeClassifier(lam=10.0, features=features).fit(X, y)
+    assert model.certificate_.status == "converged"
+    score = lightgbm.Booster(model_str=model.feature_map_.model).predict(X, raw_score=True)
+    assert np.corrcoef(model.decision_function(X), score)[0, 1] > 0.999
+
+
+def test_there_is_no_such_column_with_directions():
+    pytest.importorskip("lightgbm")
+    X, y = ring()
+    features = {"map": "leaves", "forest_score": 1.0}
+    with pytest.raises(InputError, match="goes with no directions"):
+        PairwiseHingeClassifier(features=features, monotone={0: "increasing"}).fit(X, y)
 
 
 def test_trees_within_groups_do_not_split_by_what_a_group_is(monkeypatch):

@@ -74,6 +74,8 @@ def test_leaves_that_are_not_those_of_the_trees_are_refused():
         replace(fitted, used=(-1,)),
         replace(fitted, n_features_in=1),
         replace(fitted, model=7),
+        replace(fitted, score_scale=-1.0),
+        replace(fitted, score_scale=np.inf),
     ):
         with pytest.raises(InputError):
             map_from_bytes(map_to_bytes(lying))

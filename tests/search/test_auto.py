@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier
-from aucdist.search.auto import LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
-from aucdist.search.candidates import LEAVES, complexity
+from aucdist.search.auto import ALL_PAIRS, LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
+from aucdist.search.candidates import LEAVES, LEAVES_OF_TOP, complexity
 
 SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 
@@ -23,9 +23,27 @@ def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     search = auto_search(PairwiseHingeClassifier(**given), **SIZE)
     assert (search.metric, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
-    assert [point["features"] for point in search.points[:: len(LAMS if not given else LAMS_OF_TOP)]][-2:] == list(
-        LEAVES
+    tried = [point["features"] for point in search.points]
+    assert [one for one in tried if one in (*LEAVES, *LEAVES_OF_TOP)][:: 2 if given else len(LAMS)] == list(
+        LEAVES_OF_TOP if given else LEAVES
     )
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_fpr", 0.05), ("max_false_positives", 20)])
+def test_the_top_is_fitted_over_all_pairs_as_well(name, value):
+    points = auto_search(PairwiseHingeClassifier(**{name: value}), **SIZE).points
+    over_all = [point for point in points if point[name] is None]
+    assert [point["features"] for point in over_all[::2]] == list(ALL_PAIRS)
+    assert {point[name] for point in points} == {value, None}
+
+
+def test_the_top_of_few_rows_has_forests_and_that_of_directions_those_without_a_score():
+    few = auto_search(PairwiseHingeClassifier(max_fpr=0.05), **SIZE | {"n_pos": 100}).points
+    assert LEAVES_OF_TOP[0] in [point["features"] for point in few]
+    directed = auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).points
+    tried = [point["features"] for point in directed]
+    assert LEAVES[1] in tried
+    assert not any(one in tried for one in LEAVES_OF_TOP)
 
 
 def test_sizes_and_given_values_are_kept():

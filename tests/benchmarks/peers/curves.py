@@ -6,9 +6,9 @@ of each split, `auto` and each peer are compared by the paired test of the parti
 `MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
 better or worse on most of the splits, of which small sets have three. CPU seconds include the choice.
 
-What `auto` tries was chosen on other rows: magic04, pendigits and covtype (classes 2 and 5) with the split seeds 411 and 412,
-which no suite uses. The part of the AUC was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18,
-haberman, ecoli1, winequality-red-4, vehicle1 and vehicle3.
+What `auto` tries was chosen on other problems and splits, named at `aucdist.search.candidates.LEAVES_OF_TOP`. The part of the AUC
+was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18, haberman, ecoli1, winequality-red-4, vehicle1
+and vehicle3.
 """
 
 # The peers are optional, and some have no type annotations.
@@ -56,7 +56,7 @@ CONDITIONS = (
 
 LIGHTGBM = {"num_leaves": [7, 15, 31, 63], "learning_rate": [0.02, 0.05, 0.1], "n_estimators": [100, 300, 500]}
 XGBOOST = {"max_depth": [3, 5, 7, 9], "learning_rate": [0.02, 0.05, 0.1], "n_estimators": [100, 300, 500]}
-"""Thirty-six settings each, as many as `auto` tries: nine maps at four values of lam."""
+"""Thirty-six settings each; `auto` tries 34 at most."""
 
 
 def curves(
