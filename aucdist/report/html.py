@@ -1,5 +1,6 @@
 """The page of a run: one self-contained HTML file without scripts and external resources."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -134,10 +135,17 @@ def render_template(template: Path, **values: Any) -> str:
         trim_blocks=True,
         loader=jinja2.FileSystemLoader([template.parent, folder]),
     )
+    environment.filters["code"] = _with_code
     style = (folder / "style.css").read_text(encoding="utf-8")
     page = environment.get_template(template.name).render(style=style, **values)
     # A lone surrogate, which a file name or a feature name may contain, has no UTF-8 encoding.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _with_code(text: str) -> Any:
+    """Return a sentence as HTML, with what stands between backticks as code."""
+    markupsafe = load_optional("markupsafe")
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def _interval(counts: ScoreCounts) -> tuple[ranking.Interval | None, list[str]]:

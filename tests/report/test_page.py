@@ -226,6 +226,12 @@ def test_warnings_come_first(report):
     assert "test rows" not in text.replace("no test rows", "")
 
 
+def test_keys_in_warnings_are_set_as_code(report, monkeypatch):
+    render_only(monkeypatch)
+    page = render_run_page(replace(report, traps=["choose by `folds: {duplicates: together}`, not by <b>"]))
+    assert "choose by <code>folds: {duplicates: together}</code>, not by &lt;b&gt;" in page
+
+
 def test_a_stationary_point_is_no_failure_and_no_proof(report, monkeypatch):
     render_only(monkeypatch)
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
