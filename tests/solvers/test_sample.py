@@ -190,3 +190,16 @@ def test_a_fit_within_groups_starts_from_a_sample_of_them(n_groups, options, lar
     assert len(drawn) == (n_groups == 2400)  # of few groups no sample is drawn
     assert warm.status in REACHED
     assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
+
+
+@pytest.mark.parametrize(("n_groups", "options"), [(2400, {}), (2400, {"group_weight": "groups"}), (300, {})])
+def test_the_ramp_within_groups_starts_from_a_sample_of_them(n_groups, options, large, monkeypatch):
+    drawn, draw = [], sample.draw_sample
+    monkeypatch.setattr(sample, "draw_sample", lambda *args, **kwargs: drawn.append(kwargs) or draw(*args, **kwargs))
+    blocks = dealt(in_groups(n_groups), 2)
+    groups = pair_groups(blocks, **options)
+    warm = solve(pair_ramp(blocks, 1e-2, tol=1e-6, groups=groups), tol=0.0, max_passes=300)
+    cold = solve(pair_ramp(blocks, 1e-2, np.zeros(D), tol=1e-6, groups=groups), tol=0.0, max_passes=300)
+    assert drawn == ([{"whole_groups": True}] if n_groups == 2400 else [])  # of few groups no sample is drawn
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-4)
+    assert warm.certificate.status == cold.certificate.status == "stationary"

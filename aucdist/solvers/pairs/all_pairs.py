@@ -74,7 +74,7 @@ def all_pairs(
         return all_pairs(rows, lam, share=None if share is None else TopShare(part), signs=signs, groups=within)
 
     if start is None and not of_weights.has_corners:
-        n_groups = len(groups.keys) if groups is not None and groups.grouped else None
+        n_groups = None if groups is None else groups.n_to_draw
         last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
         start = None if last is None else last.w
         if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):

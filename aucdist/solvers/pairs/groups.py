@@ -21,6 +21,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
+from aucdist.kernels.pair_groups import arrange
 
 GROUP_WEIGHTS = ("pairs", "groups")
 GRADE_WEIGHTS = ("difference", "one")
@@ -96,6 +97,11 @@ class PairGroups:
         """How many groups a row may be in."""
         return self.number.shape[1]
 
+    @property
+    def n_to_draw(self) -> int | None:
+        """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
+        return len(self.keys) if self.grouped else None
+
     def of(self, blocks: Blocks) -> "PairGroups":
         """Return what is a pair among other rows, such as a sample of these."""
         found = pair_groups(
@@ -104,9 +110,13 @@ class PairGroups:
         assert found is not None
         return found
 
-    def keys_of(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64."""
-        there = np.flatnonzero(block.weights() > 0)  # rows outside a fold are in the block with weight 0
+    def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
+
+        `label`: only of rows with this one, -1 or +1; all by default.
+        """
+        counts = block.weights() > 0  # rows outside a fold are in the block with weight 0
+        there = np.flatnonzero(counts if label is None else counts & (block.y == label))
         if not self.grouped:
             return there, np.zeros(len(there), dtype=np.int64)
         assert block.group is not None
@@ -129,7 +139,7 @@ class PairGroups:
         codes : ndarray of int32
             Ascending: the number of the group.
         """
-        there, key = self.keys_of(block)
+        there, key = self.keys_of(block, label if block.grade is None else None)
         positions, codes = [], []
         for t in range(self.n_thresholds):
             mine = side(block, self.levels, self.exact, t)[there] == label
@@ -137,7 +147,9 @@ class PairGroups:
             positions.append(there[mine][code >= 0])
             codes.append(code[code >= 0])
         all_codes, all_positions = np.concatenate(codes), np.concatenate(positions)
-        order = np.argsort(all_codes, kind="stable")
+        starts = np.concatenate(([0], np.cumsum(np.bincount(all_codes, minlength=self.n_groups))))
+        order = np.empty(len(all_codes), dtype=np.int64)
+        arrange(np.arange(len(order)), all_codes, starts, np.empty(self.n_groups, dtype=np.int64), order)
         return all_positions[order], all_codes[order]
 
 

@@ -111,7 +111,7 @@ def pair_lbfgs(
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
         more than this share.
     groups : PairGroups, optional
-        Where pairs are within groups. The fit then starts from zero.
+        Where pairs are within groups.
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
 
@@ -123,11 +123,14 @@ def pair_lbfgs(
     """
 
     def on_sample(drawn: Block) -> Iterator[Round]:
-        return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR, signs=signs)
+        rows = LocalBlocks([drawn])
+        within = None if groups is None else groups.of(rows)
+        return pair_lbfgs(rows, lam, loss=loss, tol=NEAR, groups=within, signs=signs)
 
     passes = 1
-    if start is None and groups is None:
-        last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
+    if start is None:
+        n_groups = None if groups is None else groups.n_to_draw
+        last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0, n_groups)
         start, passes = (None if last is None else last.w), passes + more
     problem = SmoothPairProblem(blocks, loss, lam, groups, signs)
     first = problem.evaluate(
