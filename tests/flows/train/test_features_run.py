@@ -235,6 +235,7 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     result = train(folder, tmp_path, "model.features=auto", "model.max_fpr=0.2")
     search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
     assert (search["metric"], search["rule"]) == ("shrunk_partial_auc@0.2", "best")
+    assert {row["parameters"]["max_fpr"] for row in search["table"]} == {0.2, None}
     assert search["score"] == max(row["mean"] for row in search["table"])
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
     text = (folder / "train.yaml").read_text()
