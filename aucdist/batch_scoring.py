@@ -143,8 +143,6 @@ def begin(
     model = model if is_card(model) else resolve(model, ABOUT)
     loaded = load_any_model(model)
     if contributions:
-        if isinstance(loaded, ClassModels):
-            raise InputError("contributions are of one class: take the folder of one, such as model/class-00000")
         loaded.contribution_names()  # refuses models without them
     if top:
         n_classes = len(loaded.classes) if isinstance(loaded, ClassModels) else 0
@@ -317,20 +315,22 @@ def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray, top: int) -> pa.Table:
+def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id, "prediction": pa.array(model.predict(scores), pa.string())}
-    best = model.most_likely(scores, top)
-    columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(top)}
+    best = model.most_likely(scores, scoring.top)
+    columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
     columns |= {f"score {name}": scores[:, k] for k, name in enumerate(model.classes)}
     if (probabilities := model.probabilities(scores)) is not None:
         columns |= {f"probability {name}": probabilities[:, k] for k, name in enumerate(model.classes)}
+    if scoring.contributions:
+        columns |= model.contributions(X, scores)
     return pa.table(columns)
 
 
 def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     if isinstance(model, ClassModels):
-        return _scores_of_classes(model, X, row_id, scoring.top)
+        return _scores_of_classes(model, X, row_id, scoring)
     scores = model.decision_function(X)
     columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
     if model.cutoff is not None:

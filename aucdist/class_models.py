@@ -4,6 +4,7 @@ The folder of each class is a model of two classes, which whatever reads models 
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +82,47 @@ class ClassModels:
     def scores(self, rows: Block) -> np.ndarray:
         """Return what `decision_function` does, given encoded rows."""
         return np.column_stack([model.scores(rows) for model in self.models]) / self.spreads
+
+    def contribution_names(self) -> list[list[str]]:
+        """Return for each class the names that contributions have beside its scores, such as ``adds_age sports``.
+
+        Raises
+        ------
+        InputError
+            As `LinearModel.contribution_names`; the limit is on the contributions to all classes.
+        """
+        from aucdist.maps.explain import PREFIX, ROUNDING, refuse_names  # loads scikit-learn and pandas
+
+        names = [
+            [f"{column} {name}" for column in model.contribution_names()]
+            for name, model in zip(self.classes, self.models, strict=True)
+        ]
+        refuse_names([*itertools.chain(*names), *(f"{PREFIX}{ROUNDING} {name}" for name in self.classes)])
+        return names
+
+    def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Return columns of what each feature adds to the score of each class, divided by `spreads` as the scores are.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `LinearModel.decision_function`.
+        scores : ndarray of shape (n_samples, n_classes), float64
+            What `decision_function` returned of X.
+
+        Returns
+        -------
+        dict
+            The columns of a class add up to its score to the last bit, as `aucdist.maps.explain.with_rounding` says.
+        """
+        from aucdist.maps.explain import PREFIX, ROUNDING, with_rounding  # loads scikit-learn and pandas
+
+        found: dict[str, np.ndarray] = {}
+        for k, names in enumerate(self.contribution_names()):
+            columns = with_rounding(self.models[k].explain(X) / self.spreads[k], scores[:, k], names)
+            rounding = columns.pop(f"{PREFIX}{ROUNDING}")
+            found |= columns | {f"{PREFIX}{ROUNDING} {self.classes[k]}": rounding}
+        return found
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
         """Return the probability of each class for scores, float64 of shape (n_samples, n_classes); None without such.

@@ -71,14 +71,21 @@ def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[st
     Raises InputError for a map that mixes features, too many contributions, or two of one name.
     """
     names = [f"{PREFIX}{name}" for name in (*contribution_names(features, fitted), CONSTANT)]
-    if len(names) > MOST_CONTRIBUTIONS:
-        raise InputError(f"a score has {len(names)} contributions, and at most {MOST_CONTRIBUTIONS} leave beside it")
+    refuse_names([*names, f"{PREFIX}{ROUNDING}"])
+    return names
+
+
+def refuse_names(names: Sequence[str]) -> None:
+    """Raise an InputError for too many columns of contributions, those of rounding among them, or for two of one name."""
+    if len(names) > MOST_CONTRIBUTIONS + 1:
+        raise InputError(
+            f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} leave beside it"
+        )
     given: set[str] = set()
-    for name in (*names, f"{PREFIX}{ROUNDING}"):
+    for name in names:
         if name in given:
             raise InputError(f"two contributions are named {name!r}: rename the feature that is called so")
         given.add(name)
-    return names
 
 
 def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:

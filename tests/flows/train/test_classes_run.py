@@ -93,6 +93,21 @@ def test_a_run_of_several_classes(folder: Path, whole: tuple[dict, str]) -> None
         np.testing.assert_array_equal(model.models[k].coef, alone.coef_[0])
 
 
+def _adds_up(model: Path, rows: Path, output: Path, scores: pd.DataFrame) -> None:
+    """Check that contributions add up to the scores of each class, to the last bit."""
+    aucdist("score", model, rows, output, "--set", "drop=[digit]", "--contributions")
+    found = pd.read_parquet(output).set_index("row_id").loc[scores.index]
+    for name in "0123":
+        columns = [column for column in found if column.startswith("adds_") and column.endswith(f" {name}")]
+        assert columns[-2:] == [f"adds_constant {name}", f"adds_rounding {name}"]
+        assert len(columns) == 64 + 2
+        assert found[f"adds_rounding {name}"].abs().max() < 1e-12
+        total = np.zeros(len(found))
+        for column in columns:
+            total = total + found[column].to_numpy()
+        assert total.tolist() == scores[f"score {name}"].tolist()
+
+
 def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path, whole: tuple[dict, str]) -> None:
     result, _ = whole
     run = Path(result["run"])
@@ -107,6 +122,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     _, err = aucdist("score", run / "model", folder / "digits.csv", tmp_path / "no", "--set", "drop=[digit]", "--top", 5,
                      code=2)  # fmt: skip
     assert "top is 5: it is for models of several classes, of which this one has 4" in err
+    _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", found)
     model = load_class_models(str(run / "model"))
     for k, name in enumerate(model.classes):
         own = (here[f"score {name}"] + model.models[k].intercept) / model.spreads[k]
