@@ -20,6 +20,7 @@ from aucdist.estimators.classes import (
     forget_fit,
     predicted_classes,
     probabilities_of_classes,
+    refuse_online,
     scores_of_classes,
 )
 from aucdist.estimators.display import WithPlots
@@ -113,6 +114,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             self.check_parameters()
             rows = training_blocks(self, X, y, sample_weight, groups)
             if isinstance(rows, ClassBlocks):
+                refuse_online(self, rows.sets)
                 fit_classes(self, rows, callback)
             else:
                 self._fit(self._ready(rows), callback)

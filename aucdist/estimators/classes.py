@@ -43,11 +43,9 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     `model`: its parameters are checked, and its `classes_` set.
     `callback`: called after each round with its record, which has the class as ``class``.
     Returns for each class how many rows have each score without the intercept, where the fit needed to know.
-    Raises InputError for a class without rows, or one that cannot be fitted, naming the class; or for a solver that
-        learns row by row.
+    Raises InputError for a class without rows, or one that cannot be fitted, naming the class.
     """
     sets = rows.sets
-    _refuse_online(model, sets)
     before = vars(model).get("estimators_") if _goes_on(model, rows) else None
     forget_fit(model)
     model.label_sets_ = sets
@@ -97,6 +95,22 @@ def refuse_classes(model: BaseEstimator, what: str) -> None:
         raise InputError(
             f"{what} is for one class, and this model has {len(model.estimators_)}: take estimators_[k].{what}, the model of "
             "classes_[k] against the rest"
+        )
+
+
+def refuse_online(model: BaseEstimator, sets: LabelSets) -> None:
+    """Raise an InputError for a solver that has `partial_fit`.
+
+    scikit-learn's contract is that what `fit` takes `partial_fit` takes, too, and a stream of several classes has no rows to find
+    `spreads_` from. Flows, which have no `partial_fit`, fit the classes by such a solver as well.
+    """
+    if model.resolved_solver.online:
+        able = [name for name, solver in model.solvers.items() if not solver.online]
+        kind = "multiclass" if sets.exclusive else "multilabel-indicator"
+        raise InputError(
+            f"Only binary classification is supported by solver {model.resolved_solver.name!r}, which has partial_fit. "
+            f"The type of the target is {kind}: {sets.n_classes} classes. Take {', '.join(able)}, or one class: "
+            "fit(X, y == one_class)"
         )
 
 
@@ -154,17 +168,6 @@ def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.nda
 
 def _probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     return np.column_stack([one.probability_(scores[:, k])[:, 1] for k, one in enumerate(model.estimators_)])
-
-
-def _refuse_online(model: BaseEstimator, sets: LabelSets) -> None:
-    if model.resolved_solver.online:
-        able = [name for name, solver in model.solvers.items() if not solver.online]
-        kind = "multiclass" if sets.exclusive else "multilabel-indicator"
-        raise InputError(
-            f"Only binary classification is supported by solver {model.resolved_solver.name!r}, which learns row by row. "
-            f"The type of the target is {kind}: {sets.n_classes} classes. Take {', '.join(able)}, or one class: "
-            "fit(X, y == one_class)"
-        )
 
 
 def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:

@@ -258,12 +258,27 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
         (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
         (CSV, ["--set", "operating_point={precision: 1.0}", "--set", "model.lam=1e6"], "class '.': precision is 1.0"),
-        (CSV, ["--set", "model.solver=oam-inf"], "learns row by row"),
     ],
 )
 def test_what_is_refused(folder: Path, source: str, options: list[str], message: str) -> None:
     _, err = aucdist("train", config(folder, source.format(folder)), *options, code=2)
     assert re.search(message, err), err
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("source", [CSV, TOPICS])
+def test_solvers_that_learn_row_by_row_fit_each_class(folder: Path, source: str) -> None:
+    solver = {"name": "msgd", "epochs": 2}
+    found, _ = train(folder, source.format(folder), "--set", f"model.solver={solver}", "--set", "model.random_state=0")
+    model = load_class_models(f"{found['run']}/model")
+    if source == CSV:
+        table = pd.read_csv(folder / "digits.csv")
+        left = table.drop(index=pd.read_parquet(f"{found['run']}/scores.parquet")["row_id"])
+        for k in range(4):
+            alone = PairwiseHingeClassifier(lam=1e-2, solver=solver, random_state=0)
+            alone.fit(left.drop(columns="digit").to_numpy(), left["digit"] == k)
+            np.testing.assert_array_equal(model.models[k].coef, alone.coef_[0])
+    assert all(0.5 < of_class["test_auc"] <= 1.0 for of_class in found["classes"])
 
 
 def test_labels_that_are_no_classes(tmp_path: Path) -> None:
