@@ -21,6 +21,7 @@ from aucdist.selection.groups import duplicates
 from flows.config.data import DataConfig, source_of
 from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
 from flows.config.sources import is_yaml, source_from_name
+from flows.data.preview_classes import classes_of, traps_of_classes
 from flows.rows.encoding import Encoding
 
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
@@ -32,7 +33,8 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
     `config`: a YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
     `settings`: changes to it, each ``key=value``.
     `page`: where a page with a histogram of each column is written.
-    Returns ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; ``columns``, a list of dicts with ``column``,
+    Returns ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; of several classes ``classes``, see
+        `classes_of`; ``columns``, a list of dicts with ``column``,
         ``becomes`` and ``features``; ``dropped`` and ``then``: what is done to the features before a fit; ``warnings``:
         sentences on what makes a test look better than new rows will.
     Raises InputError if the configuration or the data is wrong.
@@ -49,7 +51,8 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
     if page is not None:
         from flows.data.preview_page import write_page
 
-        write_page(page, found, _warnings(source, found.schema, found.block))
+        classes = classes_of(found.schema, found.block) if found.schema.classes else []
+        write_page(page, found, _warnings(source, found.schema, found.block), classes)
     schema = found.schema
     Encoding(data, schema).fit([found.block])  # what cannot be imputed or scaled is an error here already
     return {
@@ -58,6 +61,7 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
         "positives": int((found.block.y == 1).sum()),
         "positive": list(schema.positive),
         "negative": list(schema.negative),
+        **({"classes": classes_of(schema, found.block)} if schema.classes else {}),
         "n_features": len(schema.feature_names),
         "columns": _columns(schema, found.block),
         "dropped": list(source.drop or []),
@@ -68,7 +72,8 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
 
 def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
     """Return columns that give the label away, identifiers, rows in order of their classes, and rows that are there twice."""
-    found = traps_of(sample_of(LocalBlocks([block])), schema) + _files_of_one_class(source, schema)
+    of_rows = traps_of_classes(schema, block) if schema.classes else traps_of(sample_of(LocalBlocks([block])), schema)
+    found = of_rows + _files_of_one_class(source, schema)
     again = block.n_samples - len(np.unique(duplicates(block)))
     if again:
         found.append(
@@ -164,13 +169,23 @@ def _then(data: DataConfig) -> list[str]:
     return steps + [f"scale: {data.scale}"] * (data.scale != "none")
 
 
+def class_text(found: dict[str, Any]) -> str:
+    """Return what a preview says of one of several classes."""
+    alone = "" if found["column"] is None else f", best column alone {found['column']} (AUC {found['auc']:.3f})"
+    return f"{found['class']}: {found['rows']:,} rows{alone}"
+
+
 def preview_text(found: dict[str, Any]) -> str:
     """Return a preview as a table for the terminal."""
     rows, positives = found["rows"], found["positives"]
-    lines = [
-        f"{found['name']}: {rows:,} rows, {positives:,} positive ({listed(found['positive'])}), "
-        f"{rows - positives:,} negative ({listed(found['negative'])})"
-    ]
+    if "classes" in found:
+        lines = [f"{found['name']}: {rows:,} rows, {len(found['classes'])} classes, each against the rest"]
+        lines += [f"  {class_text(one)}" for one in found["classes"]]
+    else:
+        lines = [
+            f"{found['name']}: {rows:,} rows, {positives:,} positive ({listed(found['positive'])}), "
+            f"{rows - positives:,} negative ({listed(found['negative'])})"
+        ]
     width = max(len("column"), *(min(32, len(c["column"])) for c in found["columns"]))
     lines.append(f"{'column':{width}}  becomes     features")
     for c in found["columns"]:

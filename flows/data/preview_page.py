@@ -1,14 +1,16 @@
 """The page of `aucdist data preview --html`: a histogram by class of each column, its missing values, and its AUC alone."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import aucdist.report.html
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.date_parts import date_features
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage import files
 from aucdist.drift.traps import Sample, columns_alone, sample_of
 from aucdist.engine.blocks import LocalBlocks
@@ -42,14 +44,19 @@ class Shown:
     bars: list[Bar]
 
 
-def write_page(path: Path, data: Dataset, warnings: list[str]) -> None:
+def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dict[str, Any]]) -> None:
     """Write the page.
 
+    `classes`: of several, as `flows.data.preview_classes.classes_of` returns them; the histograms are of the first of them.
     Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
-    sample = sample_of(LocalBlocks([data.block]))
+    block = data.block
+    if classes:
+        sets = LabelSets.of_schema(data.schema)
+        block = replace(block, y=sets.signs(sets.names().index(classes[0]["class"]))[block.code], code=None)
+    sample = sample_of(LocalBlocks([block]))
     columns = shown_columns(sample, data.schema)
-    n, n_pos = data.block.n_samples, int((data.block.y == 1).sum())
+    n, n_pos = block.n_samples, int((block.y == 1).sum())
     page = render_template(
         Path(aucdist.report.html.__file__).with_name("preview.html"),
         title=data.name.rpartition("/")[2],
@@ -57,8 +64,9 @@ def write_page(path: Path, data: Dataset, warnings: list[str]) -> None:
         seen=None if len(sample.values) == n else f"{len(sample.values):,}",
         positives=f"{n_pos:,}",
         negatives=f"{n - n_pos:,}",
-        positive=", ".join(data.schema.positive),
-        negative=", ".join(data.schema.negative),
+        positive=classes[0]["class"] if classes else ", ".join(data.schema.positive),
+        negative="all others" if classes else ", ".join(data.schema.negative),
+        classes=classes,
         warnings=warnings,
         columns=columns,
         more=max(0, len(data.schema.columns()) - len(columns)),

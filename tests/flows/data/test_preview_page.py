@@ -72,3 +72,27 @@ def test_the_page_in_chromium(page: str, tmp_path: Path) -> None:
             "[...document.querySelectorAll('svg')].every(s => s.getBoundingClientRect().height > 50)"
         )
         assert chromium.messages == []
+
+
+@pytest.mark.parametrize("topics", [False, True])
+def test_each_of_several_classes_is_looked_at(tmp_path: Path, topics: bool) -> None:
+    random = np.random.default_rng(1)
+    kind = np.repeat(["ant", "bee", "<cat>"], [150, 90, 60])[random.permutation(300)]
+    x, says = random.normal(size=300), np.where(kind == "bee", 2.0, random.random(300))
+    if topics:
+        lines = [f"{k},all 1:{a:.4f} 2:{b:.4f}" for k, a, b in zip(kind, x, says, strict=True)]
+        (tmp_path / "t.svm").write_text("\n".join([*lines, " 1:0.5 2:0.5"]) + "\n")
+        source = "source: t.svm, format: svmlight, labels: topics, positive: {each: [ant, bee, <cat>]}"
+    else:
+        pd.DataFrame({"x": x, "says": says, "kind": kind}).to_csv(tmp_path / "t.csv", index=False)
+        source = "source: t.csv, format: csv, label: kind, positive: each"
+    (tmp_path / "t.yaml").write_text(f"name: t\ndata: {{source: {{{source}}}}}\nmodel: {{}}\n")
+    text = run("data", "preview", tmp_path / "t.yaml", "--html", tmp_path / "t.html")[0]
+    column = "2" if topics else "says"
+    assert "3 classes, each against the rest\n  ant: 150 rows" in text
+    assert f"bee: 90 rows, best column alone {column} (AUC 1.000)" in text
+    warned = re.findall(r"^warning: Class (.*?) against the rest: (.*)$", text, re.MULTILINE)
+    assert [name for name, said in warned if column in said] == ["'bee'"]
+    page = (tmp_path / "t.html").read_text()
+    assert "<bdi>&lt;cat&gt;</bdi></td><td>60</td>" in page
+    assert "150 positive" in page
