@@ -62,12 +62,14 @@ def score_path(
         shared = {name: value for name, value in points[0].items() if name != "lam"}
         along = clone(estimator).set_params(**shared)
         models = lam_path(along, train, lams=[point["lam"] for point in points])
+    # Models along lam have one feature map: rows are mapped once for all of them.
     if measure.needs == "costs":
+        mapped = mapped_rows(models[0], train)
         for model in models:
-            costs = count_costs(mapped_rows(model, train), model.coef_[0], measure.cost)
-            model.set_threshold(costs.cheapest_threshold())
+            model.set_threshold(count_costs(mapped, model.coef_[0], measure.cost).cheapest_threshold())
     group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
-    return [_result(model, held_out, measure, group_weight) for model in models]
+    mapped = mapped_rows(models[0], held_out)
+    return [_result(model, held_out, measure, group_weight, mapped) for model in models]
 
 
 def _score_path_of_classes(
@@ -98,9 +100,11 @@ def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> d
     }
 
 
-def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight) -> dict[str, Any]:
+def _result(
+    model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks
+) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
-    found = measured(model, held_out, measure, group_weight)
+    found = measured(model, held_out, measure, group_weight, mapped)
     value = {"value": found.mean, "groups": shares_of(found)} if isinstance(found, OfGroups) else {"value": found}
     return (
         value
@@ -114,7 +118,9 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
     )
 
 
-def measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs") -> Any:
+def measured(
+    model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
+) -> Any:
     """Return the measure of a fitted model on rows: a number, or an `OfGroups` of one within groups.
 
     Parameters
@@ -125,14 +131,18 @@ def measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
         With groups or grades where the measure is one within groups, and with costs where it takes those of the rows.
     group_weight : {"pairs", "groups"}
         What a group weighs in the AUC within groups.
+    mapped : Blocks, optional
+        The rows as the model's weights score them, where they are mapped already.
     """
+    if mapped is None:
+        mapped = mapped_rows(model, blocks)
     if measure.needs == "groups":
-        return measure.of(scored_groups(model, blocks, group_weight), 0.0)
+        return measure.of(scored_groups(model, blocks, group_weight, mapped), 0.0)
     if measure.needs == "costs":
-        return measure.of(count_costs(mapped_rows(model, blocks), model.coef_[0], measure.cost), model.threshold_)
+        return measure.of(count_costs(mapped, model.coef_[0], measure.cost), model.threshold_)
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
-        counts = count_scores(mapped_rows(model, blocks), model.coef_[0])
+        counts = count_scores(mapped, model.coef_[0])
         threshold, shift = model.threshold_, model.decision_intercept
     else:
         counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"].counts, 0.0, 0.0
@@ -165,7 +175,9 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
         )
 
 
-def scored_groups(model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs") -> ScoredGroups:
+def scored_groups(
+    model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
+) -> ScoredGroups:
     """Return labels or grades, scores and groups of the rows with a weight, block by block; one reduction.
 
     Parameters
@@ -175,6 +187,8 @@ def scored_groups(model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs
     blocks : Blocks
         Rows with grades but without groups are one group.
     group_weight : {"pairs", "groups"}
+    mapped : Blocks, optional
+        As for `measured`.
 
     Raises
     ------
@@ -185,7 +199,8 @@ def scored_groups(model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs
         raise InputError(f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured")
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
-        found = mapped_rows(model, blocks).without_memory().reduce(_score_groups, model.coef_[0])
+        mapped = mapped_rows(model, blocks) if mapped is None else mapped
+        found = mapped.without_memory().reduce(_score_groups, model.coef_[0])
     else:
         found = blocks.without_memory().reduce(_decide_groups, model)
     y, scores, groups, weight = (np.concatenate(found[name]) for name in ("y", "scores", "groups", "weight"))
