@@ -31,7 +31,6 @@ class Number:
     `holds`: tells whether a number is in the range.
     `whole`: only integers are allowed.
     `words`: allowed in place of a number.
-    `optional`: None is allowed.
     """
 
     wanted: str
@@ -58,10 +57,7 @@ class Number:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some names.
-
-    `optional`: None is allowed.
-    """
+    """One of some names."""
 
     names: Collection[Any]
     optional: bool = False
@@ -74,10 +70,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Switch:
-    """True or False.
-
-    `optional`: None is allowed.
-    """
+    """True or False."""
 
     optional: bool = False
 

@@ -75,7 +75,6 @@ class Command:
     def run(self, config: Any, debug: bool) -> dict[str, Any]:
         """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.
 
-        `debug`: whether Prefect's log shows tracebacks.
         Returns what ``--json`` prints.
         """
         from flows.config.prefect_api import api_configured

@@ -14,6 +14,14 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 """Of rows that count: the product of the weights of a pair, and sums over all pairs, must be floats that are not zero."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+SIDE: dict[str, Any] = {
+    "weight": np.float64,
+    "group": np.int64,
+    "grade": np.float64,
+    "cost": np.float64,
+    "code": np.int32,
+}
+"""What rows may have beside features, label and id, each with its type: attributes of a `Block`, columns of a shard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +69,8 @@ class Block:
         y: np.ndarray,
         *,
         row_id: np.ndarray | None = None,
-        weight: np.ndarray | None = None,
         index: int = 0,
-        group: np.ndarray | None = None,
-        grade: np.ndarray | None = None,
-        cost: np.ndarray | None = None,
-        code: np.ndarray | None = None,
+        **side: np.ndarray | None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -76,8 +80,10 @@ class Block:
             float32 stays float32; every other type becomes float64.
         y : array of shape (n_samples,)
             Labels, -1 or +1.
-        row_id, weight, index, group, grade, cost, code
+        row_id, index
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
+        **side
+            Those of `SIDE` that there are.
 
         Raises
         ------
@@ -93,18 +99,15 @@ class Block:
         if not ((y == 1) | (y == -1)).all():
             raise InputError("labels inside a block are -1 or +1")
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
-        w = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        groups = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
-        grades = None if grade is None else np.ascontiguousarray(grade, dtype=np.float64)
-        costs = None if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
-        codes = None if code is None else np.ascontiguousarray(code, dtype=np.int32)
-        named = {"row ids": ids, "weights": w, "groups": groups, "grades": grades, "costs": costs, "codes": codes}
-        for name, given in named.items():
-            if given is not None and given.shape != (n,):
-                raise InputError(f"{n} rows, but {name} of shape {given.shape}")
-        if w is not None:
-            _check_weights(w)
-        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades, costs, codes)
+        given = {
+            name: np.ascontiguousarray(values, dtype=SIDE[name]) for name, values in side.items() if values is not None
+        }
+        for name, values in {"row id": ids, **given}.items():
+            if values.shape != (n,):
+                raise InputError(f"{n} rows, but {name}s of shape {values.shape}")
+        if "weight" in given:
+            _check_weights(given["weight"])
+        return cls(rows, y.astype(np.int8), ids, index=index, **given)
 
     @property
     def n_samples(self) -> int:
@@ -151,7 +154,7 @@ class Block:
 
     def _labels(self, at: Any) -> dict[str, Any]:
         """Return all that belongs to some rows except their features."""
-        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade", "cost", "code")}
+        named = {name: getattr(self, name) for name in ("y", "row_id", *SIDE)}
         return {name: None if values is None else values[at] for name, values in named.items()}
 
     def with_X(self, X: Any) -> "Block":

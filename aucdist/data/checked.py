@@ -48,7 +48,6 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
     """Return JSON as an object of a type.
 
     `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
-    `where`: names the file in errors.
     `context`: for the validators of pydantic.
     Raises InputError if it is no JSON, is too large or too deep, or is not of that type, naming the key.
     """

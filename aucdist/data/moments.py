@@ -16,7 +16,6 @@ CHUNK = 4096
 class Moments:
     """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
 
-    `count`: number of rows.
     `mean` and `m2`, of shape (n_features,): the mean, and the sum of squared distances to it.
     """
 

@@ -67,7 +67,6 @@ def performance(
 def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
     """Return the measures of labelled rows of several classes, each with its 95 % interval.
 
-    `names`: of the classes.
     `members`, of shape (n_samples, n_classes), bool: which classes each row has.
     `scores`: of shape (n_samples, n_classes).
     Returns ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and

@@ -44,9 +44,7 @@ def link_of(client: Any) -> str | None:
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
     """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 
-    `run`: the run's name.
     `figures`: names out of `FIGURES`.
-    `stages`: seconds by stage.
     Returns whether there is such a page: the scheduler needs `prometheus_client` for it.
     """
     kept: bool = client.run_on_scheduler(_put, run=run, figures=dict(figures), stages=dict(stages))

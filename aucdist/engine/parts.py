@@ -81,7 +81,6 @@ class StepRunner(WorkerPlugin):
     async def run_one(self, part: str, *, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
         """Run a step on a part.
 
-        `part`: the key of the part.
         `before` and `after`: the numbers of the state that the step begins with (None: empty memory), and of the one
             that it leaves.
         `call`: step and arguments, as `pack` returned them.

@@ -79,7 +79,6 @@ def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str
     """Raise an InputError for a direction of a feature that is not there, or of a category.
 
     `monotone`: as the parameter of an estimator.
-    `names`: of all features.
     `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
     """
     if not isinstance(monotone, Mapping):

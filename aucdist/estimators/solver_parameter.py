@@ -15,7 +15,6 @@ def solver_of(given: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
 
     `given`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
         class whose objective is the estimator's.
-    `solvers`: those of the estimator.
     Raises InputError for another name, a parameter that the solver lacks, or a solver of another objective.
     """
     if isinstance(given, Solver):

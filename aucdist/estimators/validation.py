@@ -56,7 +56,6 @@ def is_dask(thing: Any) -> bool:
 def two_classes(y: np.ndarray) -> np.ndarray:
     """Return both classes, sorted.
 
-    `y`: labels.
     Raises InputError if there are not exactly two classes.
     """
     classes = np.unique(y)
@@ -176,7 +175,6 @@ def on_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dty
 
     `X`: of shape (n_samples, n_features).
     `function`: of an array; its result has a row for each.
-    `dtype`: of the results.
     `width`: their columns; None for one-dimensional results.
     Raises InputError if a column holds texts, or held categories in the training rows.
     """

@@ -25,7 +25,6 @@ class RoundPrinter:
 
     `name`: of the estimator, before each line.
     `every`: every round is printed, and otherwise the rounds 1 to 10, 20, 30, ..., 100, 200, ...
-    `callback`: is called with each round.
     """
 
     def __init__(self, name: str, every: bool, callback: Callback | None = None):

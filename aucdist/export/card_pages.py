@@ -18,7 +18,6 @@ HEADINGS = ("feature", "value", "points", "share of rows")
 class CardRow:
     """A line of a card.
 
-    `feature`: the column.
     `value`: which of its values get these points.
     `share`: of the training rows with a value; None for missing values.
     """

@@ -37,7 +37,6 @@ class PortableColumn:
     """A column that a model reads.
 
     `kind`: ``number``, ``category``, ``date`` or ``hash``.
-    `values`: the categories.
     `parts`: of a date, some of `aucdist.data.date_parts.PARTS`.
     `size`: number of features that a hash deals texts out to.
     `if_missing` and `if_unknown`: for categories: `REFUSE`, `ZERO` or `AS_MISSING`.
@@ -56,7 +55,6 @@ class PortableColumn:
 class Feature:
     """A number that is made of a column.
 
-    `column`: position of the column.
     `item`: the category for which the feature is 1, the part of a date, or the number that the hash must have; None for
         a number.
     `fill`: what stands in for a missing value.

@@ -14,7 +14,6 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
 
     `edges`, of shape (n_edges,), float64: of scaled values.
-    `j`: the feature.
     `preprocessor`: its scaling may not be ``unit-row``, which does not depend on one feature alone.
     Returns an array of shape (n_edges,), float64.
     """

@@ -12,24 +12,6 @@ from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, fill_normal, stream, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER
 
-HINGE, ZERO_ONE = 0, 1
-"""The losses of a margin m: max(0, 1 - m), and 1 if m <= 0, else 0. The gradient of the second is 0."""
-
-
-@kernel
-def loss_at(loss, margin):
-    """Return the loss at a margin."""
-    if loss == HINGE:
-        return max(0.0, 1.0 - margin)
-    return 1.0 if margin <= 0.0 else 0.0
-
-
-@kernel
-def losses_at(loss, margins, out):
-    """Write the loss at each margin into out, float64 of the same shape (n,)."""
-    for i in range(out.shape[0]):
-        out[i] = loss_at(loss, margins[i])
-
 
 @kernel
 def unit_vectors(seed, out):
@@ -44,16 +26,15 @@ def unit_vectors(seed, out):
 
 
 @kernel
-def slope_at(loss, margin, move, mu):
-    """Return the central difference of the loss along a direction that changes the margin by `move`, with step mu."""
-    return (loss_at(loss, margin + mu * move) - loss_at(loss, margin - mu * move)) / (2.0 * mu)
+def slope_at(margin, move, mu):
+    """Return the central difference of the hinge along a direction that changes the margin by `move`, with step mu."""
+    return (max(0.0, 1.0 - (margin + mu * move)) - max(0.0, 1.0 - (margin - mu * move))) / (2.0 * mu)
 
 
 @kernel
-def slopes_along(loss, moves, scores, y, mu, out):
-    """Write the central difference of each row's loss along each direction into out, float64 of shape (n_rows, n_directions).
+def slopes_along(moves, scores, y, mu, out):
+    """Write the central difference of each row's hinge along each direction into out, float64 of shape (n_rows, n_directions).
 
-    `loss`, int: `HINGE` or `ZERO_ONE`.
     `moves`: of shape (n_rows, n_directions), float64.
     `scores`: of shape (n_rows,), float64.
     `y`, of shape (n_rows,), int8: labels, -1 or +1.
@@ -61,7 +42,7 @@ def slopes_along(loss, moves, scores, y, mu, out):
     """
     for i in range(scores.shape[0]):
         for a in range(out.shape[1]):
-            out[i, a] = slope_at(loss, y[i] * scores[i], y[i] * moves[i, a], mu)
+            out[i, a] = slope_at(y[i] * scores[i], y[i] * moves[i, a], mu)
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
@@ -73,16 +54,14 @@ def _dot(x, y):
 
 
 @kernel
-def steps_along(
-    loss, moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c
-):
+def steps_along(moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c):
     """Take steps in the subspace of the directions, each by the gradient estimate of one random row.
 
     With s_a the slope of a row's function along direction a, the estimate changes coordinate a by s_a / n_directions. With
     `own` (variance reduction) it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
     length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
 
-    `loss`, `moves`, `scores`, `y` and `mu`: as in `slopes_along`.
+    `moves`, `scores`, `y` and `mu`: as in `slopes_along`.
     `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
     `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times lam1 times the factor of the
         class.
@@ -106,7 +85,7 @@ def steps_along(
         margin = y[i] * (scores[i] + _dot(moves[i], c))
         eta = 1.0 / ((before + k + 2) * n_directions)
         for a in range(n_directions):
-            slope = slope_at(loss, margin, y[i] * moves[i, a], mu)
+            slope = slope_at(margin, y[i] * moves[i, a], mu)
             if reduced:
                 slope = slopes[a] + weight[i] * lam2 * (slope - own[i, a])
             else:

@@ -30,7 +30,6 @@ MOST_COLUMNS = 20_000
 class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
 
-    `bins`: of each feature.
     `missing`, of shape (n_features_in,), bool: whether each feature had missing values.
     `pairs`, of shape (n_pairs, 2), int64: features.
     `ramps`, of shape (n_features_in,), bool, or None: the features whose hats are summed up, since they have a

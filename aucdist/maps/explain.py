@@ -35,7 +35,6 @@ def explanation(
     """Return what each feature, and each pair of features, adds to the score of each row.
 
     `block`: rows as the model's feature map takes them, or as the weights do.
-    `features`: their names.
     `w`: of shape (n_weights,), float64.
     Returns a column for each contribution, and ``constant``: the sum of a row is its score.
     Raises InputError for a map that mixes features.

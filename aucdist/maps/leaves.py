@@ -36,7 +36,6 @@ class LeafMap(FittedMap):
     """A forest whose leaves are codes.
 
     `model`: LightGBM's own text of the model.
-    `n_leaves`: of each tree.
     `used`: the trees that have more than one leaf.
     `directions`, of shape (n_features_in,), int8, or None: +1, -1 or 0 of each feature that the trees were grown with;
         None if there are none. A tree with a split in a feature with a direction has steps between its leaves, in the

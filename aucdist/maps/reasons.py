@@ -37,7 +37,6 @@ def reasons(
     """Return the reasons of rows.
 
     `block`: rows as the model's feature map takes them.
-    `features`: their names.
     `categories`: of each categorical column, as in `Schema`.
     `w`: of shape (n_weights,), float64.
     Raises InputError if the features are not binned: then there is no best cell.

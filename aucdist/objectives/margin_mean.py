@@ -22,10 +22,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.kernels.zeroth_order import HINGE, ZERO_ONE
-
-LOSSES = {"hinge": HINGE, "zero-one": ZERO_ONE}
-
 
 def class_factors(weight_neg: float, weight_pos: float) -> tuple[float, float]:
     """Return the factor D of a negative and of a positive row, given the total weights of the classes."""

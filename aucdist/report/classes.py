@@ -34,7 +34,6 @@ CURVE_POINTS = 80
 class ClassesReport:
     """The contents of the page of a run of several classes.
 
-    `title`: heading of the page.
     `run`: the object that ``aucdist train --json`` prints.
     `curves`: of each class: of the test rows, or of the training rows where there are none.
     `confusions`, of shape (n_classes, n_classes), int64, or None: how many test rows of each class were predicted to be

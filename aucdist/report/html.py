@@ -41,7 +41,6 @@ DATA_LABELS = {"n_samples": "Rows", "n_features": "Features", "n_pos": "Positive
 class Report:
     """The contents of the page of a run.
 
-    `title`: heading of the page.
     `run`: the object that ``aucdist train --json`` prints.
     `data`: name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
     `config`: the resolved configuration, as YAML.
@@ -125,7 +124,6 @@ def render_template(template: Path, **values: Any) -> str:
     """Return a page rendered from a template.
 
     `template`: an HTML template, which may extend ``base.html`` of this folder.
-    `values`: the variables of the template.
     """
     jinja2 = load_optional("jinja2")
     folder = Path(__file__).parent

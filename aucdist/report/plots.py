@@ -214,7 +214,6 @@ def metric_path(
     """Return a plot of a measure against one parameter, with bars of one standard error.
 
     `x`, `means` and `errors`, of shape (n_settings,): ascending in x; nan where a setting failed.
-    `chosen`: position of the chosen setting.
     """
 
     def plot(axes: Any) -> None:

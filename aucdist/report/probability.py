@@ -19,7 +19,6 @@ def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float =
 
     `counts`: counts of the predicted probabilities.
     `n_bins`: number of bins, which have nearly equal numbers of rows.
-    `level`: confidence level of the intervals.
     Raises InputError if a score is not a probability.
     """
     bins = reliability(counts, n_bins, level=level)

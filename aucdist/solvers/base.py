@@ -226,9 +226,10 @@ class Solver(BaseEstimator, ABC):
         Parameters
         ----------
         *args
-            `lam`, and what to start from: None, weights, or what a round's ``resume()`` returned.
+            `lam`, above 0, and what to start from: None, which means zero, weights, or what a round's ``resume()`` returned.
         **kwargs
-            What the estimator's parameters say of the objective, and what the class attributes ask for.
+            What the estimator's parameters say of the objective, and what the class attributes ask for: ``class_weight`` has
+            factors for the weights of negative and positive rows, ``seed`` is of all that is drawn at random.
         """
 
     def path(self, blocks: Blocks, *args: Any, **kwargs: Any) -> LamPath:

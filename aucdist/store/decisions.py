@@ -17,7 +17,6 @@ def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
     """Write a decision and its picture, under a name of their own, and return the URL of the picture.
 
     `decision`: in types of JSON.
-    `picture`: an SVG file.
     Raises InputError if they cannot be written.
     """
     now = datetime.now(UTC)

@@ -36,7 +36,6 @@ class Change:
     `replaced`: the version that was in use before.
     `folder`: the name of the version's folder.
     `files`: the SHA-256 of each file of the version.
-    `time`: when, in UTC.
     `about`: what else is kept, in types of JSON: the run, and the test that decided.
     """
 

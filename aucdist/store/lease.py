@@ -32,7 +32,6 @@ def lease(
 ) -> Iterator["Lease"]:
     """Hold the lease of a store while the context lasts.
 
-    `url`: the store.
     `what`: who holds it, for the error of the others.
     `renewed` and `expired`: seconds, as the constants.
     `clock`: returns the time in seconds since 1970.
@@ -58,10 +57,7 @@ def lease(
 
 
 class Lease:
-    """A lease that this process holds.
-
-    `url`: the store.
-    """
+    """A lease that this process holds."""
 
     def __init__(self, url: str, number: int, clock: Callable[[], float]):
         self.url, self.number, self._clock = url, number, clock

@@ -46,7 +46,6 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: dict
 def rollback(store: Store, marker: str, to: int | None = None) -> Change:
     """Make an earlier version the current one.
 
-    `marker`: as for `promote`.
     `to`: the version; by default the one that the current version replaced when it was promoted.
     Raises InputError if there is no such version, if it was removed or is the current one, or another change was made
         at the same moment.
@@ -77,7 +76,6 @@ def keep(store: Store, marker: str, most: int) -> list[int]:
 
     The current version stays, and of the others the newest. The history stays whole.
 
-    `store`: as it is now.
     `marker`: as for `promote`. It is removed first: a version without it is not read.
     `most`: at least 1.
     """

@@ -28,10 +28,7 @@ class Measurement:
     )
 
     def to_json(self, conditions: str) -> str:
-        """Return what is known of the run after it has ended, as a JSON object.
-
-        `conditions`: those of the suite.
-        """
+        """Return what is known of the run after it has ended, as a JSON object."""
         content: dict[str, Any] = {
             "command": self.command,
             "aucdist": aucdist.__version__,

@@ -37,7 +37,6 @@ def write_table(output: str, results: pd.DataFrame) -> None:
 def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
     """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and a page or else the figure.
 
-    `results`: what `suites.bench` returned.
     `output`: path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
     `measurement`: the run that has just ended.
     """

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.pairwise_square import gradient, value
 from aucdist.solvers.base import solve
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
-from aucdist.solvers.square.exact import exact, exact_path
+from aucdist.solvers.square.exact import Exact, exact_path
 from aucdist.solvers.square.svrg import SVRG
 from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
 from flows.bench.common import Row, fastest, read_train_and_test
@@ -38,7 +38,7 @@ def compare_square() -> Iterator[Row]:
 
 
 def _against_gram(block: Block) -> Row:
-    found = fastest(lambda: next(exact(LocalBlocks([block]), 1e-3)))
+    found = fastest(lambda: next(Exact().rounds(LocalBlocks([block]), 1e-3)))
     gram = fastest(lambda: block.X.T @ block.X)
     return {"data": "simulated 581012 x 54", "system": "exact", "seconds": found, "times X.T @ X": found / gram}
 
@@ -88,7 +88,7 @@ def _compare_passes(block: Block, lam: float) -> Row:
     limits = {"maxiter": 3000, "maxfun": 3000, "ftol": 0.0, "gtol": 1e-7}
     minimize(evaluate, np.zeros(block.n_features), jac=True, method="L-BFGS-B", options=limits)
     peer = 1 + certified.index(True) if True in certified else None
-    best = next(exact(blocks, lam))
+    best = next(Exact().rounds(blocks, lam))
     return {
         "system": "svrg", "seconds": seconds, "passes": found.passes, "relative gap": found.certificate.relative_gap,
         "true gap": found.certificate.primal / best.primal - 1, "passes of L-BFGS": peer,

@@ -43,7 +43,6 @@ class Suite:
 
     `rows`: takes whether to run the peers that take minutes, and options by name; yields the rows of the table.
     `figure`: takes the table and returns the text of an SVG file.
-    `conditions`: stated with the results.
     """
 
     name: str

@@ -32,7 +32,6 @@ def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run by their keys, such as ``model.lam``; those that a search chose are its own.
 
     `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
-    `about`: the content of its ``metrics.json``.
     """
     try:
         config = parse_yaml(read_bytes(f"{url}/config.yaml").decode(), shown(url))

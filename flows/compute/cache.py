@@ -52,10 +52,7 @@ def worker_memory(client: Any) -> list[tuple[int, int]]:
 
 
 def threads_that_fit(n_jobs: int, largest_block: int) -> int:
-    """Return the number of threads that `n_jobs` means, or as many fewer as this process has memory for while it streams.
-
-    `largest_block`: bytes.
-    """
+    """Return the number of threads that `n_jobs` means, or as many fewer as this process has memory for while it streams."""
     from aucdist.engine.dask import memory_here
 
     fit = int(SHARE_FOR_ROWS * memory_here() // (BLOCKS_WHILE_STREAMING * max(largest_block, 1)))

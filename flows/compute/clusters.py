@@ -71,8 +71,6 @@ def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers,
 
     A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.
 
-    `workers`: as `open_cluster` yielded them.
-    `n_blocks`: blocks of the rows.
     Raises RunError if workers do not come in time.
     """
     if isinstance(config, NoCluster | LocalClusterConfig):

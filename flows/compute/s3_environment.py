@@ -27,7 +27,6 @@ def s3_as_configured(config: S3Config, cluster: ClusterConfig, observer: RunObse
     """Set the environment variables of an S3 configuration while the context lasts.
 
     `cluster`: the cluster of the run; workers that are already running, or in pods, have their own environment.
-    `observer`: gets a note about that.
     Raises InputError if the Prefect block does not exist or has no credentials.
     """
     changes = environment_of(config)

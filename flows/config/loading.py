@@ -124,7 +124,6 @@ def load_config(
 ) -> Config:
     """Read a configuration.
 
-    `model`: the model that checks it.
     `kind`: the project's own configurations are in ``configs/<kind>``.
     `config`: a path, or a name in that folder.
     `settings`: changes, each ``key.sub=value`` with a value in YAML.

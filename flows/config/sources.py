@@ -88,7 +88,6 @@ def _format_from_suffix(url: str) -> dict[str, Any]:
 def config_from_options(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:
     """Return a configuration from options of the command line; those that are None take their defaults.
 
-    `model`: the model that checks it.
     `where`: the command, as errors name it.
     `cluster`: a file in ``configs/cluster``, or a path.
     Raises InputError if an option is wrong.

@@ -32,7 +32,6 @@ class JobSettings:
 
     `encoding`: None if the rows are already encoded.
     `seed`: of the folds; random solvers get theirs from it, unless `parameters` has one.
-    `names`: of the features.
     `sets`: the classes that are each fitted against the rest; None for two classes.
     """
 
@@ -48,7 +47,6 @@ class JobSettings:
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
     """Do a job on copies of its rows, in this process.
 
-    `blocks`: all rows of the search.
     Returns one for each setting; see `aucdist.search.fold.score_path`.
     """
     train, held_out = ([select_rows(block, side) for block in blocks] for side in (sides.train, sides.held_out))
@@ -65,7 +63,6 @@ def fit_on_masks(
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
     `rows`: the rows of the search, from which the encoding learns.
-    `parallel_map`: reads them.
     `blocks`: the same rows, on the workers.
     """
     preprocessor = None

@@ -34,7 +34,6 @@ class SearchRows:
     """The data of a search.
 
     `rows`: as they were read, not encoded.
-    `folds`: of the training rows.
     `grouped`: whether the source says which rows are of one group.
     `lowest_grade`: of all rows, where labels are grades.
     `classes`: where each class is fitted against the rest.

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,6 @@ class JobRunner:
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
-        self._execute: Callable[[list[FitJob]], JobResults] | None = None
         self.n_jobs = self.n_cached = 0
 
     def run(self, jobs: list[FitJob]) -> list[list[Result]]:
@@ -197,9 +197,7 @@ class JobRunner:
         missing = [i for i in range(len(jobs)) if i not in results]
         self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
         self._progress.start(len(jobs), [(jobs[i], found) for i, found in results.items()])
-        if missing and self._execute is None:  # only now, because it may write the rows for the workers
-            self._execute = self._executor()
-        for k, found in self._execute([jobs[i] for i in missing]) if missing and self._execute is not None else ():
+        for k, found in self._execute([jobs[i] for i in missing]) if missing else ():
             job = jobs[missing[k]]
             results[missing[k]] = found
             error = next((result["error"] for result in found if "error" in result), None)
@@ -210,8 +208,9 @@ class JobRunner:
             self._progress.finish(job, found, failed=error is not None)
         return [results[i] for i in range(len(jobs))]
 
-    def _executor(self) -> Callable[[list[FitJob]], JobResults]:
-        """Return what runs jobs, with the rows where it needs them."""
+    @cached_property
+    def _execute(self) -> Callable[[list[FitJob]], JobResults]:
+        """What runs jobs, with the rows where it needs them: made for the first of them, as it may write rows for the workers."""
         workers, settings = self._workers, self._settings
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "masks":

@@ -32,7 +32,6 @@ class ColumnGuess:
 
     `kind`: what becomes of it: ``number``, ``categorical``, ``hashed``, ``dates`` or ``drop``.
     `comment`: what its values are, or why it is dropped.
-    `missing`: rows without a value.
     `parts`: of a column of dates what it becomes.
     `date_format`: of a column of dates; None: as in ISO 8601.
     `words`: of a column of numbers what stands for missing ones, besides what always does.
@@ -56,7 +55,6 @@ def columns_of(
 
     `texts`: the cells of each column, missing ones as `MISSING_CATEGORY`.
     `names`: the columns that are looked at.
-    `spelling`: how numbers are written.
     """
     return _with_one_date_format([_column(name, texts[name], spelling) for name in names])
 

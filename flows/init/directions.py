@@ -18,7 +18,6 @@ def direction_of(cells: pd.Categorical, positive: np.ndarray, spelling: Spelling
 
     `cells`: the texts of the column; those that are no numbers are left out.
     `positive`, of shape (n_rows,), bool: which rows are of the positive class.
-    `spelling`: how numbers are written.
     """
     values = np.array([_value(text, spelling) for text in cells.categories], dtype=np.float64)[np.asarray(cells.codes)]
     there = np.isfinite(values)

@@ -22,7 +22,6 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
 
     `source`: of a CSV file. Keys that it gives are not looked for.
     `data`: the first lines of the file.
-    `where`: names it in errors.
     Raises InputError if the bytes are no text of the encoding.
     """
     if "encoding" not in source.model_fields_set:

@@ -16,9 +16,7 @@ def with_auc(
 ) -> ColumnGuess:
     """Return a column with its AUC alone, and with a comment where that is suspicious.
 
-    `texts`: the cells of each column.
     `positive`: of shape (n_rows,), bool.
-    `spelling`: how numbers are written.
     """
     if column.kind not in ("number", "categorical"):
         return column

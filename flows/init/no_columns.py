@@ -20,7 +20,6 @@ class RowsFound:
 
     `survey`: rows, classes, features and missing values.
     `sparse`: whether rows become CSR.
-    `whole`: whether these are all rows.
     """
 
     survey: Survey

@@ -32,9 +32,7 @@ class FirstRows:
     `source`: with the separator decided.
     `texts`: the cells of every column but the label.
     `classes`: the label of each row.
-    `label`: its column.
     `unread`: columns of types that are neither numbers nor texts.
-    `whole`: whether these are all rows.
     `n_files`: the files that they are the first rows of.
     """
 

@@ -29,9 +29,7 @@ FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     """Write a configuration for training.
 
-    `name`: of the configuration.
     `source`: with the label column.
-    `output`: the YAML file.
     Returns what ``aucdist init --json`` prints.
     Raises InputError if the file cannot be read, or its label column has no classes.
     """

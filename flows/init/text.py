@@ -37,7 +37,6 @@ def yaml_text(
     `source`: keys of the source as they are written: file, format, label, ...
     `columns`: all but the label.
     `classes`: each class with its number of rows.
-    `head`: comments at the top.
     `directions`: of the numbers that seem to have one.
     """
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed", "number")}
@@ -81,7 +80,6 @@ def rows_yaml_text(
     """Return a configuration for training on a file that has no columns to choose from.
 
     `name`, `source`, `classes`, `positive` and `head`: as of `yaml_text`.
-    `remarks`: comments below the source.
     `missing`: missing values of the columns that have some.
     `sparse`: whether rows become CSR.
     """

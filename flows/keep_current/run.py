@@ -32,7 +32,6 @@ def keep_current(
     same command does the rest.
 
     `observer`: is called with stages and their progress.
-    `run_stage`: runs each stage.
     Returns what ``aucdist keep-current --json`` prints.
     Raises InputError if something in the configuration or the data is wrong, or another run works on the store.
     """

@@ -41,13 +41,12 @@ def history_lines(result: dict[str, Any]) -> list[str]:
 
 def _test(test: dict[str, Any]) -> str:
     """Return the test that decided, in few words."""
-    names = {"auc": "AUC", "macro_auc": "mean AUC of the classes"}
-    name = names.get(test.get("measure", "auc")) or f"partial AUC up to {test['max_fpr']:g}"
+    from flows.promote.text import measure_text
+
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""
-    return (
-        f"{name} {test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f}) on {test['rows']:,} rows{condition}"
-    )
+    value = f"{test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f})"
+    return f"{measure_text(test)} {value} on {test['rows']:,} rows{condition}"
 
 
 COMMAND = Command("models", models, page="in-service")

@@ -14,10 +14,7 @@ EVERY = 1.0  # seconds between two messages to the scheduler; a round takes mill
 
 
 class MetricsObserver(ForwardingObserver):
-    """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one.
-
-    `run`: the name of the run.
-    """
+    """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one."""
 
     def __init__(self, observer: RunObserver, run: str) -> None:
         super().__init__(observer)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aucdist.report.plots import GRID, INK, MUTED, NEG, POS, standalone_svg
+from flows.promote.text import measure_text
 
 
 def decision_svg(decision: dict[str, Any], title: str) -> str:
@@ -12,10 +13,7 @@ def decision_svg(decision: dict[str, Any], title: str) -> str:
 
 
 def _plot(decision: dict[str, Any], title: str) -> Callable[[Any], None]:
-    name = {"auc": "AUC", "macro_auc": "mean AUC of the classes", "partial_auc": "partial AUC"}[decision["measure"]]
-    if decision["measure"] == "partial_auc":
-        name += f" up to a false positive rate of {decision['max_fpr']:g}"
-    rows = [(name, decision)]
+    rows = [(measure_text(decision), decision)]
     if decision["calibration"] is not None:
         rows.append(("Brier loss, less", decision["calibration"]))
     bound = decision["margin"] if decision["condition"] == "better" else -decision["margin"]

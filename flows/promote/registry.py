@@ -92,7 +92,6 @@ def promote_registered(
 
     The alias is moved last: a promotion that ends before leaves the version in use as it was.
 
-    `run`: a run folder.
     `url`: as ``models:/churn`` or ``models:/churn@champion``.
     `content`: the files of the version by name.
     `condition`, `margin` and `data`: as for `promote_run`.

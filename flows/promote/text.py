@@ -7,12 +7,8 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
     """Return what was decided and done, as lines of text."""
     lines = []
     if (test := result["decision"]) is not None:
-        names = {"auc": "AUC", "macro_auc": f"mean AUC of {len(test.get('classes', []))} classes"}
-        name = (
-            names.get(test["measure"]) or f"partial AUC (up to a false positive rate of {test.get('max_fpr', 1.0):g})"
-        )
         lines.append(
-            f"{name} of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "
+            f"{measure_text(test)} of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "
             f"{test['low']:+.5f} to {test['high']:+.5f}, on {test['rows']:,} rows ({test['of']})"
         )
         if (loss := test["calibration"]) is not None:
@@ -30,6 +26,13 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
     if result["removed"]:
         lines.append(f"removed: {', '.join(f'version {number}' for number in result['removed'])}")
     return lines
+
+
+def measure_text(test: dict[str, Any]) -> str:
+    """Return what was compared; the first versions of model stores do not say it, and had the AUC alone."""
+    if (measure := test.get("measure", "auc")) == "partial_auc":
+        return f"partial AUC up to a false positive rate of {test['max_fpr']:g}"
+    return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]
 
 
 def _missed(result: dict[str, Any]) -> str:

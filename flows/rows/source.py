@@ -29,7 +29,6 @@ class RowSource:
 
     `n_blocks`: number of blocks that the training rows are partitioned into.
     `needs_workers`: whether the rows are read by the workers, and not in this process.
-    `encode`: whether the features are encoded.
     `rows`: where workers are needed neither split nor encoded; None for files that have not been read.
     `survey`: of such files: ``survey(workers, parallel_map) -> TrainTestRows``, which parses all of them once.
     """

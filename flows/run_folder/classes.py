@@ -47,9 +47,7 @@ class ClassScores:
 class ClassEvaluation:
     """How the models of the classes score the rows.
 
-    `train`: of each class.
     `test`: None for a class that no test row has, or that all have.
-    `intervals`: of each test AUC.
     `scores`: None without test rows.
     """
 

@@ -47,7 +47,6 @@ def is_in_use(folder: Path) -> bool:
 def leftover_line(folders: list[str], resumes: str) -> str:
     """Return the line that names unfinished folders.
 
-    `folders`: paths or URLs.
     `resumes`: a clause that says which command resumes the work.
     """
     first = [shown(folder) for folder in folders[:MOST_NAMED]]

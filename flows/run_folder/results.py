@@ -83,7 +83,6 @@ class MoreFits:
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
-    `seconds`: wall time of each stage.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: where the configuration asks for more fits.
     """

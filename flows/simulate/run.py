@@ -16,7 +16,6 @@ from flows.shard.run import result_of
 def simulate(simulation: Simulation, target: str, cluster: ClusterConfig, observer: RunObserver) -> dict[str, Any]:
     """Write simulated rows as shards.
 
-    `target`: a folder or URL.
     `observer`: is called with stages and their progress.
     Returns as `flows.shard.run.result_of`.
     """

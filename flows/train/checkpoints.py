@@ -97,7 +97,6 @@ class ClassCheckpoints:
     A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
 
     `identity`: what decides the bits, but for the class.
-    `names`: of the classes.
     """
 
     def __init__(
@@ -148,8 +147,6 @@ def open_checkpoints(
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
     `model`: what is fitted; not that of the configuration where its features are chosen first.
-    `fingerprint`: of the data.
-    `train`: the training rows.
     `observer`: is called with whether the fit resumes.
     Raises InputError if the folder holds checkpoints of another fit.
     """

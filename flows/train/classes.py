@@ -42,7 +42,6 @@ def fit_classes(
 ) -> tuple[FittedClasses, ClassCheckpoints | None]:
     """Run the stages: fit each class that has enough rows, and evaluate.
 
-    `blocks`: the same rows.
     `search`: what chose the model's parameters.
     `start`: a model of several classes: each class that it has starts from its weights.
     """

@@ -46,7 +46,6 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
 
     `model`: with `features: auto`.
     `rows`: the training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
-    `missing`: whether values may be missing.
     Raises InputError if no map suits the model and the rows, a class has one row, all rows are of one group, or the
         measure is not one of these rows.
     Raises RunError if every fit failed.
@@ -110,7 +109,6 @@ def try_settings(
     """Fit settings on the training rows of each fold and score them on its other rows.
 
     `rows`: all rows; rows outside a fold get weight 0.
-    `observer`: is called after each task.
     Returns `table`, for each point; `n_tasks`.
     """
     n_tasks, measure = 0, find_measure(search.metric)

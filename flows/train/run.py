@@ -34,7 +34,6 @@ def train(
     """Train a model, evaluate it and write the run folder.
 
     `observer`: is called with stages and rounds.
-    `run_stage`: runs each stage.
     `start`: a model whose weights the fit starts from, where its features are the same.
     Returns what ``aucdist train --json`` prints.
     Raises InputError if the configuration or the data is wrong; nothing has been written then.

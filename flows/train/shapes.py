@@ -29,8 +29,6 @@ def more_fits(
 
     `model`: of the fitted model.
     `evaluation`: of the fitted model.
-    `blocks`: the rows of the fit.
-    `observer`: is called after each fit.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:

@@ -18,7 +18,6 @@ def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTest
 
     `estimator`: changed in place.
     `model`: the weights of a model of several classes mean something else.
-    `rows`: the rows of the fit.
     """
     if isinstance(model, ClassModels):
         return "the fit starts from zero: the model in use is of several classes"

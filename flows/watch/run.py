@@ -43,11 +43,7 @@ from flows.watch.state import WatchState
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """The model of a watch.
-
-    `folder`: of the model.
-    `version`: its number in the store.
-    """
+    """The model of a watch."""
 
     folder: str
     version: int | None

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
-from support.margin_twins import drawn, factors, hinge, problem, row_functions, zero_one, zeroth_order_estimate
+from support.margin_twins import drawn, factors, hinge, problem, row_functions, zeroth_order_estimate
 
 from aucdist.kernels.margin_svrg import draw_integers, svrg_steps
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.kernels.rows import DenseRows
-from aucdist.kernels.zeroth_order import HINGE, ZERO_ONE, losses_at, slopes_along, steps_along, unit_vectors
+from aucdist.kernels.zeroth_order import slopes_along, steps_along, unit_vectors
 
 pytestmark = pytest.mark.nojit
-LOSSES = [(HINGE, hinge), (ZERO_ONE, zero_one)]
 
 
 def unit(n_directions, size, seed=1):
@@ -35,33 +34,23 @@ def test_unit_vectors_look_uniform():
     assert abs((np.abs(ways[:, 0]) < 0.5).mean() - 0.5) < 4 * 0.5 / np.sqrt(3000)
 
 
-@pytest.mark.parametrize(("loss", "twin"), LOSSES)
-def test_losses(loss, twin):
-    margins = np.array([-2.0, 0.0, 0.5, 1.0, 3.0])
-    out = np.empty(5)
-    losses_at(loss, margins, out)
-    assert out.tolist() == [twin(m) for m in margins]
-
-
-@pytest.mark.parametrize(("loss", "twin"), LOSSES)
-def test_slopes_are_differences_of_values(loss, twin):
+def test_slopes_are_differences_of_values():
     X, y = problem(12, 3)
     w, ways, mu = np.array([0.3, -0.2, 0.5]), unit(4, 3), 0.1
     out = np.empty((12, 4))
-    slopes_along(loss, X @ ways.T, X @ w, y.astype(np.int8), mu, out)
+    slopes_along(X @ ways.T, X @ w, y.astype(np.int8), mu, out)
     expected = [
-        [(twin(label * (x @ (w + mu * u))) - twin(label * (x @ (w - mu * u)))) / (2 * mu) for u in ways]
+        [(hinge(label * (x @ (w + mu * u))) - hinge(label * (x @ (w - mu * u)))) / (2 * mu) for u in ways]
         for label, x in zip(y, X, strict=True)
     ]
     np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(("loss", "twin"), LOSSES)
 @pytest.mark.parametrize("reduced", [True, False])
-def test_steps_in_the_plane_are_steps_by_values_of_the_rows_functions(loss, twin, reduced):
+def test_steps_in_the_plane_are_steps_by_values_of_the_rows_functions(reduced):
     X, y = problem(15, 3)
     lam1, lam2, mu, n_steps, before = 0.7, 3.0, 0.1, 25, 0 if reduced else 5
-    rows = row_functions(X, y, lam1, lam2, twin)
+    rows = row_functions(X, y, lam1, lam2)
     w, ways = np.array([0.3, -0.2, 0.5]), unit(2, 3)
     at_w = np.array([zeroth_order_estimate(f, w, ways, mu) for f in rows])
     whole = at_w.mean(axis=0)
@@ -73,12 +62,12 @@ def test_steps_in_the_plane_are_steps_by_values_of_the_rows_functions(loss, twin
     moves, scores, labels = X @ ways.T, X @ w, y.astype(np.int8)
     pull, gram, at_start = y * factors(y), ways @ ways.T, ways @ w
     own = np.empty((15, 2))
-    slopes_along(loss, moves, scores, labels, mu, own)
+    slopes_along(moves, scores, labels, mu, own)
     slopes = lam2 * own.mean(axis=0) - lam1 * (pull @ moves) / 15 + at_start
     np.testing.assert_allclose(slopes @ ways / 2, whole, rtol=1e-10)
     c = np.zeros(2)
     steps_along(
-        loss, moves, scores, labels, np.ones(15), lam1 * pull, lam2, mu, gram, at_start, slopes,
+        moves, scores, labels, np.ones(15), lam1 * pull, lam2, mu, gram, at_start, slopes,
         own if reduced else np.empty((0, 0)), before, n_steps, 9, np.empty(2), c,
     )  # fmt: skip
     np.testing.assert_allclose(w + c @ ways, wk, rtol=1e-10)

@@ -21,6 +21,7 @@ from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
 
 hinge_comid, hinge_psa, hinge_rda = rounds_of(COMID), rounds_of(PSA), rounds_of(RDA)
+
 newton, lipschitz, gradient = rounds_of(Newton), rounds_of(Lipschitz), rounds_of(Gradient)
 
 LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog"), "calibrated")
@@ -30,7 +31,7 @@ SOLVERS = {
     "all-pairs": all_pairs,
     "all-pairs l1": partial(all_pairs, penalty="l1"),
     "ramp": pair_ramp,
-    "square": square.exact,
+    "square": rounds_of(square.Exact),
     "newton": partial(newton, loss=LOGIT),
     "newton cloglog": partial(newton, loss=CLOGLOG),
     "lipschitz": partial(lipschitz, loss=LOGIT),

@@ -44,24 +44,20 @@ def hinge(margin):
     return max(0.0, 1.0 - margin)
 
 
-def zero_one(margin):
-    return 1.0 if margin <= 0 else 0.0
-
-
 def factors(y, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
     pos, neg = weight[y > 0].sum(), weight[y < 0].sum()
     return np.where(y > 0, neg / pos, pos / neg)
 
 
-def row_functions(X, y, lam1, lam2, loss=hinge, gram=None):
+def row_functions(X, y, lam1, lam2, gram=None):
     """Return F_i of equation (5) for each row, or of (11) with a Gram matrix, whose rows X are then."""
     D = factors(y)
     K = np.eye(X.shape[1]) if gram is None else gram
 
     def of(i):
         def function(w):
-            return 0.5 * w @ K @ w - lam1 * D[i] * y[i] * (X[i] @ w) + lam2 * loss(y[i] * (X[i] @ w))
+            return 0.5 * w @ K @ w - lam1 * D[i] * y[i] * (X[i] @ w) + lam2 * hinge(y[i] * (X[i] @ w))
 
         return function
 
@@ -75,14 +71,14 @@ def offset(X, y, lam1, gram=None):
     return 0.5 * lam1**2 * (c @ c if gram is None else c @ gram @ c)
 
 
-def objective(w, X, y, lam1, lam2, loss=hinge, gram=None):
+def objective(w, X, y, lam1, lam2, gram=None):
     """Return the mean of the rows' functions, as the paper has it."""
-    return float(np.mean([f(w) for f in row_functions(X, y, lam1, lam2, loss, gram)]))
+    return float(np.mean([f(w) for f in row_functions(X, y, lam1, lam2, gram)]))
 
 
-def zeroth_order_twin(X, y, lam1, lam2, *, seed, n_outer, n_inner, mu, n_directions, reduced, loss=hinge, gram=None):
+def zeroth_order_twin(X, y, lam1, lam2, *, seed, n_outer, n_inner, mu, n_directions, reduced, gram=None):
     """Algorithms 3 and 4 by nothing but values of the rows' functions; without reduction zeroth-order SGD."""
-    rows = row_functions(X, y, lam1, lam2, loss, gram)
+    rows = row_functions(X, y, lam1, lam2, gram)
     w = np.zeros(X.shape[1])
     for t in range(1, n_outer + 1):
         u = random_directions((n_directions, len(w)), block_seed(seed, t, 1))

@@ -61,7 +61,6 @@ def date_numbers(column: pd.Categorical, parts: Sequence[str], form: str | None,
     `column`: texts that `problem_with_date` finds sound, and `missing`.
     `parts`: some of `PARTS`.
     `form`: as for `parse_date`.
-    `missing`: the text of missing dates.
     """
     rows = [
         [math.nan] * len(parts) if text == missing else _parts(parse_date(text, form), parts)
@@ -87,10 +86,8 @@ def insert_dates(
     """Return numbers and features with the parts of dates in the place of their columns.
 
     `numbers`, of shape (n_samples, n_numbers): the other features that are numbers, in order.
-    `features`: the columns that are features.
     `texts`: those of them that are categories or hashed.
     `dates`, of shape (n_samples, n_parts): for each column of dates its parts.
-    `names`: and their names.
     """
     pieces, k = [numbers[:, :0]], 0
     found: list[str] = []

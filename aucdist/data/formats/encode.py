@@ -27,7 +27,6 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     """Return rows as a block.
 
     `parsed`: what a file or a part of one holds.
-    `where`: names it in errors.
     `source`: its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
     `schema`: the features and classes that the block gets.
     `first_row`: the first row's number in the data set; the others follow.
@@ -70,7 +69,6 @@ def _typed(X: Any, dtype: str | None, where: str) -> Any:
 def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
     """Return the features of a table side by side.
 
-    `where`: names the table in errors.
     `schema`: names the features, and the categories in the order of theirs.
     `sparse`: whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the
         numbers.

@@ -12,7 +12,6 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     """Return text as UTF-8, whatever the encoding that a source states.
 
     `data`: a file, or whole lines of one.
-    `where`: names the file in errors.
     `first_line`: the number of the first line, for errors.
     Raises InputError if bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is
         stated.

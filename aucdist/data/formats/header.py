@@ -49,7 +49,6 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
 
     `first`: the cells of the first row.
-    `rows`: those below it.
     """
     named = [cell for cell in first if cell]
     numbers = [_is_number(cell) for cell in named]

@@ -61,7 +61,6 @@ def split_source(source: SourceFields, n: int) -> list[FilePart]:
 class StoredPart(Stored[tuple[Parsed, int]]):
     """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
-    `index`: the number of the part.
     `schema`: that of the training data, for rows that are to be encoded like them.
     """
 
@@ -100,7 +99,6 @@ def plan_parts(
     """Number the rows, and decide how all parts are encoded.
 
     `parts`: as `split_source` returned them.
-    `surveys`: theirs, in the same order.
     `schema`: that of the training data, for rows that are to be encoded like them.
     `labelled`: False for rows that are only scored: they may be of one class, and unless the source names a label they
         count as negative, whatever their labels are.
@@ -156,7 +154,6 @@ def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: Stor
 def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
     """Return the schema of a data set.
 
-    `of`: its format.
     `survey`: that of all parts.
     `name`: names the data set in errors.
     Raises InputError if there is no row or no feature, if a column has too many categories, if two features get the

@@ -41,8 +41,6 @@ def parse_svmlight(
 ) -> SparseRows:
     """Read a file, or a part of one that consists of whole lines. It may have no rows.
 
-    `data`: its content.
-    `where`: names the file in errors.
     `n_features`: the width; None takes the largest index that occurs.
     `zero_based`: whether the first feature is number 0 instead of 1.
     `topics`: whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.

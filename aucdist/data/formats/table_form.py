@@ -17,7 +17,6 @@ REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it thr
 class TableForm:
     """How lines of cells are to be read.
 
-    `names`: the columns, in order.
     `label`: the one with the classes; empty where there is none.
     `features`: those that are features, in the order of these. What is neither that nor the label is passed over.
     `categorical`: the features that are texts, and become one feature for each value.

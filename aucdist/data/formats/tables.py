@@ -63,7 +63,6 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
     """Read lines of cells. Each number is that which Python's `float` makes of its text.
 
     `data`: UTF-8, without a header. Lines of blanks do not count, and there may be no others.
-    `where`: names the file in errors.
     Raises InputError if a line has too many or too few cells, a number is none or is not finite, a value is missing or
         not allowed, naming line and column.
     """

@@ -20,7 +20,6 @@ class Text:
     """Whole lines of a file.
 
     `data`: the last byte is a line break.
-    `where`: names the file in errors.
     `first_line`: the number of the first line.
     """
 

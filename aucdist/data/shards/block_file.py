@@ -6,6 +6,7 @@ the manifest, so that reading them is one copy. Every other program reads the fi
 
 import io
 from dataclasses import dataclass
+from itertools import compress
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from aucdist.data.block import Block
+from aucdist.data.block import SIDE, Block
 from aucdist.data.checked import CHECKED
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
@@ -30,7 +31,6 @@ class Form:
 
     `layout`: ``dense`` or ``csr``.
     `dtype`: ``float32`` or ``float64``.
-    `weighted`: whether rows have weights.
     `grouped`, `graded`, `costed` and `coded`: whether rows have a group, a grade, a cost, and the place of their set of
         classes.
     """
@@ -50,24 +50,21 @@ class Form:
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        there = (values is not None for values in (block.weight, block.group, block.grade, block.cost, block.code))
+        there = (getattr(block, name) is not None for name in SIDE)
         return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
+
+    @property
+    def side(self) -> list[str]:
+        """Those of `SIDE` that the rows have."""
+        there = self.weighted, self.grouped, self.graded, self.costed, self.coded
+        return list(compress(SIDE, there))
 
     def columns(self) -> pa.Schema:
         """Return the columns of a table of such a block."""
         item = pa.field("element", pa.from_numpy_dtype(self.dtype), nullable=False)
         index = pa.field("element", pa.int32(), nullable=False)
         kinds = {"label": pa.int8(), "row_id": pa.int64()}
-        if self.weighted:
-            kinds["weight"] = pa.float64()
-        if self.grouped:
-            kinds["group"] = pa.int64()
-        if self.graded:
-            kinds["grade"] = pa.float64()
-        if self.costed:
-            kinds["cost"] = pa.float64()
-        if self.coded:
-            kinds["code"] = pa.int32()
+        kinds |= {name: pa.from_numpy_dtype(SIDE[name]) for name in self.side}
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -76,7 +73,7 @@ class Form:
 
 def nbytes(block: Block) -> int:
     """Return the memory that a block takes."""
-    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade, block.cost, block.code)
+    arrays = (*block.rows, block.y, block.row_id, *(getattr(block, name) for name in SIDE))
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
@@ -85,11 +82,10 @@ def to_table(block: Block) -> pa.Table:
 
     Raises InputError if a CSR block has more stored values than a list column may have.
     """
-    columns = Form.of(block).columns()
+    form = Form.of(block)
+    columns = form.columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
-    for name in ("weight", "group", "grade", "cost", "code"):
-        if (given := getattr(block, name)) is not None:
-            arrays[name] = pa.array(given)
+    arrays |= {name: pa.array(getattr(block, name)) for name in form.side}
     values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
     if isinstance(block.rows, CsrRows):
         if len(values) > MAX_STORED:
@@ -172,15 +168,8 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
 
 def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
-    there = {
-        "weight": form.weighted,
-        "group": form.grouped,
-        "grade": form.graded,
-        "cost": form.costed,
-        "code": form.coded,
-    }
-    more = {name: _array(table, name) for name, given in there.items() if given}
-    return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **more)
+    side = {name: _array(table, name) for name in form.side}
+    return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **side)
 
 
 def _dense_rows(table: pa.Table, n_features: int) -> Rows:

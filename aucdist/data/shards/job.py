@@ -24,7 +24,6 @@ class ShardJob:
     """What every worker must know to do its part.
 
     `work`: the work folder, which is in the folder of the shards.
-    `reader`: the data set.
     `origin`: what the manifest will state of the rows' origin.
     `urls`: those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
     `items`: what `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number
@@ -52,7 +51,6 @@ class ShardJob:
     def shards_of(self, block: Block, index: int) -> np.ndarray:
         """Return the shard of each row of a part.
 
-        `block`: the part.
         `index`: its number: the rows of the parts before it, class by class, are counted first.
         Returns an array of shape (n_samples,), int64.
         """

@@ -75,7 +75,6 @@ class Manifest:
 
     `format`: version of the layout on disk.
     `layout` and `dtype`: ``dense`` or ``csr``; ``float32`` or ``float64``.
-    `weighted`: whether rows have weights.
     `n_samples`, `n_features`, `n_pos` and `n_neg`: totals.
     `label`: name of the label column, if it had one.
     `positive` and `negative`: the classes that stand for +1 and for -1.
@@ -150,9 +149,7 @@ def commit(
 ) -> Manifest:
     """Make shards that are written already the data set of a folder.
 
-    `url`: the folder.
     `statistics`: of all rows.
-    `origin`: as in `Manifest`.
     Raises InputError if the folder is not writable or cannot be reached.
     """
     data = to_parquet(schema.feature_names, statistics)

@@ -17,7 +17,6 @@ def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
 
     `numbers`: from 0 to n - 1.
     `n`: at most 2**62.
-    `seed`: any integer.
     Returns ndarray of int64: from 0 to n - 1; different numbers have different places.
     """
     half = max(1, ((n - 1).bit_length() + 1) // 2)

@@ -40,7 +40,6 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
 def write_shard(block: Block, url: str, index: int) -> Shard:
     """Write one shard, and return its entry in the manifest that is still to be written.
 
-    `url`: the folder.
     `index`: the shard's number among the others.
     Raises InputError if the folder is not writable or cannot be reached.
     """

@@ -8,9 +8,6 @@ Exceptions = tuple[type[BaseException], ...]
 
 
 def loaded(module: str, *names: str) -> Exceptions:
-    """Return exception classes of a module for an ``except`` clause; none where the module has not been imported.
-
-    `names`: names of its exception classes.
-    """
+    """Return exception classes of a module for an ``except`` clause; none where the module has not been imported."""
     found = sys.modules.get(module)
     return () if found is None else tuple(getattr(found, name) for name in names)

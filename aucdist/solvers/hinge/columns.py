@@ -189,8 +189,6 @@ class SCD(PrimalSolver):
         ----------
         blocks : Blocks
             Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
-        lam, start, penalty, class_weight
-            As of `COMID`.
         intercept : bool
             Whether to fit an intercept, the last of the weights. It is not penalised, is drawn like a weight, and takes steps of
             4 / sqrt(t).

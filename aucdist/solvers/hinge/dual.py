@@ -181,16 +181,12 @@ class SDCD(Solver):
 
         Parameters
         ----------
-        lam : float
-            Above 0.
         start : HingeStart, optional
             The result of `resume` of a round, for the same or another lam.
         seed : int
             `CDCD` draws nothing.
         intercept : bool
             Whether to add a column of ones, whose weight, the last, is penalised like the others.
-        class_weight : tuple of float
-            Factors for the sample weights of the negative and of the positive rows.
 
         Raises
         ------

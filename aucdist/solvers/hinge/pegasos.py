@@ -90,8 +90,6 @@ class Pegasos(Solver):
 
         Parameters
         ----------
-        lam, intercept, class_weight
-            As of `aucdist.solvers.hinge.COMID`.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
         """

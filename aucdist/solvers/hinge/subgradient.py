@@ -81,16 +81,12 @@ class SubgradientSolver(PrimalSolver):
 
         Parameters
         ----------
-        lam : float
-            Above 0.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             Zero by default. To `RDA` it only matters by its subgradient.
         penalty : {"l1", "l2"}, default="l2"
             `PSA` has L1 alone.
         intercept : bool
             Whether to fit an intercept, which is not penalised and the last of the weights.
-        class_weight : tuple of float
-            Factors for the sample weights of the negative and of the positive rows.
         """
         penalty = penalty if len(self.penalties) > 1 else self.penalties[0]
         state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)

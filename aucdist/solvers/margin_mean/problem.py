@@ -14,7 +14,6 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import accumulate, project
-from aucdist.kernels.zeroth_order import HINGE, losses_at
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors
 from aucdist.parameters import Constraints, count
@@ -107,15 +106,14 @@ def send_products(block: Block, memory: MarginMemory, vector: np.ndarray) -> tup
 
 
 def evaluate_margins(
-    block: Block, memory: MarginMemory, loss: int, lam1: float, offset: np.ndarray | None
+    block: Block, memory: MarginMemory, lam1: float, offset: np.ndarray | None
 ) -> tuple[MarginMemory, Summary]:
     """Return the mean loss and the dual point at the scores that the block keeps.
 
     `offset` is alpha - lam1 c with `gram`, else None.
     """
-    losses = np.empty(len(memory.share))
     margins = memory.y * memory.scores
-    losses_at(loss, margins, losses)
+    losses = np.maximum(0.0, 1.0 - margins)
     below = memory.share * (margins < 1.0)
     summary = {
         "loss": float(memory.share @ losses),
@@ -196,8 +194,6 @@ class MarginMeanProblem:
     ----------
     blocks : Blocks
         They must hold both classes.
-    loss : int
-        A loss of `aucdist.kernels.zeroth_order`.
     gram : bool
         Whether the rows are those of a Gram matrix.
 
@@ -213,10 +209,10 @@ class MarginMeanProblem:
         The vector of the last dual point: the mean of y x over all rows, where rows with a margin of 1 or more count as 0.
     """
 
-    def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, loss: int = HINGE, gram: bool = False):
+    def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
         # A Gaussian kernel's values are at most 1.
         self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
-        self.blocks, self.lam1, self.lam2, self.loss, self.gram = blocks.without_memory(), lam1, lam2, loss, gram
+        self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
         sizes = [info.n_samples for info in blocks.infos]
         offsets = np.cumsum([0, *sizes]) if gram else None
         self.centre = self._joined(
@@ -227,9 +223,9 @@ class MarginMeanProblem:
         self.w = np.zeros(len(self.centre))
         self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(len(self.centre)), 0.0
 
-    def evaluation(self) -> tuple[int, float, np.ndarray | None]:
+    def evaluation(self) -> tuple[float, np.ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
-        return self.loss, self.lam1, self.w - self.lam1 * self.centre if self.gram else None
+        return self.lam1, self.w - self.lam1 * self.centre if self.gram else None
 
     def move(self, step: np.ndarray, directions: np.ndarray) -> None:
         """Move the weights along directions, as the blocks move their scores.
@@ -248,8 +244,7 @@ class MarginMeanProblem:
         square = summary["square"] if self.gram else float(offset @ offset)
         primal = float(0.5 * square + self.lam2 * summary["loss"])
         self.cut = self._joined(summary["cut"])
-        if self.loss == HINGE:
-            self._raise_bound(summary["active"])
+        self._raise_bound(summary["active"])
         # The minimum can be 0, and then there would be no relative gap.
         least = float(np.finfo(np.float64).tiny)
         return Round(

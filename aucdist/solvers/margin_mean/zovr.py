@@ -29,7 +29,6 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.zeroth_order import slopes_along, steps_along, unit_vectors
 from aucdist.objectives.kernel_block import KernelBlock
-from aucdist.objectives.margin_mean import LOSSES
 from aucdist.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Round
 from aucdist.solvers.margin_mean.problem import (
@@ -51,7 +50,7 @@ N_DIRECTIONS = 30
 
 
 def project_on_directions(
-    block: Block, memory: MarginMemory, loss: int, shape: tuple[int, int], seed: int, mu: float, reduced: bool
+    block: Block, memory: MarginMemory, shape: tuple[int, int], seed: int, mu: float, reduced: bool
 ) -> tuple[MarginMemory, Summary]:
     """Keep the inner products of the rows with the round's directions.
 
@@ -63,7 +62,7 @@ def project_on_directions(
     slopes = np.empty(moves.shape if reduced else (0, 0))
     summary: Summary = {}
     if reduced:
-        slopes_along(loss, moves, memory.scores, memory.y, mu, slopes)
+        slopes_along(moves, memory.scores, memory.y, mu, slopes)
         summary = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
     if memory.first is not None:
         own = directions[:, memory.own]
@@ -73,7 +72,7 @@ def project_on_directions(
 
 @without_rows
 def inner_steps(
-    block: int, memory: MarginMemory, loss: int, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
+    block: int, memory: MarginMemory, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
     reduced: bool, n_inner: int | None, seeds: tuple[int, int],
 ) -> tuple[MarginMemory, Summary]:  # fmt: skip
     """Take the steps of a round over the block's rows, and return the move along each direction times the block's weight."""
@@ -84,7 +83,7 @@ def inner_steps(
         # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
         before = 0 if reduced else (number - 1) * n_steps
         steps_along(
-            loss, memory.moves, memory.scores, memory.y, memory.weight, lams[0] * memory.pull, lams[1], mu, *plane,
+            memory.moves, memory.scores, memory.y, memory.weight, lams[0] * memory.pull, lams[1], mu, *plane,
             memory.slopes, before, n_steps, block_seed(seed, number, memory.index), np.empty_like(c), c,
         )  # fmt: skip
     return memory, {"move": memory.share.sum() * c}
@@ -138,9 +137,7 @@ class ZOVR(MarginSolver):
         self.mu = mu
         self.n_directions = n_directions
 
-    def rounds(
-        self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge"
-    ) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
         """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
 
         A round takes half a pass for each direction, and half a pass for the bound.
@@ -153,10 +150,8 @@ class ZOVR(MarginSolver):
             Weights of the margin mean, at least 0, and of the loss, above 0.
         gram : bool
             Whether the rows are those of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
-        loss : {"hinge", "zero-one"}
-            The zero-one loss has no gradient, so its lower bound stays 0.
         """
-        problem = MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram)
+        problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
         blocks, lams, size = problem.blocks, (problem.lam1, problem.lam2), len(problem.w)
         shape = (min(N_DIRECTIONS, size) if self.n_directions is None else self.n_directions, size)
         yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
@@ -164,16 +159,14 @@ class ZOVR(MarginSolver):
             # The seed after those of the blocks.
             common = block_seed(seed, number, blocks.n_blocks)
             directions = random_directions(shape, common)
-            seen = blocks.reduce(project_on_directions, problem.loss, shape, common, self.mu, self.reduced)
+            seen = blocks.reduce(project_on_directions, shape, common, self.mu, self.reduced)
             products = seen["gram"] if problem.gram else directions @ directions.T
             at_start = seen["at_start"] if problem.gram else directions @ problem.w
             slopes = at_start
             if self.reduced:
                 slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
             plane = (products, at_start, slopes)
-            move = blocks.reduce(
-                inner_steps, problem.loss, lams, self.mu, plane, self.reduced, self.n_inner, (seed, number)
-            )["move"]
+            move = blocks.reduce(inner_steps, lams, self.mu, plane, self.reduced, self.n_inner, (seed, number))["move"]
             problem.move(move, directions)
             yield problem.round(
                 blocks.reduce(move_and_evaluate, move, *problem.evaluation()), 1.0 + number * (shape[0] + 1) / 2

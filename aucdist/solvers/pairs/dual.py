@@ -316,14 +316,12 @@ class SDCD(Solver):
     ) -> Iterator[Round]:
         """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
 
+        Both classes must be there.
+
         Parameters
         ----------
-        blocks : Blocks
-            Both classes must be there.
         start : DualStart, optional
             What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
-        group_weight, grade_weight : str, optional
-            See `aucdist.solvers.pairs.groups.pair_groups`.
 
         Raises
         ------

@@ -148,14 +148,7 @@ class OAMInf(Solver):
         return None
 
     def rounds(self, blocks: Blocks, lam: float, start: Any = None, *, seed: int = 0) -> Iterator[Round]:
-        """Yield after each epoch the weights and their exact objective.
-
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,), optional
-        seed : int
-            Of the reservoirs, where there are some.
-        """
+        """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
         self.check_parameters()
         has_dual = self.capacity is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
         return _oam_rounds(

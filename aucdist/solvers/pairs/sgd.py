@@ -106,10 +106,10 @@ class MSGD(Solver):
     def rounds(self, blocks: Blocks, lam: float, start: DescentState | None = None, *, seed: int) -> Iterator[Round]:
         """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
 
+        Both classes must be there.
+
         Parameters
         ----------
-        blocks : Blocks
-            Both classes must be there.
         start : DescentState, optional
             What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
 

@@ -19,55 +19,6 @@ MOST_FEATURES = 1000
 operations."""
 
 
-def exact(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    signs: np.ndarray | None = None,
-    groups: PairGroups | None = None,
-) -> Iterator[Round]:
-    """Minimise the pairwise square exactly, by solving its linear system.
-
-    Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
-    eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
-
-    Parameters
-    ----------
-    start : ndarray of shape (n_features,), optional
-        The weights that conjugate gradients start from; zero by default. The closed form ignores them.
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`; for up to `MOST_FEATURES` features.
-    groups : PairGroups, optional
-        Where pairs are within groups (`aucdist.solvers.square.grouped`); for up to `MOST_FEATURES` features.
-
-    Yields
-    ------
-    Round
-        The weights, their exact objective, and the lower bound from its gradient.
-
-    Raises
-    ------
-    InputError
-        For signs, or groups, of more than `MOST_FEATURES` weights.
-    """
-    if groups is not None and blocks.n_features > MOST_FEATURES:
-        raise InputError(
-            f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for "
-            f"up to {MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier"
-        )
-    if signs is not None:
-        yield _in_cone(blocks, lam, signs, groups)
-        return
-    if groups is not None or blocks.n_features <= MOST_FEATURES:
-        yield from exact_path(blocks, [lam], groups)
-        return
-    moments = moments_of(blocks)
-    diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
-    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
-
-
 def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
     """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
     if blocks.n_features > MOST_FEATURES:
@@ -108,7 +59,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
     Yields
     ------
     Round
-        As in `exact`, in the order of `lams`.
+        The weights, their exact objective, and the lower bound from its gradient, in the order of `lams`.
 
     Raises
     ------
@@ -128,7 +79,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
 
 
 class Exact(Solver):
-    """The minimum itself: by one reduction up to 1000 features, beyond by conjugate gradients; deterministic. See `exact`."""
+    """The minimum itself: by one reduction up to 1000 features, beyond by conjugate gradients; deterministic."""
 
     name = "exact"
     objective = "pairwise square"
@@ -148,5 +99,29 @@ class Exact(Solver):
         group_weight: str | None = None,
         grade_weight: str | None = None,
     ) -> Iterator[Round]:
-        """Yield the minimum, or the weights after each step of conjugate gradients."""
-        return exact(blocks, lam, start, signs=signs, groups=pair_groups(blocks, group_weight, grade_weight))
+        """Yield the minimum, or the weights after each step of conjugate gradients.
+
+        Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
+        eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
+        They start from `start`, by default zero, which the closed form ignores.
+
+        Raises
+        ------
+        InputError
+            For signs, or groups (`aucdist.solvers.square.grouped`), of more than `MOST_FEATURES` weights.
+        """
+        groups = pair_groups(blocks, group_weight, grade_weight)
+        if groups is not None and blocks.n_features > MOST_FEATURES:
+            raise InputError(
+                f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it "
+                f"for up to {MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier"
+            )
+        if signs is not None:
+            yield _in_cone(blocks, lam, signs, groups)
+        elif blocks.n_features <= MOST_FEATURES:
+            yield from exact_path(blocks, [lam], groups)
+        else:
+            moments = moments_of(blocks)
+            diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
+            w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+            yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)

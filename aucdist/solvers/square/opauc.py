@@ -226,13 +226,6 @@ class OPAUC(Solver):
         """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
 
         Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
-
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,), optional
-            Zero by default.
-        seed : int
-            Seed of the order of the rows and of the sketch.
         """
         check_rank(self.rank, blocks.n_features)
         moments, rounding = moments_of(blocks), Rounding.of(blocks)

@@ -115,11 +115,6 @@ class SVRG(Solver):
 
         A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
         per row and adds the row to one vector, or in its second half to two.
-
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,), optional
-            Zero by default.
         """
         moments = moments_of(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)

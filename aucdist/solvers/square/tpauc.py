@@ -225,13 +225,6 @@ class TPAUC(Solver):
 
         Only the passes of the algorithm are counted, the first for the means; evaluating the objective takes additional passes.
 
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,), optional
-            Zero by default.
-        seed : int
-            Seed of the order of the rows.
-
         Raises
         ------
         InputError

@@ -66,13 +66,6 @@ class UniExp(Solver):
         """Yield the start, then the weights after each epoch, with their exact objective and its bound.
 
         Only the passes of the algorithm count, not those that evaluate the objective.
-
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,), optional
-            Zero by default.
-        seed : int
-            Of the order of the rows.
         """
         return _online_rounds(blocks, lam, start, self.loss, seed, self.eta, self.epochs)
 
@@ -101,12 +94,7 @@ class UnivariateLBFGS(Solver):
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
         """Yield the weights, each better than the last. Each point that was evaluated is a pass.
 
-        Parameters
-        ----------
-        blocks : Blocks
-            Both classes must be there.
-        start : ndarray of shape (n_features,), optional
-            Zero by default, and where the losses at the start overflow.
+        Both classes must be there. Where the losses at `start` overflow it is taken as zero.
         """
         rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, "exponential")
 

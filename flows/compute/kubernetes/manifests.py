@@ -27,7 +27,6 @@ def dask_cluster_of(
 ) -> dict[str, Any]:
     """Return the DaskCluster.
 
-    `name`: of the cluster.
     `labels`: for the cluster; the operator puts them on all that it makes of it.
     `owner`: an owner reference: when the owner is gone, so is the cluster.
     """

@@ -14,7 +14,6 @@ from support.margin_twins import (
     problem,
     row_functions,
     svrg_twin,
-    zero_one,
     zeroth_order_estimate,
     zeroth_order_twin,
 )
@@ -130,15 +129,6 @@ def test_an_optimum_of_zero_is_no_division_by_zero():
     # No relative gap can be stated: the rounding errors of the hinges are larger than the objective.
     assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
     assert found.primal < 1e-300
-
-
-def test_a_loss_without_gradient():
-    """The count of mistakes, by its values alone: fewer of them, at hardly more weight."""
-    X, y = problem(200, 3)
-    *_, found = rounds = list(zovr(blocks_of(X, y), 0.0, 50.0, seed=0, loss="zero-one", mu=0.5, n_outer=30))
-    assert [state.dual for state in rounds] == pytest.approx([0.0] * len(rounds), abs=1e-300)
-    assert found.primal == pytest.approx(objective(found.w, X, y, 0.0, 50.0, zero_one), rel=1e-10)
-    assert found.primal < 0.4 * rounds[0].primal
 
 
 def spread(X, y, w, ways, start):

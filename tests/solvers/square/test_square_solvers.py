@@ -15,12 +15,13 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.square.descent import SubspaceDescent, moments_of
-from aucdist.solvers.square.exact import exact, exact_path
+from aucdist.solvers.square.exact import Exact, exact_path
 from aucdist.solvers.square.opauc import OPAUC
 from aucdist.solvers.square.svrg import SVRG
 from aucdist.solvers.square.tpauc import TPAUC
 from aucdist.solvers.square.univariate import UniExp, UniSqu, UnivariateLBFGS
 
+exact = rounds_of(Exact)
 svrg = rounds_of(SVRG)
 univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
