@@ -79,6 +79,7 @@ BETWEEN_USE_CASES = {
     ("keep_current", "score"),
     ("keep_current", "watch"),
     ("watch", "score"),  # the format of the rows that a model was trained on
+    ("models", "promote"),  # the name of what decided a promotion
     ("promote", "compare"),  # the paired tests of two runs
     ("bench", "cv"),
     ("bench", "train"),
