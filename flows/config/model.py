@@ -32,7 +32,8 @@ class ModelConfig(BaseModel):
         default=None,
         description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
         "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds; "
-        "{map: auto, metric: ndcg, k: 5} does so by this measure of the order of rows",
+        "{map: auto, metric: ndcg, k: 5} does so by this measure of the order of rows, {map: auto, metric: expected_cost, "
+        "false_alarm: 1, miss: 40} by what decisions cost",
     )
 
     @model_validator(mode="before")
@@ -56,12 +57,12 @@ class ModelConfig(BaseModel):
         """The full name of the measure by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
-        from aucdist.metrics.measures import EXPECTED_COST, MEASURES, WITH_PARAMETERS, find_measure, measure_name
+        from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, find_measure, measure_name
 
         given = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
         able: dict[str, tuple[str, ...]] = {m.name: () for m in MEASURES.values() if m.needs in ("ranking", "groups")}
-        able |= {name: parameters for name, (_, parameters) in WITH_PARAMETERS.items() if name != EXPECTED_COST}
+        able |= {name: parameters for name, (_, parameters) in WITH_PARAMETERS.items()}
         if metric is None and not given:
             return None
         if metric not in able:
