@@ -175,10 +175,14 @@ def measured(case: Case, folder: Path, rows: Path) -> dict[str, Any]:
         with command(case, config, subprocess.DEVNULL) as process:
             kill_in_fit(process, folder / "runs" / ".checkpoints")
     start, cpu = time.perf_counter(), cpu_seconds()
-    with command(case, config, subprocess.DEVNULL) as process:
+    errors = folder / "errors"
+    with errors.open("wb") as file, command(case, config, file.fileno()) as process:
         own, of_workers = peak_memory(process)
         assert process.stdout is not None
-        result = json.loads(process.stdout.read().splitlines()[-1])
+        said = process.stdout.read()
+    if process.returncode:
+        raise RuntimeError(f"{case.columns}: {errors.read_text(encoding='utf-8')[-2000:]}")
+    result = json.loads(said.splitlines()[-1])
     whole, cpu = time.perf_counter() - start, cpu_seconds() - cpu
     metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
     memory = own + of_workers
