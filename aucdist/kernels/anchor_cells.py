@@ -10,13 +10,66 @@ cell that T lies in, the hinges of all its anchors together are
 
 These differ by W (h - l) / 4 at most, and not at all where the cell has a single score. The dual variables are 0 or 1 for a cell
 and a row, whatever the edges: any such choice is a dual point, so that the bound is as true as with single anchors.
+
+A score is in the cell that `find_cells` says. That never falls with the score, and nothing else is needed of it: the cell that T
+lies in divides the anchors into those below T, those above it, and its own, however an edge was rounded.
 """
 
-from aucdist.kernels.compiling import kernel
-from aucdist.kernels.pairs import n_active
+import numpy as np
 
-WEIGHT_BELOW, SCORE_BELOW, WEIGHT, SCORE, LOW, HIGH, MEAN, PER_WIDTH = range(8)
-"""The columns of `points`: one cache line for each cell."""
+from aucdist.kernels.compiling import kernel
+
+WEIGHT_BELOW, SCORE_BELOW, WEIGHT, SCORE, LOW, WIDTH, CHORD = range(7)
+"""The columns of `points`, of which there are eight: one cache line for each cell. CHORD is ``W (h - m) / (h - l)``."""
+
+
+@kernel
+def index_edges(edges, table):
+    """Divide the range of the edges into equal places, and write which cell begins in each.
+
+    An edge that is alone in its place may as well lie where the place begins, so that scores there need no comparison.
+
+    `edges`, of shape (n_cells - 1,), float64: ascending, at least one.
+    `table`, of shape (n_places,), int16: written: how many edges lie up to the end of each place; where several edges
+        lie in it, -1 minus how many before it.
+    Score t lies in place ``1 + (t - low) * scale``; low and scale are returned.
+    """
+    low, last = edges[0], table.shape[0] - 1.0
+    width = edges[-1] - low
+    scale = (last - 1.0) / width if width > 0.0 and (last - 1.0) / width < np.inf else 1.0
+    r = 0
+    for p in range(table.shape[0]):
+        before = r
+        while r < edges.shape[0] and _place(edges[r], low, scale, last) <= p:
+            r += 1
+        table[p] = r if r - before <= 1 else -1 - before
+    return low, scale
+
+
+@kernel(forceinline=True)
+def _place(score, low, scale, last):
+    return np.uint64(min(max(1.0 + (score - low) * scale, 0.0), last))
+
+
+@kernel
+def find_cells(scores, shift, edges, table, low, scale, cells):
+    """Write the cell of each score plus `shift` into `cells`, int32 of shape (n_rows,); see `index_edges`."""
+    last, crowded = table.shape[0] - 1.0, 0
+    for k in range(scores.shape[0]):
+        c = table[_place(scores[k] + shift, low, scale, last)]
+        cells[k] = c
+        crowded = min(crowded, c)
+    if crowded < 0:
+        for k in range(scores.shape[0]):
+            if cells[k] < 0:
+                left, right = -1 - cells[k], edges.shape[0]
+                while left < right:
+                    middle = (left + right) >> 1
+                    if edges[middle] <= scores[k] + shift:
+                        left = middle + 1
+                    else:
+                        right = middle
+                cells[k] = left
 
 
 @kernel
@@ -24,24 +77,16 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
     """Find the cell of each anchor, and add the anchors to their cells.
 
     `scores` and `weights`, of shape (n_anchors,), float64: those of one block.
-    `edges`, of shape (n_cells - 1,), float64: ascending. Cell c has the scores from ``edges[c - 1]`` to below
-        ``edges[c]``.
-    `table`, `low` and `scale`: result of `aucdist.kernels.pairs.search_index` for the edges.
+    `edges`, of shape (n_cells - 1,), float64; `table`, `low` and `scale`: result of `index_edges` for them.
     `cells`, of shape (n_anchors,), int32: written: the cell of each anchor.
     `sums`, of shape (2, n_cells), float64: added to: the weight, and the sum of weight times score.
     `lowest` and `highest`, of shape (n_cells,), float64: lowered and raised to the least and greatest score in each
         cell of anchors that weigh something.
     """
+    find_cells(scores, 0.0, edges, table, low, scale, cells)
     for k in range(scores.shape[0]):
-        t = scores[k]
-        c = n_active(edges, table, low, scale, t - 1.0)
-        # The search rounds ``edge - (t - 1)``; a cell must have the scores that its edges say.
-        while c < edges.shape[0] and edges[c] <= t:
-            c += 1
-        while c > 0 and edges[c - 1] > t:
-            c -= 1
-        cells[k] = c
         if weights[k] > 0.0:
+            c, t = np.uint32(cells[k]), scores[k]
             sums[0, c] += weights[k]
             sums[1, c] += weights[k] * t
             lowest[c] = min(lowest[c], t)
@@ -49,39 +94,35 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
 
 
 @kernel
-def cut_cells(scores, weights, edges, table, low, scale, points, coefs, histogram, near):
+def cut_cells(scores, weights, edges, table, low, scale, points, cells, coefs, histogram, near):
     """Return the weight of the pairs whose dual variable is 1, and an upper and a lower bound on the weighted sum of the hinges.
 
     `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
     `edges`, `table`, `low` and `scale`: as of `fill_cells`.
     `points`, of shape (n_cells, 8), float64: what is known of the anchors in each cell: see `WEIGHT_BELOW` and the
-        names beside it.
+        names beside it. In cells without anchors all but the sums below them are 0.
+    `cells`, int32: workspace; so many rows at a time stay in the cache.
     `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors in cells whose dual
         variable is 1.
     `histogram`, of shape (n_cells + 1,), float64: added to: the weight of the rows with exactly the first r cells.
     `near`, of shape (n_cells,), float64: added to: the weight of the rows whose T lies in the cell.
     """
     active, above, below = 0.0, 0.0, 0.0
-    for o in range(scores.shape[0]):
-        threshold = 1.0 + scores[o]
-        c = n_active(edges, table, low, scale, scores[o])
-        point = points[c]
-        r, weight = c, point[WEIGHT_BELOW]
-        whole = weight * threshold - point[SCORE_BELOW]
-        least = most = 0.0
-        if point[WEIGHT] > 0.0 and point[LOW] < threshold:
-            least = most = point[WEIGHT] * threshold - point[SCORE]
-            if threshold < point[HIGH]:
-                chord = (threshold - point[LOW]) * (point[HIGH] - point[MEAN]) * point[PER_WIDTH]
-                most = max(least, point[WEIGHT] * chord)
-            if least > 0.0:
-                r, weight = c + 1, weight + point[WEIGHT]
-            else:
-                least = 0.0
-        near[c] += weights[o]
-        coefs[o] = weights[o] * weight
-        histogram[r] += weights[o]
-        active += coefs[o]
-        above += weights[o] * (whole + most)
-        below += weights[o] * (whole + least)
+    for first in range(0, scores.shape[0], cells.shape[0]):
+        end = min(first + cells.shape[0], scores.shape[0])
+        find_cells(scores[first:end], 1.0, edges, table, low, scale, cells)
+        for o in range(first, end):
+            threshold, c = 1.0 + scores[o], np.uint32(cells[o - first])
+            whole = points[c, WEIGHT_BELOW] * threshold - points[c, SCORE_BELOW]
+            least = points[c, WEIGHT] * threshold - points[c, SCORE]
+            chord = min(max(threshold - points[c, LOW], 0.0), points[c, WIDTH]) * points[c, CHORD]
+            # Beyond the greatest score the chord's end is the sum of the hinges, but for rounding.
+            counts = least > 0.0
+            least = max(least, 0.0)
+            near[c] += weights[o]
+            histogram[c + np.uint32(counts)] += weights[o]
+            coefs[o] = weights[o] * (points[c, WEIGHT_BELOW] + (points[c, WEIGHT] if counts else 0.0))
+            active += coefs[o]
+            above += weights[o] * (whole + max(least, chord))
+            below += weights[o] * (whole + least)
     return active, above, below

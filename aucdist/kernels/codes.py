@@ -126,6 +126,14 @@ def project_codes(codes, starts, table, out):
         out[i] = _sum_of_cells(codes[i], starts, table)
 
 
+@register_jitable(inline="always")
+def add_code(rows, i, a, table):
+    """Add a to the cells of row i."""
+    row, starts = rows.codes[i], rows.basis.starts
+    for j in range(row.shape[0]):
+        table[np.uint64(starts[j]) + np.uint64(row[j])] += a
+
+
 @kernel
 def add_codes(codes, starts, which, coefs, n, table):
     """Add ``coefs[k]`` to the cells of row ``which[k]``, uint64, k = 0..n-1."""

@@ -4,9 +4,9 @@ A kernel takes `rows`, which is `DenseRows`, `CsrRows` or `BinRows`, and calls t
 when it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_JIT=1`` the same functions run as Python.
 
 Two families. `row_dot`, `row_axpy` and `row_axpys` take weights and sums of n_features numbers, which may change between two
-rows; rows of codes have none of them. `table_dot` and `table_axpys` take tables: `table_of` makes one of the weights before the
-rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. Of dense and CSR rows the weights and the
-sums are the tables, at no cost.
+rows; rows of codes have none of them. `table_dot`, `table_axpy` and `table_axpys` take tables: `table_of` makes one of the
+weights before the rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. Of dense and CSR rows the
+weights and the sums are the tables, at no cost.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,17 @@ import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable, typeof_impl
 
-from aucdist.kernels.codes import BinRows, CodeBasis, _is_bins, add_codes, code_dot, expand, fold, project_codes
+from aucdist.kernels.codes import (
+    BinRows,
+    CodeBasis,
+    _is_bins,
+    add_code,
+    add_codes,
+    code_dot,
+    expand,
+    fold,
+    project_codes,
+)
 from aucdist.kernels.compiling import kernel
 
 # Sums may be reordered (that is what lets them run as SIMD), but inf and nan keep their meaning: nnan and ninf stay out.
@@ -215,6 +225,14 @@ def table_dot(rows, i, w):
     return code_dot(rows, i, w) if isinstance(rows, BinRows) else row_dot(rows, i, w)
 
 
+def table_axpy(rows, i, a, out):
+    """Add a times row i to the table `out` of `sums_for`."""
+    if isinstance(rows, BinRows):
+        add_code(rows, i, a, out)
+    else:
+        row_axpy(rows, i, a, out)
+
+
 def table_axpys(rows, which, coefs, n, out):
     """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
     if isinstance(rows, BinRows):
@@ -237,6 +255,13 @@ def _table_dot_otherwise(rows, i, w):
     if _is_bins(rows):
         return lambda rows, i, w: code_dot(rows, i, w)
     return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
+
+
+@overload(table_axpy, inline="always")
+def _table_axpy_by_type(rows, i, a, out):
+    if _is_bins(rows):
+        return lambda rows, i, a, out: add_code(rows, i, a, out)
+    return _row_axpy_by_type(rows, i, a, out)
 
 
 @overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
@@ -285,6 +310,26 @@ def accumulate_each(rows, which, coefs, out):
     _accumulate(rows, which, coefs, BATCH, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
     for g in range(len(out)):
         add_sums(rows, sums[g], out[g])
+
+
+def accumulate_parts(rows, coefs, parts, out):
+    """Add ``coefs[i] * x[i]`` to ``out[parts[i] % len(out)]`` for every row i; out is float64 of shape (n_parts, n_features).
+
+    The rows are read once, as they lie: part by part takes up to twice as long of dense rows, and up to four times of CSR rows.
+    """
+    sums = sums_for(rows, out)
+    _accumulate_parts(rows, coefs, parts, sums)
+    for g in range(len(out)):
+        add_sums(rows, sums[g], out[g])
+
+
+@kernel
+def _accumulate_parts(rows, coefs, parts, sums):
+    n_parts = np.uint64(sums.shape[0])
+    for i in range(coefs.shape[0]):
+        a = coefs[i]
+        if a != 0.0:
+            table_axpy(rows, i, a, sums[np.uint64(parts[i]) % n_parts])
 
 
 @kernel

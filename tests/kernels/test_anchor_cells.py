@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.kernels.anchor_cells import cut_cells, fill_cells
+from aucdist.kernels.anchor_cells import cut_cells, fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
 
 pytestmark = pytest.mark.nojit
@@ -26,13 +26,44 @@ def filled(scores, weights, edges):
     return cells, CellSums(sums, lowest, highest)
 
 
+def slow_cells(scores, edges, n_places):
+    """Return the cells, and whether each score lies in a place with several edges."""
+    low, width = edges[0], edges[-1] - edges[0]
+    scale = (n_places - 2) / width if width > 0 and (n_places - 2) / width < np.inf else 1.0
+    places = [int(min(max(1.0 + (t - low) * scale, 0.0), n_places - 1.0)) for t in (*scores, *edges)]
+    of_scores, of_edges = np.array(places[: len(scores)]), np.array(places[len(scores) :])
+    crowded = np.array([np.count_nonzero(of_edges == p) > 1 for p in of_scores])
+    exact, placed = (edges <= scores[:, None]).sum(axis=1), (of_edges <= of_scores[:, None]).sum(axis=1)
+    return np.where(crowded, exact, placed), crowded
+
+
+@settings(max_examples=200, deadline=None)
+@given(scores_of(WILD), scores_of(WILD), st.integers(3, 40), st.sampled_from([0.0, 1.0]))
+def test_cells_agree_with_counting_and_never_fall(scores, edges, n_places, shift):
+    scores, edges, table = np.sort(scores), np.unique(edges), np.empty(n_places, dtype=np.int16)
+    low, scale = index_edges(edges, table)
+    cells = np.empty(len(scores), dtype=np.int32)
+    find_cells(scores, shift, edges, table, low, scale, cells)
+    slow, crowded = slow_cells(scores + shift, edges, n_places)
+    np.testing.assert_array_equal(cells, slow)
+    assert (np.diff(cells) >= 0).all()
+    np.testing.assert_array_equal(cells[crowded], np.searchsorted(edges, (scores + shift)[crowded], side="right"))
+
+
+def test_a_place_of_all_edges_divides_by_comparing():
+    # Scores as of heavy tails: the range is a thousand million times as wide as what lies in the middle.
+    edges = np.concatenate(([-1e9], np.linspace(0.0, 1.0, 50), [1e9]))
+    scores = np.linspace(-0.1, 1.1, 1000)
+    cells, _ = filled(scores, np.ones(1000), Edges.of(edges))
+    np.testing.assert_array_equal(cells, np.searchsorted(edges, scores, side="right"))
+
+
 @settings(max_examples=200, deadline=None)
 @given(scores_of(WILD), scores_of(WILD))
-def test_cells_have_the_scores_that_their_edges_say(scores, edges):
+def test_cells_are_filled_with_their_scores(scores, edges):
     weights = np.arange(1.0, len(scores) + 1.0)
     edges = Edges.of(edges)
     cells, found = filled(scores, weights, edges)
-    np.testing.assert_array_equal(cells, np.searchsorted(edges.at, scores, side="right"))
     for c in range(len(edges.at) + 1):
         mine = cells == c
         assert found.sums[0, c] == weights[mine].sum()
@@ -60,7 +91,8 @@ def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges,
     cells, sums = filled(anchors, w_anchors, edges)
     coefs, histogram = np.empty(len(others)), np.zeros(len(sums.weight) + 1)
     near = np.zeros(len(sums.weight))
-    active, above, below = cut_cells(others, w_others, *edges.search(), sums.points(), coefs, histogram, near)
+    at_once = np.empty(5, dtype=np.int32)
+    active, above, below = cut_cells(others, w_others, *edges.search(), sums.points(), at_once, coefs, histogram, near)
     hinges = np.maximum(0.0, 1.0 - (anchors[:, None] - others[None, :])) * w_anchors[:, None] * w_others[None, :]
     assert below - 1e-12 <= hinges.sum() <= above + 1e-12
     # The dual variables are 0 or 1 for a cell and a row: of the rows and of the anchors they are the same ones.
@@ -76,8 +108,10 @@ def test_a_cell_of_one_score_is_exact():
     anchors, others = np.array([0.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.5, 1.5])
     edges = Edges.of(np.array([1.0]))
     _, sums = filled(anchors, np.ones(3), edges)
-    coefs, histogram, near = np.empty(4), np.zeros(3), np.zeros(2)
-    active, above, below = cut_cells(others, np.ones(4), *edges.search(), sums.points(), coefs, histogram, near)
+    coefs, histogram, near, at_once = np.empty(4), np.zeros(3), np.zeros(2), np.empty(3, dtype=np.int32)
+    active, above, below = cut_cells(
+        others, np.ones(4), *edges.search(), sums.points(), at_once, coefs, histogram, near
+    )
     assert above == below == 0.0 + 2 * 0.5 + 2 * 1.5 + (2 * 2.5 + 0.5)
     np.testing.assert_array_equal(coefs, [0, 2, 2, 3])
     np.testing.assert_array_equal(histogram, [1, 2, 1])

@@ -20,8 +20,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.anchor_cells import cut_cells, fill_cells
-from aucdist.kernels.pairs import search_index
+from aucdist.kernels.anchor_cells import cut_cells, fill_cells, index_edges
 from aucdist.kernels.rows import project
 from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, add_up_gradients, cut_components, moved
 from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
@@ -30,6 +29,12 @@ from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
 """So many cells, of which a quarter is spread over all anchors, whatever the last cut says."""
+
+PLACES = 2**16
+"""The size of the table by which scores find their cells: few places have more than one edge, and it stays in a core's cache."""
+
+AT_ONCE = 1024
+"""So many rows find their cells before they are added up."""
 
 SAMPLE, SEED = 20_000, 5
 """So many anchors are drawn, by their ids, for the line search and the first edges."""
@@ -98,21 +103,22 @@ class CellSums:
         there = weight > 0.0
         low, high = np.where(there, self.lowest, 0.0), np.where(there, self.highest, 0.0)
         mean = np.clip(np.divide(score, weight, out=np.zeros_like(score), where=there), low, high)
-        per_width = np.divide(1.0, high - low, out=np.zeros_like(low), where=high > low)
+        width = high - low
+        chord = np.divide(weight * (high - mean), width, out=np.zeros_like(low), where=width > 0.0)
         below = np.cumsum(self.sums, axis=1) - self.sums
-        return np.stack([*below, weight, score, low, high, mean, per_width], axis=1)
+        return np.stack([*below, weight, score, low, width, chord, np.zeros_like(low)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Edges of cells, and the table that shortens a search among them.
+    """Edges of cells, and the table by which scores find their cells.
 
     Attributes
     ----------
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        Result of `aucdist.kernels.pairs.search_index`.
+        Result of `aucdist.kernels.anchor_cells.index_edges`.
     """
 
     at: np.ndarray
@@ -124,8 +130,8 @@ class Edges:
     def of(cls, at: np.ndarray) -> "Edges":
         """Return edges, each of them once."""
         at = np.unique(at)
-        table = np.empty(2 * len(at) + 1, dtype=np.int32)
-        low, scale = search_index(at, table)
+        table = np.empty(PLACES, dtype=np.int16)
+        low, scale = index_edges(at, table)
         return cls(at, table, low, scale)
 
     def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
@@ -157,7 +163,10 @@ class SentCells:
     def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
         """Return the height of the cut of a component's rows."""
         slope_sums, near = sums["slope_sums"][component], sums["near"]
-        height, most, least = cut_cells(scores, weights, *self.edges.search(), self.points, coefs, slope_sums, near)
+        cells = np.empty(AT_ONCE, dtype=np.int32)
+        height, most, least = cut_cells(
+            scores, weights, *self.edges.search(), self.points, cells, coefs, slope_sums, near
+        )
         sums["above"] += most
         sums["below"] += least
         return float(height)

@@ -12,7 +12,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.kernels.rows import accumulate, accumulate_each
+from aucdist.kernels.rows import accumulate_each, accumulate_parts
 from aucdist.solvers.pairs.anchors import Anchors, anchors_along
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import CutPairLoss
@@ -161,10 +161,9 @@ def add_up_gradients(block: Block, memory: CutMemory, of_anchors: np.ndarray) ->
     """Return the gradient of each component's cut from the derivatives by the anchors' scores, one row for each component."""
     if len(of_anchors) == 1:
         return sum_of_rows(block, memory, of_anchors[0])[np.newaxis]
-    gradients = np.zeros((len(of_anchors), block.n_features))
-    for g, gradient in enumerate(gradients):
-        mine = slice(memory.ends[g], memory.ends[g + 1])
-        accumulate(block.rows, memory.others[mine], memory.coefs[mine], gradient)
+    gradients, coefs = np.zeros((len(of_anchors), block.n_features)), np.zeros(block.n_samples)
+    np.add.at(coefs, memory.others, memory.coefs)  # with grades, a row is there several times
+    accumulate_parts(block.rows, coefs, block.row_id, gradients)
     accumulate_each(block.rows, memory.anchors, of_anchors, gradients)
     return gradients
 

@@ -40,7 +40,7 @@ from aucdist.solvers.pairs.share import AllNegatives, TopNegatives
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.rounding import EPS, higher
 
-MOST_ANCHORS = 200_000
+MOST_ANCHORS = 2**16
 """Of more rows in the smaller class, cells are sent; up to here their scores, which are exact."""
 
 BEYOND = 0.03
@@ -54,6 +54,9 @@ TOO_SHORT, LONG = 0.05, 0.3
 
 FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 25, 10.0
 """The line search uses a sample of the rows with active pairs: at least so many, so large a share, and so many over the gap."""
+
+FINEST = 8.0
+"""At most so many times as many rows, twice as many after each cut that found no lower value: a sample has its own minimum."""
 
 PATIENCE = 100
 """Passes without any bound above 0 after which cuts that differ by rounding only end the fit."""
@@ -118,7 +121,7 @@ class CuttingPlanes:
         self.w, self.best_scores = w, self.cuts.first_scores
         self.best_loss, self.slack, self.gap = np.inf, 0.0, 1.0
         self.best_error = self.target_error = self.rounding.score(w)
-        self._softness, self._n_taken = 1.0, 0
+        self._softness, self._n_taken, self._fineness = 1.0, 0, 1.0
 
     @property
     def primal(self) -> float:
@@ -224,7 +227,7 @@ class CuttingPlanes:
 
     def _line_search(self, at_target: np.ndarray, way: np.ndarray) -> float:
         """Return the step that about minimises the objective along the way."""
-        wanted = max(FEW_ROWS, ROWS_BY_GAP / max(self.gap, 1e-12))
+        wanted = max(FEW_ROWS, self._fineness * ROWS_BY_GAP / max(self.gap, 1e-12))
         stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.cuts.blocks.n_samples)))
         # The anchors are sent for each step, however many rows there are; a fifth as many of them are as precise as the rows.
         some = max(1, int(len(self.cuts.weights) // max(FEW_ROWS, wanted / 5)))
@@ -267,6 +270,7 @@ class CuttingPlanes:
                 scores,
                 error,
             )
+        self._fineness = max(1.0, 0.5 * self._fineness) if keep else min(FINEST, 2.0 * self._fineness)
         self.active_rows = cut.n_rows
         self._n_taken += 1
         self.bundle.add(cut.heights, self.cuts.finish(cut, keep), cut.shares)
