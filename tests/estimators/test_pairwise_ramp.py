@@ -12,8 +12,10 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
 
+# At a larger lam, since weights are as precise as the square root of gap / lam: on some processors repeated rows and weights
+# differed by 2e-7 at the default.
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([PairwiseRampClassifier(tol=1e-15)])
+@parametrize_with_checks([PairwiseRampClassifier(lam=1e-2, tol=1e-15)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
