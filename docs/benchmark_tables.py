@@ -336,6 +336,15 @@ TABLES = {
             "memory of all processes, MiB": ("all MiB", short), "test AUC": ("test AUC", area),
         },
     ),
+    "shapes of many rows": Table(
+        "large-shapes",
+        {
+            "features map": ("features map", plain), "rows": ("rows", short), "features": ("features", short),
+            "where": ("carrier", plain), "passes": ("passes", short), "fit, s": ("fit s", short),
+            "whole run, s": ("whole run s", short), "CPU, s": ("CPU s", short),
+            "memory of all processes, MiB": ("all MiB", short), "weights": ("digest of the weights", plain),
+        },
+    ),
     "calls": Table(
         "scale",
         {
@@ -359,6 +368,15 @@ TABLES = {
             "model, s": ("model s", short), "model over measured": ("model/measured", short), "held out": ("held out", plain),
         },
         has("fit"),
+    ),
+    "delays": Table(
+        "scale-delays",
+        {
+            "fit": ("fit", plain), "workers": ("workers", short), "Mbit/s": ("Mbit/s", short), "delay, ms": ("delay ms", short),
+            "measured, s": ("measured s", short), "model, s": ("model s", short), "of it compute": ("compute s", short),
+            "latency": ("latency s", short), "bytes": ("bytes s", short), "model over measured": ("model/measured", short),
+        },
+        lambda row: row["held out"] == "True" and row["workers"].startswith("8"),
     ),
     "large fit": Table("scale", LARGE_FIT, has("design")),
 }  # fmt: skip
