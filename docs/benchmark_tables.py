@@ -356,6 +356,7 @@ TABLES = {
     "constants": Table(
         "scale",
         {
+            "row, ns": ("row", short),
             "value, ns": ("value", short), "reduction, ms": ("ms a reduction", short),
             "worker, ms": ("ms a worker and reduction", short), "byte, ns": ("ns a byte", short),
         },
