@@ -33,10 +33,10 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
     `config`: a YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
     `settings`: changes to it, each ``key=value``.
     `page`: where a page with a histogram of each column is written.
-    Returns ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; of several classes ``classes``, see
-        `classes_of`; ``columns``, a list of dicts with ``column``,
-        ``becomes`` and ``features``; ``dropped`` and ``then``: what is done to the features before a fit; ``warnings``:
-        sentences on what makes a test look better than new rows will.
+    Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
+        see `classes_of`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
+        ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better
+        than new rows will.
     Raises InputError if the configuration or the data is wrong.
     """
     data = _data_config(config, settings)
@@ -48,12 +48,13 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
     if data.positive is not None:
         source = source.model_copy(update={"positive": data.positive})
     found = read(source, name=data.name or "")
+    schema = found.schema
+    warnings = _warnings(source, schema, found.block)
+    classes = classes_of(schema, found.block) if schema.classes else []
     if page is not None:
         from flows.data.preview_page import write_page
 
-        classes = classes_of(found.schema, found.block) if found.schema.classes else []
-        write_page(page, found, _warnings(source, found.schema, found.block), classes)
-    schema = found.schema
+        write_page(page, found, warnings, classes)
     Encoding(data, schema).fit([found.block])  # what cannot be imputed or scaled is an error here already
     return {
         "name": found.name,
@@ -61,12 +62,12 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
         "positives": int((found.block.y == 1).sum()),
         "positive": list(schema.positive),
         "negative": list(schema.negative),
-        **({"classes": classes_of(schema, found.block)} if schema.classes else {}),
+        **({"classes": classes} if classes else {}),
         "n_features": len(schema.feature_names),
         "columns": _columns(schema, found.block),
         "dropped": list(source.drop or []),
         "then": _then(data),
-        "warnings": _warnings(source, schema, found.block),
+        "warnings": warnings,
     }
 
 
