@@ -1,8 +1,8 @@
 """The suite `trees`: additive models and landmarks beside boosted trees and a kernel machine, by AUC on held-out rows.
 
-Every system chooses its own settings by inner folds of the training rows, or has none to choose; its CPU seconds include the choice.
-The splits are stratified by class, by seeds that were not used while the maps were made. With several processes splits are
-measured side by side, each by one thread.
+Every system chooses its own settings by inner folds of the training rows, or has none to choose; its CPU seconds include the
+choice. The splits are stratified by class, by seeds that were not used while the maps were made. With several processes splits
+are measured side by side, each by one thread.
 """
 
 import functools
