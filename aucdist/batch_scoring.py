@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.class_models import ClassModels, load_any_model
+from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_reader import (
@@ -180,7 +180,7 @@ def begin(
         )
     files.write_bytes(url, json.dumps({"key": key}).encode())  # before the long survey: can it be written?
     reader, items = open_parts(
-        source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name
+        source, each=each, hold=hold, n_parts=n_parts, schema=labels_schema(loaded), labelled=False, name=name
     )
     return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items))
 
@@ -283,12 +283,12 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
     part, rows = scoring.part(index), scoring.reader.rows[index]
-    if not _is_complete(part, rows, _columns(model) | ({} if scoring.cost is None else {"cost": pa.float64()})):
+    if not _is_complete(part, rows, _columns(model) | ({} if scoring.cost is None else scoring.cost.columns)):
         block = scoring.reader.read(item)
         out = io.BytesIO()
         table = _scores(model, block.X, block.row_id, scoring)
         if scoring.cost is not None:
-            table = scoring.cost.added(table, block)
+            table = scoring.cost.added(table, block, model, scoring.reader.schema)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: dict[str, Any] = {"file": part.rpartition("/")[2], "rows": rows}

@@ -250,6 +250,11 @@ def load_any_model(url: str) -> LinearModel | ClassModels:
     return load_class_models(url) if has_classes(url) else load_model(url)
 
 
+def labels_schema(model: LinearModel | ClassModels) -> Schema:
+    """Return the schema of labelled rows of a model of two classes or of several."""
+    return model.schema_of_labels if isinstance(model, ClassModels) else model.schema
+
+
 def schema_of_class(schema: Schema, k: int) -> Schema:
     """Return the schema of the model of the class at position `k` against the rest, which has the classes that were left out."""
     name = schema.classes[k]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.batch_scoring import to_test
-from aucdist.class_models import ClassModels, load_any_model
+from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
@@ -69,8 +69,7 @@ def score_labelled(
     InputError
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
-    schema = model.schema_of_labels if isinstance(model, ClassModels) else model.schema
-    reader = open_reader(to_test(source, model), schema=schema, name=name)
+    reader = open_reader(to_test(source, model), schema=labels_schema(model), name=name)
     sets = None
     if isinstance(model, ClassModels):
         sets = LabelSets.of_schema(reader.schema).only([reader.schema.classes.index(name) for name in model.classes])

@@ -15,6 +15,7 @@ from aucdist.report.plots import thin
 from aucdist.report.search import search_section
 from aucdist.report.text import (
     auc_text,
+    cost_of_100_text,
     operating_points_text,
     percent_text,
     proved_excess,
@@ -184,12 +185,20 @@ def _cells(row: dict[str, Any], tested: bool) -> list[str]:
 
 def _point_headings(row: dict[str, Any]) -> list[str]:
     """Return the headings for the operating point of each class, where the run has one."""
-    return [f"{text} at the threshold" for text in POINT.values()] if "operating_point" in row else []
+    if "operating_point" not in row:
+        return []
+    costs = [f"100 {row['operating_point']['rows']} rows cost", "Interval", "Without a model"]
+    found = [f"{text} at the threshold" for text in POINT.values()]
+    return [*found, *(costs if "expected_cost" in row["operating_point"] else [])]
 
 
 def _point_cells(row: dict[str, Any]) -> list[str]:
-    values = [row["operating_point"][name]["value"] for name in POINT] if "operating_point" in row else []
-    return ["" if value is None else percent_text(value) for value in values]
+    if "operating_point" not in row:
+        return []
+    point = row["operating_point"]
+    values = [point[name]["value"] for name in POINT]
+    costs = cost_of_100_text(point["expected_cost"]) if "expected_cost" in point else ()
+    return [*("" if value is None else percent_text(value) for value in values), *costs]
 
 
 def _confusions(report: ClassesReport, order: list[int], markup: Any) -> dict[str, Any]:

@@ -146,14 +146,18 @@ def _cost_text(point: dict[str, Any]) -> str:
     """Return what 100 rows cost, as a sentence; empty unless costs were given."""
     if "expected_cost" not in point:
         return ""
-    cost = point["expected_cost"]
-    ends = (
-        ""
-        if cost["interval"] is None
-        else " (95 %: {} to {})".format(*(number_text(100 * v) for v in cost["interval"]))
-    )
-    value, without = number_text(100 * cost["value"]), number_text(100 * cost["without_model"])
+    value, interval, without = cost_of_100_text(point["expected_cost"])
+    ends = f" (95 %: {interval})" if interval else ""
     return f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model, {without}."
+
+
+def cost_of_100_text(cost: dict[str, Any]) -> tuple[str, str, str]:
+    """Return what 100 rows cost, the ends of its interval, empty where there is none, and what they cost without a model.
+
+    `cost`: ``expected_cost`` of the object that ``aucdist train --json`` prints.
+    """
+    ends = "" if cost["interval"] is None else " to ".join(number_text(100 * end) for end in cost["interval"])
+    return number_text(100 * cost["value"]), ends, number_text(100 * cost["without_model"])
 
 
 def threshold_origin_text(point: dict[str, Any]) -> str:

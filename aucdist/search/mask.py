@@ -25,6 +25,11 @@ def groups_of(blocks: Blocks) -> np.ndarray | None:
     return np.concatenate(blocks.without_memory().reduce(_groups)["group"])
 
 
+def costs_of_rows(blocks: Blocks) -> np.ndarray:
+    """Return what a wrong decision on each row costs (float64), block by block."""
+    return np.concatenate(blocks.without_memory().reduce(_costs)["cost"])
+
+
 def lowest_grade(blocks: Blocks) -> float | None:
     """Return the lowest grade of the rows; None where they have none."""
     if not blocks.has_grades:
@@ -39,6 +44,10 @@ def _lowest(block: Block, memory: None) -> tuple[None, Summary]:
 
 def _groups(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"group": [np.array(block.group)]}
+
+
+def _costs(block: Block, memory: None) -> tuple[None, Summary]:
+    return None, {"cost": [np.array(block.cost)]}
 
 
 def _row_ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:

@@ -12,7 +12,7 @@ import pandas as pd
 from aucdist.data.storage.files import read_bytes, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, delong_test, holm
-from aucdist.metrics.costs import costs_of_labels, mean_cost_difference
+from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.report.classes_comparison import render_classes_comparison
@@ -125,6 +125,8 @@ def _common_classes(runs: Sequence[ClassesRun]) -> list[str]:
                 f"the test rows of {shown(first.url)} and {shown(run.url)} differ, or their classes: runs are compared on the "
                 "same rows, so take the same data, `positive`, `fraction` and `seed`"
             )
+        if "cost" in first.table and "cost" in run.table and not first.table["cost"].equals(run.table["cost"]):
+            raise InputError(f"{shown(first.url)} and {shown(run.url)} have different costs of the same test rows")
     tested = [[row["name"] for row in run.about["classes"] if row["test_auc"] is not None] for run in runs]
     classes = [name for name in tested[0] if all(name in others for others in tested[1:])]
     if not classes:
@@ -167,8 +169,9 @@ def _cost_differences(runs: Sequence[ClassesRun], classes: Sequence[str]) -> dic
     cost = common_cost([run.of_class(name).get("operating_point") for run in runs for name in classes])
     if cost is None:
         return {}
+    column = runs[0].table["cost"].to_numpy() if COST_COLUMN in cost.values() else None
 
     def test(y: np.ndarray, a: ClassesRun, b: ClassesRun, name: str) -> Difference:
-        return mean_cost_difference(y > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(y, None, cost))
+        return mean_cost_difference(y > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(y, column, cost))
 
     return {"cost_differences": _differences(runs, classes, test)}

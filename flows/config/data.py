@@ -113,16 +113,8 @@ class DataConfig(DataRef):
 
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
-    point = config.operating_point
-    given = {
-        "operating_point.cost: cost_column": point is not None and point.uses_cost_column,
-        "shapes": config.shapes.wanted,
-    }
-    for key, there in given.items():
-        if there:
-            raise InputError(
-                f"{key} is for two classes: leave it out, or set `positive` to one class in place of `each`"
-            )
+    if config.shapes.wanted:
+        raise InputError("shapes is for two classes: leave it out, or set `positive` to one class in place of `each`")
 
 
 def source_of(config: DataRef | TestConfig) -> Source:

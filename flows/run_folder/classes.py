@@ -1,6 +1,7 @@
 """The run folder of several classes: results, models, scores and report."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from aucdist.class_models import class_folder, save_class_models, schema_of_class
 from aucdist.data.storage.files import shown
 from aucdist.drift.profile import ScoreBins, score_bins
+from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import Interval, auc
 from aucdist.model import save_model
@@ -20,6 +22,7 @@ from aucdist.report.classes import ClassesReport, render_classes_page
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
+from flows.run_folder.costs import CostedRows, mean_cost_of_rows
 from flows.run_folder.folder import METRICS, RunFolder
 from flows.run_folder.publish import cost_of, save_profile
 from flows.run_folder.results import DATA_STAGES, Evaluation, RowsSeen, operating_point_of
@@ -35,12 +38,14 @@ class ClassScores:
     `code`, of shape (n_test,), int32: the place of each row's set of classes in the table of the test rows.
     `scores`, of shape (n_test, n_classes), float64: of the model of each class, without its intercept.
     `predicted`: of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics.
+    `cost`, of shape (n_test,), float64: what a wrong decision on each row costs; None where rows do not say it.
     """
 
     row_id: np.ndarray
     code: np.ndarray
     scores: np.ndarray
     predicted: np.ndarray
+    cost: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +54,14 @@ class ClassEvaluation:
 
     `test`: None for a class that no test row has, or that all have.
     `scores`: None without test rows.
+    `costs`: of the training rows of each class, where the cost column says what wrong decisions cost; else empty.
     """
 
     train: list[ScoreCounts]
     test: list[ScoreCounts | None]
     intervals: list[Interval | None]
     scores: ClassScores | None
+    costs: Sequence[CostCounts] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +145,19 @@ def _result_of_class(fitted: FittedClasses, k: int, table: np.ndarray | None) ->
         found["recall"] = float(table[k, k]) / found["test_pos"] if found["test_pos"] else None
         found["precision"] = float(table[k, k]) / int(predicted.sum()) if predicted.any() else None
     if (wanted := getattr(fitted.config, "operating_point", None)) is not None:
+        by_row = _cost_by_row(fitted, k, found["threshold"], wanted.wanted) if evaluation.costs else None
         found["operating_point"] = operating_point_of(
-            Evaluation(train, test, interval), found["threshold"], wanted.wanted
+            Evaluation(train, test, interval), found["threshold"], wanted.wanted, by_row
         )
     return found
+
+
+def _cost_by_row(fitted: FittedClasses, k: int, threshold: float, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return what the alarms of the class at position `k` cost, where rows have a cost of their own."""
+    scores, test = fitted.evaluation.scores, None
+    if scores is not None and scores.cost is not None and fitted.evaluation.test[k] is not None:
+        test = CostedRows(_members(fitted)[:, k], scores.scores[:, k], scores.cost)
+    return mean_cost_of_rows(fitted.evaluation.costs[k], test, threshold, wanted["cost"])
 
 
 def _predicted(fitted: FittedClasses) -> np.ndarray:
@@ -197,6 +213,7 @@ def publish_classes(
 
 def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) -> None:
     estimator, rows = fitted.estimator, fitted.rows
+    point = getattr(fitted.config, "operating_point", None)
     for k, one in enumerate(estimator.estimators_):
         save_model(
             str(folder / class_folder(k)),
@@ -211,6 +228,7 @@ def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) ->
                 "estimator": result["estimator"],
                 "parameters": jsonable(one.plain_params()),
                 "threshold": jsonable(one.threshold_),
+                **({} if point is None else {"operating_point": point.wanted}),
                 "certificate": result["classes"][k]["certificate"],
                 "data": {"name": rows.name, "fingerprint": rows.fingerprint},
                 "versions": versions(),
@@ -233,11 +251,13 @@ def _score_bins(fitted: FittedClasses) -> dict[str, ScoreBins]:
 
 
 def _scores_table(fitted: FittedClasses) -> pa.Table:
-    """Return id, classes, prediction and the score of each class of the test rows; scores are without the intercepts."""
+    """Return id, classes, prediction, cost if rows say it, and the score of each class of the test rows, without intercepts."""
     scores, classes = fitted.evaluation.scores, fitted.rows.schema.classes
     assert scores is not None
     columns: dict[str, Any] = {"row_id": scores.row_id, "label": _texts(_members(fitted), classes)}
-    columns["prediction"] = _texts(_predicted(fitted), classes)
+    columns |= {"prediction": _texts(_predicted(fitted), classes)} | (
+        {} if scores.cost is None else {"cost": scores.cost}
+    )
     return pa.table(columns | {f"score {name}": scores.scores[:, k] for k, name in enumerate(classes)})
 
 

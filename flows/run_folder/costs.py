@@ -1,8 +1,10 @@
 """What the decisions of a run cost, in the mean over its rows, where rows have a cost of their own."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc  # pa.ipc
 
@@ -15,25 +17,40 @@ def common_cost(points: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | 
     return costs[0] if costs and all(cost == costs[0] for cost in costs) else None
 
 
+@dataclass(frozen=True, eq=False)
+class CostedRows:
+    """Scored test rows that have a cost of their own; all arrays are of shape (n_test,), and float64 but for `positive`."""
+
+    positive: np.ndarray
+    scores: np.ndarray
+    cost: np.ndarray
+    weight: np.ndarray | None = None
+
+
+def costed_rows(tables: Sequence[bytes]) -> CostedRows | None:
+    """Return the test rows, whose scores `flows.run_folder.scores.count_and_tabulate` returned; None without test rows."""
+    if not tables:
+        return None
+    table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in tables])
+    y, scores, cost = (table[name].to_numpy() for name in ("y", "score", "cost"))
+    return CostedRows(y > 0, scores, cost, table["weight"].to_numpy() if "weight" in table.column_names else None)
+
+
 def mean_cost_of_rows(
-    costs: CostCounts, tables: Sequence[bytes], threshold: float, cost: Mapping[str, Any]
+    costs: CostCounts, test: CostedRows | None, threshold: float, cost: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the mean cost of a test row, or else of a training row, where rows have a cost of their own.
 
     `costs`: of the training rows.
-    `tables`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without
-        test rows.
     `cost`: ``false_alarm`` and ``miss``.
     Returns ``value``; ``interval``, of 95 %, None for training rows and for weighted ones; ``without_model``: that of
         the cheaper one of flagging no row and all rows.
     """
-    if not tables:
+    if test is None:
         return {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
-    table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in tables])
-    y, column = table["y"].to_numpy(), table["cost"].to_numpy()
-    weight = table["weight"].to_numpy() if "weight" in table.column_names else None
-    positive, of_row = y > 0, costs_of_labels(y, column, cost)
-    wrong_rows = (table["score"].to_numpy() > threshold) != positive
+    positive, weight = test.positive, test.weight
+    of_row = costs_of_labels(np.where(positive, 1, -1), test.cost, cost)
+    wrong_rows = (test.scores > threshold) != positive
     spread = None if weight is not None else mean_cost_interval(positive, wrong_rows, of_row)
     return {
         "value": mean_cost(wrong_rows, of_row, weight),

@@ -22,7 +22,7 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
-from flows.run_folder.costs import mean_cost_of_rows
+from flows.run_folder.costs import costed_rows, mean_cost_of_rows
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
@@ -141,13 +141,21 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         result["groups"] = jsonable(fitted.evaluation.groups)
     wanted = getattr(fitted.config, "operating_point", None)
     if wanted is not None:
-        threshold = float(estimator.threshold_)
-        result["operating_point"] = jsonable(operating_point_of(fitted.evaluation, threshold, wanted.wanted))
+        threshold, costs = float(estimator.threshold_), fitted.evaluation.costs
+        by_row = None
+        if costs is not None:
+            by_row = mean_cost_of_rows(costs, costed_rows(fitted.evaluation.scores), threshold, wanted.wanted["cost"])
+        result["operating_point"] = jsonable(operating_point_of(fitted.evaluation, threshold, wanted.wanted, by_row))
     return result
 
 
-def operating_point_of(evaluation: Evaluation, threshold: float, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals."""
+def operating_point_of(
+    evaluation: Evaluation, threshold: float, wanted: dict[str, Any], by_row: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals.
+
+    `by_row`: where costs differ by row, what `flows.run_folder.costs.mean_cost_of_rows` returns.
+    """
     counts = evaluation.train if evaluation.test is None else evaluation.test
     table = confusion(counts, threshold)
     rates: dict[str, Any] = {
@@ -159,11 +167,7 @@ def operating_point_of(evaluation: Evaluation, threshold: float, wanted: dict[st
     found = None if counts.weighted else operating_point(counts, threshold)
     cost = {}
     if "cost" in wanted:
-        cost["expected_cost"] = (
-            _expected_cost(counts, threshold, wanted["cost"])
-            if evaluation.costs is None
-            else mean_cost_of_rows(evaluation.costs, evaluation.scores, threshold, wanted["cost"])
-        )
+        cost["expected_cost"] = by_row or _expected_cost(counts, threshold, wanted["cost"])
     return {
         "wanted": wanted,
         "threshold": threshold,

@@ -12,11 +12,12 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
-from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
+from aucdist.metrics.costs import COST_COLUMN
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.search.classes import LEAST_ROWS
-from aucdist.search.mask import row_ids_and_labels
+from aucdist.search.mask import costs_of_rows, row_ids_and_labels
 from flows.compute.stages import Stages
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
@@ -125,15 +126,17 @@ def evaluate_each(
 
     Warnings go to `observer`.
     """
-    models = estimator.estimators_
-    train = [
-        count_scores(mapped_rows(one, blocks.train.of_class(k)), one.coef_[0]) if known is None else known
-        for k, (one, known) in enumerate(zip(models, counts, strict=True))
-    ]
+    models, by_row = estimator.estimators_, wanted is not None and COST_COLUMN in wanted.get("cost", {}).values()
+    train, costs = [], []
+    for k, (one, known) in enumerate(zip(models, counts, strict=True)):
+        of_class = mapped_rows(one, blocks.train.of_class(k))
+        train.append(count_scores(of_class, one.coef_[0]) if known is None else known)
+        if wanted is not None and by_row:
+            costs.append(count_costs(of_class, one.coef_[0], wanted["cost"]))
     if wanted is not None:
-        set_operating_points(estimator, train, wanted)
+        set_operating_points(estimator, train, wanted, costs)
     if blocks.test is None:
-        return ClassEvaluation(train, [None] * len(models), [None] * len(models), None)
+        return ClassEvaluation(train, [None] * len(models), [None] * len(models), None, costs)
     test: list[ScoreCounts | None] = []
     intervals: list[Interval | None] = []
     columns = []
@@ -149,9 +152,10 @@ def evaluate_each(
     row_id, code = row_ids_and_labels(blocks.test.blocks)
     matrix = np.column_stack(columns)
     shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
-    return ClassEvaluation(
-        train, test, intervals, ClassScores(row_id, code, matrix, predicted_classes(estimator, shown))
+    scores = ClassScores(
+        row_id, code, matrix, predicted_classes(estimator, shown), costs_of_rows(blocks.test.blocks) if by_row else None
     )
+    return ClassEvaluation(train, test, intervals, scores, costs)
 
 
 def _score_rows(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:

@@ -1,5 +1,6 @@
 """The stages of training that a search shares: fit an estimator, evaluate it."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
+from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.ranking import auc_interval
@@ -52,12 +54,14 @@ def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str
     estimator.set_threshold(threshold_at(evaluation.train, **wanted) if costs is None else costs.cheapest_threshold())
 
 
-def set_operating_points(estimator: Any, train: list[ScoreCounts], wanted: dict[str, Any]) -> None:
-    """Set the threshold of each class to what its training rows need."""
+def set_operating_points(
+    estimator: Any, train: list[ScoreCounts], wanted: dict[str, Any], costs: Sequence[CostCounts]
+) -> None:
+    """Set the threshold of each class to what its training rows need; `costs` are theirs, or empty, as in `ClassEvaluation`."""
     found = []
-    for name, counts in zip(estimator.label_sets_.names(), train, strict=True):
+    for k, (name, counts) in enumerate(zip(estimator.label_sets_.names(), train, strict=True)):
         try:
-            found.append(threshold_at(counts, **wanted))
+            found.append(costs[k].cheapest_threshold() if costs else threshold_at(counts, **wanted))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
     estimator.set_threshold(found)

@@ -1,0 +1,176 @@
+"""An operating point by costs that differ by row, of several classes: each against the rest, from training to scoring."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support.command_line import run as aucdist
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.class_models import load_class_models
+from aucdist.metrics import expected_cost, expected_cost_interval
+from aucdist.search.splits import Folds
+
+NAMES = ("crack", "dent", "fine")
+COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("costs")
+    r = np.random.default_rng(3)
+    X, amount = r.normal(size=(900, 3)), np.round(r.lognormal(3.0, 1.0, 900), 2)
+    kind = np.array(NAMES)[np.argmax(X + 0.4 * r.normal(size=(900, 3)) + [0.0, 0.0, 0.7], axis=1)]
+    pd.DataFrame(X, columns=list("abc")).assign(amount=amount, kind=kind).to_csv(made / "rows.csv", index=False)
+    source = {
+        "source": str(made / "rows.csv"), "format": "csv", "label": "kind", "positive": "each", "cost_column": "amount",
+    }  # fmt: skip
+    content = {
+        "name": "parts", "data": {"source": source, "test": {"fraction": 0.3}}, "model": {"lam": 0.01, "tol": 1e-6},
+        "blocks": 3, "cluster": "none", "output": str(made / "runs"),
+    }  # fmt: skip
+    (made / "parts.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def sharded(folder: Path) -> Path:
+    source = yaml.safe_load((folder / "parts.yaml").read_text(encoding="utf-8"))["data"]["source"]
+    given = [item for key, value in source.items() if key != "source" for item in ("--set", f"{key}={value}")]
+    aucdist("shard", source["source"], folder / "shards", *given)
+    return folder / "shards"
+
+
+def printed(*arguments: object) -> dict:
+    return json.loads(aucdist(*arguments, "--json")[0])
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> dict:
+    return printed("train", folder / "parts.yaml", "--set", COST, "--set", "model.calibration=logit")
+
+
+def test_each_class_has_the_threshold_that_costs_least(folder: Path, result: dict) -> None:
+    rows, table = pd.read_csv(folder / "rows.csv"), pd.read_parquet(Path(result["run"], "scores.parquet"))
+    np.testing.assert_array_equal(table["cost"], rows["amount"][table["row_id"]])
+    left = rows.drop(index=table["row_id"])
+    X, amount = left[list("abc")].to_numpy(), left["amount"].to_numpy()
+    alone = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X, left["kind"])
+    alone.set_threshold(X=X, y=left["kind"], cost={"false_alarm": 5, "miss": amount})
+    for k, (name, row) in enumerate(zip(NAMES, result["classes"], strict=True)):
+        point = row["operating_point"]
+        assert (row["name"], point["rows"]) == (name, "test")
+        assert row["threshold"] == pytest.approx(alone.thresholds_[k], abs=1e-3)
+        costs = {"false_alarm": 5, "miss": table["cost"]}
+        is_class, scores = table["label"] == name, table[f"score {name}"]
+        found = expected_cost_interval(is_class, scores, row["threshold"], **costs)
+        assert point["expected_cost"]["value"] == pytest.approx(found.value)
+        assert point["expected_cost"]["interval"] == pytest.approx([found.low, found.high])
+        without = min((is_class * table["cost"]).mean(), 5 * (~is_class).mean())
+        assert point["expected_cost"]["without_model"] == pytest.approx(without)
+        assert found.value < without
+    page = Path(result["run"], "report.html").read_text(encoding="utf-8")
+    assert "100 test rows cost" in page
+    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss of each class" in page
+
+
+def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sharded: Path) -> None:
+    both = "operating_point={cost: {false_alarm: cost_column, miss: cost_column}}"
+    alone = printed("train", folder / "parts.yaml", "--set", both, "--set", "data.test=null")
+    rows, model = pd.read_csv(folder / "rows.csv"), load_class_models(alone["run"] + "/model")
+    scores = model.decision_function(rows[list("abc")].to_numpy())
+    for k, (name, row) in enumerate(zip(NAMES, alone["classes"], strict=True)):
+        found = row["operating_point"]
+        assert (found["rows"], found["expected_cost"]["interval"]) == ("training", None)
+        costs = {"false_alarm": rows["amount"], "miss": rows["amount"]}
+        value = expected_cost(rows["kind"] == name, scores[:, k], 0.0, **costs)
+        assert found["expected_cost"]["value"] == pytest.approx(value, rel=1e-6)
+    shards = f"data={{source: {{source: {sharded}, format: shards}}}}"
+    again = printed("train", folder / "parts.yaml", "--set", both, "--set", shards, "--set", "blocks=null")
+    for one, other in zip(alone["classes"], again["classes"], strict=True):
+        values = [row["operating_point"]["expected_cost"]["value"] for row in (one, other)]
+        assert values[0] == pytest.approx(values[1], rel=0.02)
+
+
+@pytest.mark.parametrize("placement", ["tasks", "masks"])
+def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> None:
+    more = ["metric=expected_cost", "grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}", COST]
+    options = [item for one in [*more, f"placement={placement}"] for item in ("--set", one)]
+    found = printed("cv", folder / "parts.yaml", *options)
+    assert found["metric"] == "expected_cost@5,cost_column"
+    assert found["placement"] == placement
+    assert found["score"] == min(row["mean"] for row in found["table"])
+    rows, table = pd.read_csv(folder / "rows.csv"), pd.read_parquet(Path(found["run"], "scores.parquet"))
+    train = np.setdiff1d(np.arange(len(rows)), table["row_id"])
+    X, kind, amount = (rows[name].to_numpy()[train] for name in (list("abc"), "kind", "amount"))
+    codes = np.searchsorted(NAMES, kind)
+    folds = Folds(train, codes, 2, strata=codes)
+    row = next(row for row in found["table"] if row["parameters"]["lam"] == 0.01)
+    for fold, value in zip(folds.outer(), row["folds"], strict=True):
+        seen, held_out = folds.rows(fold)
+        model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], kind[seen])
+        model.set_threshold(X=X[seen], y=kind[seen], cost={"false_alarm": 5, "miss": amount[seen]})
+        scores, cost = model.decision_function(X[held_out]), {"false_alarm": 5, "miss": amount[held_out]}
+        each = [expected_cost(kind[held_out] == name, scores[:, k], 0.0, **cost) for k, name in enumerate(NAMES)]
+        assert value == pytest.approx(np.mean(each), rel=0.02)
+
+
+def test_runs_are_compared_by_what_each_class_costs(folder: Path, result: dict) -> None:
+    other = printed("train", folder / "parts.yaml", "--set", COST, "--set", "model.lam=10.0")
+    compared = printed("compare", result["run"], other["run"], "--output", folder / "compared")
+    for one, row, beside in zip(compared["cost_differences"], result["classes"], other["classes"], strict=True):
+        costs = [of["operating_point"]["expected_cost"]["value"] for of in (row, beside)]
+        assert one["value"] == pytest.approx(costs[0] - costs[1])
+    changed = pd.read_csv(folder / "rows.csv").assign(amount=lambda table: table["amount"] + 1)
+    changed.to_csv(folder / "dearer.csv", index=False)
+    dearer = printed("train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder}/dearer.csv")
+    _, err = aucdist("compare", result["run"], dearer["run"], "--output", folder / "compared", code=2)
+    assert "have different costs of the same test rows" in err
+
+
+def scored(folder: Path, result: dict, name: str, *keys: str, rows: str = "rows.csv") -> tuple[dict, pd.DataFrame]:
+    given = [item for key in keys for item in ("--set", key)]
+    command = ("score", result["run"] + "/model", folder / rows, folder / name, *given)
+    found = printed(*command)
+    assert printed(*command)["cost"] == found["cost"]  # parts that are there say the same
+    return found["cost"], pd.read_parquet(folder / name)
+
+
+def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Path, result: dict) -> None:
+    rows = pd.read_csv(folder / "rows.csv")
+    realised, table = scored(folder, result, "known", "label=kind", "cost_column=amount")
+    expected, unlabelled = scored(folder, result, "unknown", "cost_column=amount")
+    model = load_class_models(result["run"] + "/model")
+    for k, name in enumerate(NAMES):
+        flagged, is_class = table[f"score {name}"] > 0, rows["kind"] == name
+        by_hand = np.where(flagged != is_class, np.where(is_class, rows["amount"], 5.0), 0.0)
+        np.testing.assert_array_equal(table[f"cost {name}"], by_hand)
+        of_class = realised["classes"][name]
+        assert (of_class["kind"], of_class["value"]) == ("realised", pytest.approx(by_hand.mean()))
+        found = expected_cost_interval(
+            is_class, table[f"score {name}"], 0.0, false_alarm=5, miss=rows["amount"].to_numpy()
+        )
+        assert of_class["interval"] == pytest.approx([found.low, found.high])
+        p = model.models[k].probability(unlabelled[f"score {name}"].to_numpy())[:, 1]
+        np.testing.assert_allclose(unlabelled[f"cost {name}"], np.where(flagged, 5 * (1 - p), p * rows["amount"]))
+    assert (realised["interval"], expected["kind"]) == (None, "expected")
+    assert realised["value"] == pytest.approx(sum(one["value"] for one in realised["classes"].values()))
+    assert expected["value"] == pytest.approx(realised["value"], rel=0.3)
+    missing, empty = scored(folder, result, "none", "label=kind")
+    assert "no cost_column" in missing["why"]
+    assert empty[[f"cost {name}" for name in NAMES]].isna().all(axis=None)
+    of_shards, _ = scored(folder, result, "of-shards", "format=shards", rows=sharded.name)
+    assert of_shards["kind"] == "realised"
+    assert of_shards["value"] == pytest.approx(realised["value"])
+    out, _ = aucdist("score", result["run"] + "/model", folder / "rows.csv", folder / "known", "--set", "label=kind",
+                     "--set", "cost_column=amount")  # fmt: skip
+    assert "by the alarms of all classes" in out
+    assert model.models[0].about["operating_point"] == {"cost": {"false_alarm": 5, "miss": "cost_column"}}
+
+
+def test_rows_without_costs_are_refused_before_they_are_read(folder: Path) -> None:
+    _, err = aucdist("train", folder / "parts.yaml", "--set", COST, "--set", "data.source.cost_column=null", code=2)
+    assert "training rows have no costs: they need `cost_column` in the source" in err
