@@ -193,8 +193,9 @@ TABLES = {
         "curves",
         {
             "data": DATA, "split": ("split", plain), "system": SYSTEM, "partial AUC 0.01": ("partial AUC 0.01", area),
-            "AUC": ("AUC", area), "CPU seconds": ("CPU seconds", short), "p": ("p", short), "aucdist": ("aucdist", plain),
-            "wins": ("wins", short), "ties": ("ties", short), "loses": ("loses", short),
+            "AUC": ("AUC", area), "CPU seconds": ("CPU seconds", short), "aucdist minus this": ("aucdist minus this", signed),
+            "p": ("p", short), "aucdist": ("aucdist", plain), "wins": ("wins", short), "ties": ("ties", short),
+            "loses": ("loses", short),
         },
     ),
     "passes": Table(

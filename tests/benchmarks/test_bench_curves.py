@@ -56,9 +56,21 @@ def test_a_row_for_each_split_and_the_majority_of_the_tests(sets, capsys):
         assert poor["p"] == holm([expected.p_value])[0]
         outcomes.append(poor["aucdist"])
     most = max(("wins", "ties", "loses"), key=outcomes.count)
-    assert rows[-1] == {"data": "all 1", "system": "poor"} | {
+    mean = np.mean([rows[3 * split + 1]["aucdist minus this"] for split in range(3)])
+    assert rows[-1] == {"data": "all 1", "system": "poor", "aucdist minus this": mean, "p": 1.0} | {
         name: int(name == most) for name in ("wins", "ties", "loses")
     }
+
+
+def test_differences_of_the_sets_are_ranked_by_their_size():
+    one = {f"set {d}": [{"aucdist": "ties", "aucdist minus this": d / 100}] for d in (-2, 1, 3, 4, 5, 6, 7)}
+    two = one | {"set 3": [{"aucdist": "wins", "aucdist minus this": d} for d in (0.02, 0.03, 0.04)]}
+    for compared, wins in ((one, 0), (two, 1)):
+        (row,) = suite.summary({"peer": compared})
+        assert (row["wins"], row["ties"], row["loses"]) == (wins, 7 - wins, 0)
+        assert row["aucdist minus this"] == pytest.approx(0.24 / 7)
+        # of the 128 choices of signs 3 have negative ranks that add up to 2 at most, and as many the positive ones
+        assert row["p"] == pytest.approx(6 / 2**7)
 
 
 def test_wrong_options(sets):

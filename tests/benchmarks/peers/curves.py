@@ -4,7 +4,8 @@ Every contestant chooses among its settings by the same five folds of the traini
 the partial AUC up to `BETA`, with a part of the AUC where positives are few. Then it fits all training rows. On the test rows
 of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
 `MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
-better or worse on most of the splits, of which small sets have three. CPU seconds include the choice.
+better or worse on most of the splits, of which small sets have three. Over all sets their mean differences are ranked by
+Wilcoxon's test. CPU seconds include the choice.
 
 What `auto` tries was chosen on other problems and splits, named at `aucdist.search.candidates.LEAVES_OF_TOP`. The part of the AUC
 was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18, haberman, ecoli1, winequality-red-4, vehicle1
@@ -16,10 +17,11 @@ and vehicle3.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import wilcoxon
 from sklearn.base import clone
 
 from aucdist.data.block import Block
@@ -82,7 +84,7 @@ def curves(
     if splits < 1:
         raise InputError(f"--splits is {splits}; it must be at least 1")
     systems = [one for one in contestants or all_contestants() if one.is_installed]
-    outcomes: dict[str, dict[str, list[str]]] = {}
+    compared: dict[str, dict[str, list[Row]]] = {}
     known = top_data_sets(slow_peers=False)
     for name in chosen_sets(only, known):
         for split, (train, test) in enumerate(known[name](splits)):
@@ -92,9 +94,9 @@ def curves(
             found = [_fit(system, train, test) for system in systems if system.runs(train.n_samples, slow_peers)]
             for row in _compared(test.y, found):
                 if "aucdist" in row:
-                    outcomes.setdefault(row["system"], {}).setdefault(name, []).append(row["aucdist"])
+                    compared.setdefault(row["system"], {}).setdefault(name, []).append(row)
                 yield {"data": name, "split": split, **row}
-    yield from _summary(outcomes)
+    yield from summary(compared)
 
 
 def _fit(system: Contestant, train: Block, test: Block) -> tuple[Row, np.ndarray | None]:
@@ -126,13 +128,26 @@ def _compared(y: np.ndarray, found: Sequence[tuple[Row, np.ndarray | None]]) -> 
         yield row
 
 
-def _summary(outcomes: dict[str, dict[str, list[str]]]) -> Iterator[Row]:
-    for name, of_sets in outcomes.items():
+def summary(compared: Mapping[str, Mapping[str, Sequence[Row]]]) -> Iterator[Row]:
+    """Yield for each peer the sets won, tied and lost, the mean difference over the sets, and whether it is one of chance.
+
+    Parameters
+    ----------
+    compared : mapping
+        From a peer and a set to the rows of its splits. The mean of the splits is the difference of a set, and p that of
+        Wilcoxon's signed-rank test over the sets (Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, 2006).
+    """
+    for name, of_sets in compared.items():
         counted = {
-            outcome: sum(2 * found.count(outcome) > len(found) for found in of_sets.values())
+            outcome: sum(2 * sum(row["aucdist"] == outcome for row in rows) > len(rows) for rows in of_sets.values())
             for outcome in ("wins", "loses")
         }
-        yield {"data": f"all {len(of_sets)}", "system": name, **counted, "ties": len(of_sets) - sum(counted.values())}
+        differences = [np.mean([row["aucdist minus this"] for row in rows]) for rows in of_sets.values()]
+        yield {
+            "data": f"all {len(of_sets)}", "system": name, "aucdist minus this": float(np.mean(differences)),
+            "p": float(wilcoxon(differences).pvalue) if any(differences) else 1.0, **counted,
+            "ties": len(of_sets) - sum(counted.values()),
+        }  # fmt: skip
 
 
 # ---- contestants ------------------------------------------------------------------------------------------------------------
