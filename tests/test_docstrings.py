@@ -4,9 +4,11 @@ They are in numpydoc's form. What can be compared with the code is compared: nam
 shapes and types with those of a fitted model.
 """
 
+import importlib
 import inspect
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from support.small_sets import small
 import aucdist
 from aucdist.estimators import ESTIMATORS
 
+REFERENCE = Path(__file__).parents[1] / "docs/pages/reference"
 SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Warns", "Notes", "Examples")
 UNITS = {"_bytes": r"bytes|MiB|GiB", "max_passes": "passes", "tol": "relative gap|share|objective", "n_outer": "rounds"}
 """What the description of a parameter whose name ends so has to mention."""
@@ -27,6 +30,17 @@ METHODS = [
     for method, found in inspect.getmembers(ESTIMATORS[name])
     if not method.startswith("_") and callable(found) and getattr(found, "__module__", "").startswith("aucdist")
 ]
+DESCRIBED = [
+    (module, name)
+    for module in [
+        *re.findall(r"^::: (aucdist\.metrics\S*)", (REFERENCE / "metrics.md").read_text(), re.M),
+        "aucdist.export",
+    ]
+    if module.rpartition(".")[2].islower()
+    for name, found in vars(importlib.import_module(module)).items()
+    if inspect.isfunction(found) and not name.startswith("_") and found.__module__.startswith(module)
+]
+"""Functions beside those of ``aucdist``: of a module that the reference shows, with what it defines."""
 X, Y = small(n_pos=12, n_neg=28)
 
 
@@ -178,6 +192,14 @@ def test_functions_state_parameters_results_and_errors(name):
     assert entries_of(sections["Returns"])
     assert entries_of(sections["Raises"])
     assert "Examples" in sections
+
+
+@pytest.mark.parametrize(("module", "name"), DESCRIBED)
+def test_functions_of_metrics_and_exports_leave_no_parameter_out(module, name):
+    function = getattr(importlib.import_module(module), name)
+    sections = sections_of(function)
+    if "Parameters" in sections:
+        check_parameters(entries_of(sections["Parameters"]), parameters_of(function), every_default=False)
 
 
 def test_completion_shows_all_public_names():

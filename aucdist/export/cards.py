@@ -140,6 +140,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     ----------
     model : LinearModel
         With the feature map ``bins``, without pairs.
+    scaling : Scaling, optional
+        Of scores to points; ``Scaling()`` by default.
     rows : int, optional
         At most so many rows. A category counts as one.
 

@@ -24,6 +24,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
 
     Parameters
     ----------
+    model : LinearModel or ClassModels
     contributions : bool, default=False
         Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds, and the
         constant. Their names are in the property ``aucdist.contributions``; nan for rows without a score.

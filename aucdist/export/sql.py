@@ -31,6 +31,7 @@ def to_sql(
 
     Parameters
     ----------
+    model : LinearModel or ClassModels
     table : str
         With a column for each column of the training data that the model reads; a dot stands between schema and table.
     ids : sequence of str

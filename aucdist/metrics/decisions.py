@@ -111,6 +111,7 @@ def threshold_at(
 
     Parameters
     ----------
+    counts : ScoreCounts
     fpr : float, optional
         At most this share of the negatives is flagged; from 0 to 1.
     alerts : float, optional
@@ -195,6 +196,7 @@ def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, 
 
     Parameters
     ----------
+    counts : ScoreCounts
     threshold : float
         ``score > threshold`` predicts the positive class.
     false_alarm, miss : float

@@ -122,6 +122,7 @@ def reliability(
 
     Parameters
     ----------
+    counts : ScoreCounts
     n_bins : int
         At least 1.
     binning : {"quantile", "uniform"}
@@ -166,6 +167,7 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
 
     Parameters
     ----------
+    counts : ScoreCounts
     n_bins, binning
         As for `reliability`.
 

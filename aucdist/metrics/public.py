@@ -116,6 +116,8 @@ def with_bootstrap(measure: Callable[..., float], call: str, result: str) -> Cal
 
     Parameters
     ----------
+    measure : callable
+        Takes `ScoreCounts` first.
     call, result : str
         For its example: the parameters of the measure, and the value with its bounds.
     """

@@ -32,6 +32,7 @@ def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     max_fpr : float, optional
         Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
 
@@ -72,6 +73,7 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
 
     Parameters
     ----------
+    counts : ScoreCounts
     max_fpr : float
         Above 0 and at most 1.
     standardized : bool
@@ -111,6 +113,7 @@ def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     max_fpr : float
         Above 0 and at most 1.
     """
@@ -284,6 +287,7 @@ def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     max_fpr : float
         From 0 to 1.
 
@@ -302,6 +306,7 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     min_recall : float
         Above 0 and at most 1.
 
@@ -323,6 +328,7 @@ def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     min_precision : float
         Above 0 and at most 1.
 
@@ -346,6 +352,7 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     min_recall : float
         Above 0 and at most 1.
 
@@ -366,6 +373,7 @@ def recall_at_k(counts: ScoreCounts, k: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 
@@ -384,6 +392,7 @@ def precision_at_k(counts: ScoreCounts, k: float) -> float:
 
     Parameters
     ----------
+    counts : ScoreCounts
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 

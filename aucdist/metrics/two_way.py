@@ -33,6 +33,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
 
     Parameters
     ----------
+    counts : ScoreCounts
     min_tpr : float
         The least true positive rate, at least 0 and below 1.
     max_fpr : float
