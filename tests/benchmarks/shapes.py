@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from typing import Any
@@ -57,32 +56,16 @@ def simulated_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-score)), 1, -1)
 
 
-@dataclass(frozen=True)
-class System:
-    """A system by its name; what makes its model is found in `model_of`.
-
-    Attributes
-    ----------
-    name : str
-    package : str
-        That it needs; empty for none.
-    slow : bool
-        Whether it is run among slow peers only.
-    """
-
-    name: str
-    package: str = ""
-    slow: bool = False
-
-
-SYSTEMS = (
-    System("linear"),
-    System("bins"),
-    System("bins + 10 pairs"),
-    System("HistGradientBoosting"),
-    System("LightGBM", "lightgbm"),
-    System("EBM", "interpret", slow=True),
-)
+PACKAGES = {
+    "linear": "",
+    "bins": "",
+    "bins + 10 pairs": "",
+    "HistGradientBoosting": "",
+    "LightGBM": "lightgbm",
+    "EBM": "interpret",
+}
+"""The systems, and the package beyond ours and scikit-learn that each needs."""
+SLOW = ("EBM",)
 
 
 def model_of(name: str, threads: int) -> Any:
@@ -120,22 +103,23 @@ def shapes(slow_peers: bool, only: str | None = None, threads: int = 1) -> Itera
     InputError
         For another name.
     """
-    known = {system.name: system for system in SYSTEMS if slow_peers or not system.slow}
+    known = [name for name in PACKAGES if slow_peers or name not in SLOW]
     for name in known if only is None else only.split(","):
         if name not in known:
             raise unknown("system", name, known)
     for name in known if only is None else only.split(","):
-        yield measured(known[name], threads, LIMIT)
+        yield measured(name, threads, LIMIT)
 
 
-def measured(system: System, threads: int, limit: float) -> Row:
+def measured(system: str, threads: int, limit: float) -> Row:
     """Fit a system in a new process, for so many seconds at most, and return its row."""
-    row: Row = {"system": system.name, "rows": ROWS, "features": FEATURES, "threads": threads}
-    if system.package and find_spec(system.package) is None:
-        return row | {"note": f"{system.package} is not installed"}
+    row: Row = {"system": system, "rows": ROWS, "features": FEATURES, "threads": threads}
+    package = PACKAGES[system]
+    if package and find_spec(package) is None:
+        return row | {"note": f"{package} is not installed"}
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=fit_and_score, args=(there, system.name, threads, (ROWS, TEST_ROWS)))
+    process = context.Process(target=fit_and_score, args=(there, system, threads, (ROWS, TEST_ROWS)))
     process.start()
     there.close()
     found: Row = {"note": f"not done in {limit:g} s"}
