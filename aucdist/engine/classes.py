@@ -115,3 +115,17 @@ class ClassBlocks:
     def unlabelled(self) -> Blocks:
         """Return the rows with the label -1 each, for what needs no classes."""
         return ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8))
+
+
+AnyBlocks = Blocks | ClassBlocks
+"""Rows of two classes, or of several."""
+
+
+def viewed(rows: AnyBlocks, change: Callable[[Blocks], Blocks]) -> AnyBlocks:
+    """Return what `change` makes of rows, or of the rows of each class."""
+    return rows.then(change) if isinstance(rows, ClassBlocks) else change(rows)
+
+
+def of_all_classes(rows: AnyBlocks) -> Blocks:
+    """Return the rows; those of several classes with places in a table of sets in place of labels."""
+    return rows.blocks if isinstance(rows, ClassBlocks) else rows

@@ -15,7 +15,7 @@ from aucdist.data.block import Block
 from aucdist.data.group_numbers import group_numbers
 from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import grades_of
@@ -71,7 +71,7 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks | ClassBlocks:
+def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> AnyBlocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
@@ -79,7 +79,7 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
     `X`, `y`, `sample_weight` and `groups`: as of `fit`; see `aucdist.estimators.base.BlockClassifier`.
     Raises InputError for rows, labels or weights that cannot be used.
     """
-    if isinstance(X, Blocks | ClassBlocks):
+    if isinstance(X, AnyBlocks):
         if not (y is None and sample_weight is None and groups is None):
             raise InputError(
                 "Blocks bring their own labels, weights and groups: y, sample_weight and groups must be None"
@@ -223,7 +223,7 @@ def _weighted_block(
     return Block.of(X[counts], labels[counts], weight=weight[counts], group=groups, grade=grades, code=codes)
 
 
-def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | ClassBlocks:
+def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> AnyBlocks:
     from aucdist.engine.dask import blocks_from_collections
 
     if not all(is_dask(of) for of in (y, sample_weight, groups) if of is not None) or y is None:

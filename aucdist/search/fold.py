@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.pair_groups import group_weight_of
@@ -21,8 +21,6 @@ from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, M
 from aucdist.search.grid import Point
 from aucdist.search.group_spread import shares_of
 from aucdist.solvers.base import REACHED
-
-AnyBlocks = Blocks | ClassBlocks
 
 
 def score_path(

@@ -7,7 +7,6 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary
-from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.kernels.codes import BinRows
 
@@ -105,13 +104,6 @@ class Weighted:
         """Return the block with these weights."""
         seen = replace(block, weight=self.weight)
         return seen if self.prepare is None else self.prepare.transform(seen)
-
-
-def masked(rows: Blocks | ClassBlocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks | ClassBlocks:
-    """Return `masked_blocks` of rows, or of the rows of each class."""
-    if isinstance(rows, ClassBlocks):
-        return rows.then(lambda blocks: masked_blocks(blocks, inside, prepare))
-    return masked_blocks(rows, inside, prepare)
 
 
 def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks:

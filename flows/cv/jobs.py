@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -11,14 +12,14 @@ from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
-from aucdist.search.fold import AnyBlocks, score_path
-from aucdist.search.mask import masked
+from aucdist.search.fold import score_path
+from aucdist.search.mask import masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Sides
 from flows.cv.rows import fit_encoding, select_rows
@@ -68,7 +69,8 @@ def fit_on_masks(
     preprocessor = None
     if settings.encoding is not None:
         preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
-    return _scored(job, settings, *(masked(blocks, side, preprocessor) for side in (sides.train, sides.held_out)))
+    masks = (partial(masked_blocks, inside=side, prepare=preprocessor) for side in (sides.train, sides.held_out))
+    return _scored(job, settings, *(viewed(blocks, mask) for mask in masks))
 
 
 def fit_on_worker(
@@ -122,7 +124,7 @@ def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
 
 
 def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:
-    (train.blocks if isinstance(train, ClassBlocks) else train).feature_names = settings.names or None
+    of_all_classes(train).feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
         inner = 0 if job.fold.inner is None else 1 + job.fold.inner

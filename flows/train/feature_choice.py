@@ -3,12 +3,13 @@
 import time
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.base import changed, with_weight
@@ -18,8 +19,8 @@ from aucdist.search.auto import MOST_FOLDS, AutoSearch, auto_search
 from aucdist.search.candidates import left_out
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
-from aucdist.search.fold import AnyBlocks, check_measure, score_path
-from aucdist.search.mask import groups_of, lowest_grade, masked, row_ids_and_labels
+from aucdist.search.fold import check_measure, score_path
+from aucdist.search.mask import groups_of, lowest_grade, masked_blocks, row_ids_and_labels
 from aucdist.search.schedule import FitJob, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
@@ -52,7 +53,7 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
     """
     start, estimator = time.perf_counter(), clone(model.built)
     of_classes = rows if isinstance(rows, ClassBlocks) else None
-    blocks = rows.blocks if isinstance(rows, ClassBlocks) else rows
+    blocks = of_all_classes(rows)
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
     row_id, y = row_ids_and_labels(blocks)
@@ -128,16 +129,12 @@ def try_settings(
 
 def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
-    train, held_out = (masked(rows, side) for side in folds.sides(job.fold))
+    train, held_out = (viewed(rows, partial(masked_blocks, inside=side)) for side in folds.sides(job.fold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table says what did not converge
         # A solver that does not ignore rows of weight 0 gets the others alone.
         if not estimator.ignores_zero_weight:
-            train = (
-                train.then(lambda blocks: changed(blocks, with_weight))
-                if isinstance(train, ClassBlocks)
-                else changed(train, with_weight)
-            )
+            train = viewed(train, partial(changed, change=with_weight))
         try:
             return score_path(estimator, job.points, train, held_out, measure)
         except ValueError as error:  # InputError is one

@@ -9,7 +9,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps.bins import BinMap
 from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import score_path
-from aucdist.search.mask import masked
+from aucdist.search.mask import masked_blocks
 
 
 @pytest.mark.parametrize("metric", ["auc", "expected_cost@1,5"])
@@ -18,7 +18,7 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     X = r.normal(size=(400, 3))
     blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=400) > 1, 1, -1))])
     inside = r.random(400) < 0.7
-    train, held_out = masked(blocks, inside), masked(blocks, ~inside)
+    train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
     measure = find_measure(metric)
     sizes, encode = [], BinMap.encode
     monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
