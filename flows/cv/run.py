@@ -14,14 +14,9 @@ from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.costs import check_cost_column
 from flows.rows.directions import check_monotone
-from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
-from flows.run_folder.folder import RunFolder, run_folder, timestamped
+from flows.run_folder.folder import run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
-from flows.run_folder.publish import publish
-from flows.run_folder.results import FittedRun, result_of
-from flows.train.classes import fit_classes
-from flows.train.shapes import more_fits
-from flows.train.stages import evaluate, fit, profile, set_operating_point
+from flows.train.fit_rows import fit_rows, publish_run
 
 
 def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
@@ -55,39 +50,11 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
             check_monotone(directions, search_rows.rows.schema)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)
-            best = found.rows[found.chosen].parameters
-            model = config.model.with_parameters(best)
+            model = config.model.with_parameters(found.rows[found.chosen].parameters)
             rows = stages("encode", search_rows.encode, workers, observer)
-            blocks = stages("partition", rows.partition, config.cache, workers, observer)
-            observer.about(rows.size())
-            rows = rows.without_copies()
             about = search_summary(tried, found)
-            if rows.tables is not None:
-                of_classes, _ = fit_classes(config, model, rows, blocks, stages, observer, about)
-                return _published(of_classes, about, folder, stages)
-            estimator, counts = stages("fit", fit, model, blocks.train, observer)
-            evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
-            seen = stages("profile", profile, estimator, rows, blocks)
-            more = None
-            if config.shapes.wanted:
-                args = (config.shapes, model, estimator, evaluation, blocks, observer)
-                more = stages("shapes", more_fits, *args)
-        if config.operating_point is not None:
-            set_operating_point(estimator, evaluation, config.operating_point.wanted)
-        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, about, more)
-        return _published(fitted, about, folder, stages)
-
-
-def _published(
-    fitted: FittedRun | FittedClasses, about: dict[str, Any], folder: RunFolder, stages: Stages
-) -> dict[str, Any]:
-    """Write the run folder, and return the result of the run."""
-    if isinstance(fitted, FittedClasses):
-        refit = result_of_classes(fitted, folder.url)
-        stages("publish", publish_classes, fitted, refit, folder, "aucdist cv", retry=True)
-    else:
-        refit = result_of(fitted, folder.url)
-        stages("publish", publish, fitted, refit, folder, "aucdist cv", retry=True)
+            fitted, _ = fit_rows(config, model, rows, workers, stages, observer, about)
+        refit = publish_run(fitted, folder, stages, "aucdist cv")
     return {"run": refit.pop("run"), **about, "refit": refit}
 
 

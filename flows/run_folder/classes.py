@@ -1,6 +1,5 @@
 """The run folder of several classes: results, models, scores and report."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,19 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.class_models import class_folder, save_class_models, schema_of_class
-from aucdist.data.storage.files import shown
 from aucdist.drift.profile import ScoreBins, score_bins
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import Interval, auc
-from aucdist.model import save_model
 from aucdist.report.classes import ClassesReport, render_classes_page
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
 from flows.run_folder.costs import CostedRows, mean_cost_of_rows
-from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.publish import cost_of, save_profile
+from flows.run_folder.folder import RunFolder
+from flows.run_folder.publish import cost_of, facts_of, publish_texts, save_fitted, save_profile
 from flows.run_folder.results import DATA_STAGES, Evaluation, RowsSeen, operating_point_of
 from flows.run_folder.scores import SCORES
 from flows.versions import versions
@@ -190,50 +187,27 @@ def publish_classes(
     `command`: what runs the configuration again.
     """
     config, classes = to_yaml(fitted.config), fitted.rows.schema.classes
-    _save_models(fitted, result, folder.draft / "model")
+    _save_models(fitted, result["classes"], folder.draft / "model")
     histories = [
         table.assign(**{"class": name}) for name, table in zip(classes, fitted.estimator.histories_, strict=True)
     ]
     pd.concat(histories).to_parquet(folder.draft / "history.parquet", index=False)
     if fitted.evaluation.scores is not None:
         pq.write_table(_scores_table(fitted), folder.draft / SCORES, compression="zstd")
-    (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
     page = render_classes_page(_report_of(fitted, result, config, command))
-    (folder.draft / "report.html").write_text(page, encoding="utf-8")
     about = {
         "name": fitted.config.name,
         "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
         "versions": versions(),
     }
-    more = {} if fitted.search is None else {"search": fitted.search}
-    metrics = json.dumps({**result, **more, **jsonable(about)}, indent=2, allow_nan=False)
-    (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
-    folder.publish()
+    publish_texts(folder, config, page, result | jsonable(about), fitted.search)
 
 
-def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) -> None:
+def _save_models(fitted: FittedClasses, classes: list[dict[str, Any]], folder: Path) -> None:
     estimator, rows = fitted.estimator, fitted.rows
-    point = getattr(fitted.config, "operating_point", None)
     for k, one in enumerate(estimator.estimators_):
-        save_model(
-            str(folder / class_folder(k)),
-            coef=one.coef_[0],
-            intercept=one.decision_intercept,
-            probability=getattr(one, "probability_", None),
-            feature_map=getattr(one, "feature_map_", None),
-            schema=schema_of_class(rows.schema, k),
-            preprocessor=rows.preprocessor,
-            reading=rows.source.scoring_keys(),
-            about={
-                "estimator": result["estimator"],
-                "parameters": jsonable(one.plain_params()),
-                "threshold": jsonable(one.threshold_),
-                **({} if point is None else {"operating_point": point.wanted}),
-                "certificate": result["classes"][k]["certificate"],
-                "data": {"name": rows.name, "fingerprint": rows.fingerprint},
-                "versions": versions(),
-            },
-        )
+        schema = schema_of_class(rows.schema, k)
+        save_fitted(one, rows, schema, fitted.config, classes[k]["certificate"], folder / class_folder(k))
     save_class_models(str(folder), rows.schema.classes, topics=rows.schema.topics, spreads=estimator.spreads_)
     save_profile(fitted.seen, rows.train, str(folder), class_scores=_score_bins(fitted))
 
@@ -268,18 +242,7 @@ def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
 
 
 def _report_of(fitted: FittedClasses, result: dict[str, Any], config: str, command: str) -> ClassesReport:
-    rows, evaluation = fitted.rows, fitted.evaluation
-    source = rows.source.source
-    data = {
-        "name": rows.name,
-        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
-        "training rows": f"{result['n_samples']:,}",
-        "test rows": "0" if rows.test is None else f"{rows.test.n_samples:,}",
-        "features": f"{result['n_features']:,}",
-        "fingerprint": rows.fingerprint,
-        "note": rows.source.note,
-        "licence": rows.source.licence,
-    }
+    evaluation = fitted.evaluation
     curves: list[ScoreCounts] = [
         train if evaluation.scores is None or test is None else test
         for train, test in zip(evaluation.train, evaluation.test, strict=True)
@@ -289,7 +252,7 @@ def _report_of(fitted: FittedClasses, result: dict[str, Any], config: str, comma
         run=result,
         curves=curves,
         confusions=_confusions(fitted),
-        data=[(key, str(value)) for key, value in data.items() if value not in (None, "")],
+        data=[(key, f"{v:,}" if isinstance(v, int) else str(v)) for key, v in facts_of(fitted.rows).items()],
         cost=cost_of(fitted),
         config=config,
         versions=versions(),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from aucdist.data.dataset import Schema
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.drift.profile import Profile, ScoreBins, score_bins
 from aucdist.metrics.counts import ScoreCounts
@@ -14,6 +15,7 @@ from aucdist.report.text import seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.rows import Rows
+from flows.rows.train_test import TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
 from flows.run_folder.results import FittedRun, RowsSeen, details_of
 from flows.run_folder.scores import SCORES, write_scores
@@ -27,38 +29,48 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     `command`: what runs the configuration again.
     """
     config = to_yaml(fitted.config)
-    _save_model(fitted, result, folder.draft / "model")
+    wanted = {"operating_point": result["operating_point"]["wanted"]} if "operating_point" in result else {}
+    save_fitted(
+        fitted.estimator, fitted.rows, fitted.rows.schema, folder.draft / "model", result["certificate"], wanted
+    )
     _save_profile(fitted, folder.draft / "model")
     fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
     if fitted.rows.test is not None:
         write_scores(fitted.evaluation.scores, folder.draft / SCORES)
+    page = render_run_page(report_of(fitted, result, config, command))
+    publish_texts(folder, config, page, result | details_of(fitted), fitted.search)
+
+
+def publish_texts(
+    folder: RunFolder, config: str, page: str, metrics: dict[str, Any], search: dict[str, Any] | None
+) -> None:
+    """Write the configuration, the report and the metrics of a run beside its other files, and publish the folder."""
     (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
-    (folder.draft / "report.html").write_text(
-        render_run_page(report_of(fitted, result, config, command)), encoding="utf-8"
-    )
-    more = {} if fitted.search is None else {"search": fitted.search}
-    metrics = json.dumps({**result, **details_of(fitted), **more}, indent=2, allow_nan=False)
-    (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
+    (folder.draft / "report.html").write_text(page, encoding="utf-8")
+    more = {} if search is None else {"search": search}
+    (folder.draft / METRICS).write_text(json.dumps(metrics | more, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     folder.publish()
 
 
-def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
-    estimator, rows = fitted.estimator, fitted.rows
+def save_fitted(
+    estimator: Any, rows: TrainTestRows, schema: Schema, folder: Path, certificate: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """Save a fitted estimator of two classes as a model; `more` is what it says of itself beyond what all models say."""
     save_model(
         str(folder),
         coef=estimator.coef_[0],
         intercept=estimator.decision_intercept,
         probability=getattr(estimator, "probability_", None),
         feature_map=getattr(estimator, "feature_map_", None),
-        schema=rows.schema,
+        schema=schema,
         preprocessor=rows.preprocessor,
         reading=rows.source.scoring_keys(),
         about={
-            "estimator": result["estimator"],
+            "estimator": type(estimator).__name__,
             "parameters": jsonable(estimator.plain_params()),
             "threshold": jsonable(estimator.threshold_),
-            **({"operating_point": result["operating_point"]["wanted"]} if "operating_point" in result else {}),
-            "certificate": result["certificate"],
+            **more,
+            "certificate": certificate,
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
             "versions": versions(),
         },
@@ -93,23 +105,10 @@ def save_profile(
 def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:
     """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
     rows, estimator = fitted.rows, fitted.estimator
-    source = rows.source.source
-    data = {
-        "name": rows.name,
-        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
-        "training rows": result["n_samples"],
-        "test rows": 0 if rows.test is None else rows.test.n_samples,
-        "features": result["n_features"],
-        "positive": ", ".join(rows.schema.positive),
-        "negative": ", ".join(rows.schema.negative),
-        "fingerprint": rows.fingerprint,
-        "note": rows.source.note,
-        "licence": rows.source.licence,
-    }
     return Report(
         title=fitted.config.name,
         run=result,
-        data={key: value for key, value in data.items() if value not in (None, "")},
+        data=facts_of(rows),
         config=config,
         history=estimator.history_,
         train=fitted.evaluation.train,
@@ -129,6 +128,24 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         free=None if fitted.more is None else fitted.more.free,
         traps=fitted.seen.traps,
     )
+
+
+def facts_of(rows: TrainTestRows) -> dict[str, Any]:
+    """Return what the report says of the data."""
+    source = rows.source.source
+    facts = {
+        "name": rows.name,
+        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
+        "training rows": rows.train.n_samples,
+        "test rows": 0 if rows.test is None else rows.test.n_samples,
+        "features": rows.train.n_features,
+        "positive": ", ".join(rows.schema.positive),
+        "negative": ", ".join(rows.schema.negative),
+        "fingerprint": rows.fingerprint,
+        "note": rows.source.note,
+        "licence": rows.source.licence,
+    }
+    return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
 def _max_fpr(fitted: FittedRun) -> float | None:

@@ -142,15 +142,16 @@ class ClassCheckpoints:
 
 
 def open_checkpoints(
-    config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks, observer: RunObserver
+    config: Any, model: ModelConfig, fingerprint: str, train: Blocks, observer: RunObserver
 ) -> CheckpointStore | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
+    `config`: of training, or of a search, whose last fit has none.
     `model`: what is fitted; not that of the configuration where its features are chosen first.
     `observer`: is called with whether the fit resumes.
     Raises InputError if the folder holds checkpoints of another fit.
     """
-    if config.checkpoint is None:
+    if getattr(config, "checkpoint", None) is None:
         return None
     identity = _identity(config, model, fingerprint, train)
     return CheckpointStore(Journal(_url(config, identity), identity, train, observer.note), config.checkpoint)

@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aucdist.class_models import load_any_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -14,18 +13,13 @@ from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.costs import check_cost_column
 from flows.rows.directions import check_monotone
 from flows.rows.source import RowSource, open_source
-from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
+from flows.run_folder.classes import FittedClasses
 from flows.run_folder.folder import run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
-from flows.run_folder.publish import publish
-from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints, retry_lost_cluster
-from flows.train.classes import fit_classes
+from flows.run_folder.results import FittedRun
+from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
-from flows.train.feature_choice import choose_features
-from flows.train.shapes import more_fits
-from flows.train.stages import evaluate, fit, profile, set_operating_point
-from flows.train.warm_start import start_from
+from flows.train.fit_rows import fit_rows, publish_run
 
 
 def train(
@@ -50,12 +44,7 @@ def train(
         report = folder.draft / REPORT if config.performance_report else None
         work = partial(_train_on_cluster, config, name, source, stages, observer, report, start)
         fitted, checkpoints = retry_lost_cluster(config, work, observer)
-        if isinstance(fitted, FittedClasses):
-            result = result_of_classes(fitted, folder.url)
-            stages("publish", publish_classes, fitted, result, folder, retry=True)
-        else:
-            result = result_of(fitted, folder.url)
-            stages("publish", publish, fitted, result, folder, retry=True)
+        result = publish_run(fitted, folder, stages, "aucdist train")
         if checkpoints is not None:
             checkpoints.remove()
     return result
@@ -71,36 +60,13 @@ def _train_on_cluster(
     start: str | None,
 ) -> tuple[FittedRun | FittedClasses, CheckpointStore | ClassCheckpoints | None]:
     """Run the stages that need workers: partition the rows, fit and evaluate."""
-    n_blocks = source.n_blocks
     with (
         open_cluster(config.cluster, name, observer) as workers,
-        fixed_worker_set(config.cluster, workers, n_blocks),
+        fixed_worker_set(config.cluster, workers, source.n_blocks),
         observer.report_to(workers.client, report),
     ):
         rows = source.prepare(workers, observer, stages)
         if rows.tables is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
-        blocks = stages("partition", rows.partition, config.cache, workers, observer)
-        observer.about(rows.size())
-        rows = rows.without_copies()
-        if rows.tables is not None:
-            return fit_classes(config, config.model, rows, blocks, stages, observer, start=start)
-        model, search = config.model, None
-        if model.chooses_features:
-            missing = config.data.impute == "keep"
-            choice = stages("choose features", choose_features, model, blocks.train, missing, observer)
-            model, search = choice.model, choice.search
-        checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
-        if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-            observer.note(start_from(model.built, load_any_model(start), rows))
-        estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
-        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
-        seen = stages("profile", profile, estimator, rows, blocks)
-        more = None
-        if config.shapes.wanted:
-            args = (config.shapes, model, estimator, evaluation, blocks, observer)
-            more = stages("shapes", more_fits, *args)
-    if config.operating_point is not None:
-        set_operating_point(estimator, evaluation, config.operating_point.wanted)
-    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more), checkpoints
+        return fit_rows(config, config.model, rows, workers, stages, observer, start=start)
