@@ -19,7 +19,7 @@ from aucdist.kernels.codes import BinRows, expand, pair_histograms
 from aucdist.kernels.rows import DenseRows, project
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 
 GRID = 16
@@ -70,7 +70,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
         )
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
-    rounds = all_pairs(rows, LAM, groups=groups)
+    rounds = AllPairs().rounds(rows, LAM)
     w = solve(rounds, tol=TOL, max_passes=MOST_PASSES).w
     compared = _compared(fitted, w)
     if len(compared) < 2:

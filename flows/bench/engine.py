@@ -18,7 +18,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from flows.bench.common import Row, read_train_and_test, seconds_of
 
 
@@ -99,9 +99,9 @@ def _fits() -> Iterator[Row]:
 
     def fitted(carrier: str, blocks: Blocks) -> Row:
         nonlocal base
-        solve(all_pairs(blocks, 1e-3), tol=1.0, max_passes=1)
+        solve(AllPairs().rounds(blocks, 1e-3), tol=1.0, max_passes=1)
         cpu, start = time.process_time(), time.perf_counter()
-        fit = solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=100)
+        fit = solve(AllPairs().rounds(blocks, 1e-3), tol=1e-3, max_passes=100)
         seconds = time.perf_counter() - start
         base = base or seconds
         found.add(fit.w.tobytes())
@@ -134,7 +134,7 @@ def workers(slow_peers: bool) -> Iterator[Row]:
     def timed(carrier: str, n: int, blocks: Blocks) -> Row:
         blocks.reduce(_products, 1)
         seconds["products", carrier, n] = seconds_of(partial(blocks.reduce, _products, 30))
-        solve(all_pairs(blocks, 1e-3), tol=1.0, max_passes=2)
+        solve(AllPairs().rounds(blocks, 1e-3), tol=1.0, max_passes=2)
         found: list[int] = []
         seconds["fit", carrier, n] = seconds_of(partial(_record_passes, blocks, found))
         return {
@@ -157,7 +157,7 @@ def workers(slow_peers: bool) -> Iterator[Row]:
 
 
 def _record_passes(blocks: Blocks, found: list[int]) -> None:
-    found.append(solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=100).passes)
+    found.append(solve(AllPairs().rounds(blocks, 1e-3), tol=1e-3, max_passes=100).passes)
 
 
 def _simulated_block(rows: int, index: int) -> Block:

@@ -12,7 +12,7 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from flows.bench.common import Row, read_train_and_test, seconds_of
 from flows.bench.pair_steps import pair_steps
 from flows.bench.square import compare_square
@@ -50,10 +50,10 @@ def _compare_fits(slow_peers: bool) -> Iterator[Row]:
 
 def _our_fits(name: str, train: Block, test: Block | None, lams: tuple[float, ...]) -> Iterator[Row]:
     # These very rows warm up: kernels are compiled for each form of rows, whole ones or sparse, of either precision.
-    solve(all_pairs(LocalBlocks([train]), lams[0]), tol=1e-3, max_passes=5)
+    solve(AllPairs().rounds(LocalBlocks([train]), lams[0]), tol=1e-3, max_passes=5)
     for lam in lams:
         start = time.perf_counter()
-        found = solve(all_pairs(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)
+        found = solve(AllPairs().rounds(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)
         seconds = time.perf_counter() - start
         passes, prototype_seconds = PROTOTYPE[name][lam]
         yield {

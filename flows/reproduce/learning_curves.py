@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce.datasets import DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
@@ -114,7 +114,7 @@ def _learning_curve(task: Task, train: Block, test: Block) -> Result:
             model = fit_on_fold(task, point | {task["steps"]: limit}, train)
         areas.append(auc_on(model, test))
         objectives.append(pairwise_objective(blocks, model.coef_[0], point["lam"]))
-    optimum = solve(all_pairs(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
+    optimum = solve(AllPairs().rounds(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
     return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
 

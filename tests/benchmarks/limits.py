@@ -21,7 +21,7 @@ from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.kernels.square_epochs import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.anchors import sorted_anchors
 from flows.bench.common import Row, fastest
 from flows.reproduce.figures import LINE_STYLES
@@ -133,7 +133,7 @@ def measure_fits(block: Block) -> Iterator[Row]:
     """Measure passes and seconds of certified fits; a pass reads the rows twice, for X w and for X'c."""
     copied = _copy_speed_of(block.rows)
     for gap in GAPS:
-        found = solve(all_pairs(LocalBlocks([block]), LAM), tol=gap, max_passes=500)
+        found = solve(AllPairs().rounds(LocalBlocks([block]), LAM), tol=gap, max_passes=500)
         seconds, size = float(found.history["seconds"].iloc[-1]), 2.0 * found.passes * _row_bytes(block.rows)
         row = _row(f"all-pairs to a gap of {gap:g}", seconds, size, None, copied)
         yield row | {"passes": found.passes, "gap": found.certificate.relative_gap}

@@ -22,7 +22,7 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.calls import group_size
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
 from aucdist.solvers.pairs.cuts import MAX_COMPONENTS
 from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS, CuttingPlanes
@@ -166,7 +166,7 @@ def _on_two_workers(folder: str) -> Row:
 def fit_passes(blocks: Blocks) -> int:
     """Run the fit of all measurements and return the number of its passes."""
     start = np.zeros(blocks.n_features)  # otherwise large data would start from a sample, and the passes would differ
-    return solve(all_pairs(blocks, LAM, start), tol=0.0, max_passes=PASSES).passes
+    return solve(AllPairs().rounds(blocks, LAM, start), tol=0.0, max_passes=PASSES).passes
 
 
 # ---- calls of workers -------------------------------------------------------------------------------------------------

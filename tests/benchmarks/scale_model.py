@@ -1,4 +1,4 @@
-"""A model of the time of a fit by `all_pairs`: reductions x (compute + latency + bytes / bandwidth), and its constants."""
+"""A model of the time of a fit by `AllPairs`: reductions x (compute + latency + bytes / bandwidth), and its constants."""
 
 import itertools
 import math

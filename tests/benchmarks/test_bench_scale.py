@@ -17,7 +17,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import local_client
 from aucdist.engine.merge import MergeTree
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from benchmarks import SUITES
 from benchmarks import scale as suite
 from benchmarks.scale_model import (
@@ -66,7 +66,7 @@ def test_counting_changes_no_bit():
     found = []
 
     def fit(blocks):
-        found.append(solve(all_pairs(blocks, 1e-2), tol=0.0, max_passes=4))
+        found.append(solve(AllPairs().rounds(blocks, 1e-2), tol=0.0, max_passes=4))
         return found[-1].passes
 
     count_work(blocks, fit)

@@ -10,7 +10,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 
 def blas_threads():
@@ -89,7 +89,7 @@ def test_rounds_have_one_thread(two_threads):
     seen = []
 
     def watched():
-        for one in all_pairs(blocks, 1e-2):
+        for one in AllPairs().rounds(blocks, 1e-2):
             seen.append(blas_threads())
             yield one
 

@@ -12,7 +12,7 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 BUCKET = f"checkpoints-{uuid.uuid4().hex[:12]}"
 
@@ -44,11 +44,11 @@ def test_a_fit_goes_on_from_s3(client):
         return Journal(f"s3://{BUCKET}/fits/mine", {"data": 1}, blocks, lambda text: None)
 
     def fit(journal, passes):
-        rounds = all_pairs(journal.blocks, 1e-3)
+        rounds = AllPairs().rounds(journal.blocks, 1e-3)
         callback = lambda record: journal.round_done(1, np.inf)  # noqa: E731
         return solve(rounds, tol=0.0, max_passes=passes, callback=callback)
 
-    undisturbed = solve(all_pairs(blocks, 1e-3), tol=0.0, max_passes=12)
+    undisturbed = solve(AllPairs().rounds(blocks, 1e-3), tol=0.0, max_passes=12)
     fit(journal(), 6)
     manifests = [name for name in names(client) if "checkpoint-" in name]
     assert len(manifests) == 2

@@ -20,7 +20,7 @@ from aucdist.engine.dask import DaskBlocks, connect, local_client
 from aucdist.engine.parts import FEW_BYTES
 from aucdist.errors import InputError, RunError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
@@ -39,7 +39,7 @@ def load(index):
 
 @pytest.fixture(scope="module")
 def local():
-    return solve(all_pairs(LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
+    return solve(AllPairs().rounds(LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,13 @@ def same_bits(one, other):
 def test_any_number_of_workers_same_bits(workers, local):
     with local_client(workers, memory_limit="1GiB") as client:
         blocks = DaskBlocks.load(client, load, N_BLOCKS)
-        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+        same_bits(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100), local)
 
 
 def test_two_workers_same_bits_twice(client, local):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     for _ in range(2):
-        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+        same_bits(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100), local)
 
 
 def test_anchors_in_cells_same_bits(client):
@@ -87,7 +87,7 @@ def test_a_killed_worker_costs_time_only(local):
 
     with local_client(2, memory_limit="1GiB") as client:
         blocks = DaskBlocks.load(client, load, N_BLOCKS)
-        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=kill), local)
+        same_bits(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=kill), local)
         assert killed
         assert killed[0] not in client.run(os.getpid).values()
 

@@ -21,7 +21,7 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 LAB_DATA = Path(os.environ.get("LAB_DIR", Path.home() / ".cache/aucdist-labs/s3")) / "ceph"
 N_BLOCKS = 6
@@ -83,7 +83,7 @@ def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path, monkeyp
             down.append(record["seconds"])
 
     def outcome(blocks, callback=None):
-        found = solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+        found = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
         return found.w.tobytes(), found.certificate
 
     expected = outcome(LocalBlocks(blocks))

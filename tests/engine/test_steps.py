@@ -12,7 +12,7 @@ from aucdist.engine.steps import Interrupted, in_threads, number_of_threads, run
 from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 N_BLOCKS = 11
 ROWS = simulate(3000, 6, 0.1, seed=2)
@@ -32,7 +32,7 @@ def test_any_number_of_threads_same_bits(stream):
     found = set()
     for n_jobs in JOBS:
         data = blocks(n_jobs, stream)
-        fit = solve(all_pairs(data, 1e-2), tol=1e-4, max_passes=100)
+        fit = solve(AllPairs().rounds(data, 1e-2), tol=1e-4, max_passes=100)
         counts = count_scores(data, fit.w)
         found.add((fit.w.tobytes(), fit.certificate, fit.passes, counts.values.tobytes(), counts.pos.tobytes()))
     assert len(found) == 1

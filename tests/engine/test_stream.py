@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 N_BLOCKS = 7
 
@@ -33,7 +33,7 @@ def load(index):
 
 
 def outcome(blocks, callback=None):
-    found = solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+    found = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
     return found.w.tobytes(), found.certificate, found.history.drop(columns="seconds").to_csv()
 
 

@@ -16,7 +16,7 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from infra import limited_network as slow
 
 
@@ -84,9 +84,9 @@ def test_a_row_has_the_parts_of_the_prediction():
 def test_fits_over_a_slow_network_have_the_same_bits():
     simulation = Simulation(20_000, 5, 0.05, rows_per_shard=2500)
     here = LocalBlocks.load(simulation.block, simulation.n_shards)
-    expected = solve(all_pairs(here, scale.LAM, np.zeros(5)), tol=0.0, max_passes=3).w
+    expected = solve(AllPairs().rounds(here, scale.LAM, np.zeros(5)), tol=0.0, max_passes=3).w
     with slow.cluster(ClusterSize(3, 2, 1000 * slow.MBIT, 2e-3)) as (client, names):
         there = DaskBlocks.load(client, simulation.block, simulation.n_shards)
-        found = solve(all_pairs(there, scale.LAM, np.zeros(5)), tol=0.0, max_passes=3).w
+        found = solve(AllPairs().rounds(there, scale.LAM, np.zeros(5)), tol=0.0, max_passes=3).w
         assert len(slow.sent(names)) == 4
     assert found.tobytes() == expected.tobytes()

@@ -18,7 +18,7 @@ from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.edges import bins_of
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 
 @checks_of(BinExpander(), BinExpander(basis="one-hot", linear="drop", sparse_output=False))
@@ -212,8 +212,8 @@ def scored(fitted, w, X):
 def test_an_additive_model_parts_what_a_line_does_not():
     (X, y), (other, truth) = rows(2000), rows(2000, seed=9)
     blocks = blocks_of(X, y, 2)
-    linear = solve(all_pairs(blocks, 1e-3), tol=1e-2, max_passes=100).w
+    linear = solve(AllPairs().rounds(blocks, 1e-3), tol=1e-2, max_passes=100).w
     fitted = BinExpander().fit_blocks(blocks)
-    w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
+    w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
     assert roc_auc_score(truth, other @ linear) < 0.6
     assert roc_auc_score(truth, scored(fitted, w, other)) > 0.95

@@ -10,7 +10,7 @@ from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.groups import pair_groups
 
 
@@ -80,7 +80,7 @@ def test_the_pair_that_interacts_is_found_and_modelled():
     auc = {}
     for pairs in (0, 1):
         fitted = BinExpander(pairs=pairs).fit_blocks(blocks)
-        w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
+        w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
         out = np.empty(len(other))
         project(fitted.encode(Block.of(other, truth)).rows, w, out)
         auc[pairs] = roc_auc_score(truth, out)

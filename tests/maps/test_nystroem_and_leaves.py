@@ -17,7 +17,7 @@ from aucdist.maps.base import encoded
 from aucdist.maps.edges import draw_rows
 from aucdist.maps.nystroem import landmark_rows
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 
 @checks_of(NystroemMap(), NystroemMap(landmarks=5, linear="drop"))
@@ -90,7 +90,7 @@ def test_a_model_of_it_parts_a_ring(expander):
     (X, y), (other, truth) = ring(), ring(seed=3)
     blocks = blocks_of(X, y, 3)
     fitted = expander.fit_blocks(blocks)
-    w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=200).w
+    w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=200).w
     assert len(w) == fitted.n_features_out == len(fitted.names(["a", "b", "c"]))
     out = np.empty(len(other))
     project(pickle.loads(pickle.dumps(fitted)).encode(Block.of(other, truth)).rows, w, out)

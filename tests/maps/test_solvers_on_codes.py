@@ -16,7 +16,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from aucdist.solvers.links import problem, solvers
 from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
 
@@ -28,8 +28,8 @@ LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog")
 
 
 SOLVERS = {
-    "all-pairs": all_pairs,
-    "all-pairs l1": partial(all_pairs, penalty="l1"),
+    "all-pairs": AllPairs().rounds,
+    "all-pairs l1": partial(AllPairs().rounds, penalty="l1"),
     "ramp": pair_ramp,
     "square": rounds_of(square.Exact),
     "newton": partial(newton, loss=LOGIT),

@@ -13,7 +13,7 @@ from aucdist.search.mask import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
 from aucdist.solvers.links.solvers import Newton
-from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, all_pairs
+from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, AllPairs
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.ramp import pair_ramp
 
@@ -21,7 +21,7 @@ newton = rounds_of(Newton)
 
 N, D = 3000, 5
 SOLVERS = {
-    "all_pairs": all_pairs,
+    "all_pairs": AllPairs().rounds,
     "newton": functools.partial(newton, loss=LinkLoss(Link("logit", 0.0), "calibrated")),
     "pair_ramp": functools.partial(pair_ramp, tol=1e-6),
 }
@@ -99,7 +99,7 @@ def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
     blocks = dealt(rows())
     least = LEAST_NOISE * sample.noise(sample.draw_sample(blocks))
     for lam, near in ((0.9 * least, False), (1.1 * least, True)):
-        first = next(all_pairs(blocks, lam))
+        first = next(AllPairs().rounds(blocks, lam))
         assert bool(first.w.any()) == near
         assert (first.passes > 2) == near
 
@@ -184,9 +184,8 @@ def test_a_fit_within_groups_starts_from_a_sample_of_them(n_groups, options, lar
     drawn, draw = [], sample.draw_sample
     monkeypatch.setattr(sample, "draw_sample", lambda *a, **k: drawn.append(draw(*a, **k)) or drawn[-1])
     blocks = dealt(in_groups(n_groups), 2)
-    groups = pair_groups(blocks, **options)
-    warm = solve(all_pairs(blocks, 1e-2, groups=groups), tol=1e-4, max_passes=300).certificate
-    cold = solve(all_pairs(blocks, 1e-2, np.zeros(D), groups=groups), tol=1e-4, max_passes=300).certificate
+    warm = solve(AllPairs().rounds(blocks, 1e-2, **options), tol=1e-4, max_passes=300).certificate
+    cold = solve(AllPairs().rounds(blocks, 1e-2, np.zeros(D), **options), tol=1e-4, max_passes=300).certificate
     assert len(drawn) == (n_groups == 2400)  # of few groups no sample is drawn
     assert warm.status in REACHED
     assert warm.primal == pytest.approx(cold.primal, rel=2e-4)

@@ -16,10 +16,10 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.groups import PairGroups, pair_groups, refuse_share
+from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.penalty import penalty_of
 from aucdist.solvers.pairs.ramp import pair_ramp
-from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
+from aucdist.solvers.pairs.top import SHARE, share_of
 
 NEAR = 0.03
 """The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
@@ -32,60 +32,6 @@ MIDDLING, ROWS_PER_FEATURE, LARGEST_LAM = 5_000, 20, 0.03
 
 NEAR_RAMP, MOST_RAMP_PASSES, FURTHER = 1e-2, 50, 3.0
 """To what tolerance and with how many passes the ramp is minimised, and how many times as far the line search may go."""
-
-
-def all_pairs(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2", share: TopShare | None = None,
-    signs: np.ndarray | None = None, groups: PairGroups | None = None, feature_groups: np.ndarray | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Solve by cutting planes.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Both classes must be there.
-    start : ndarray of shape (n_features,), optional
-        By default the solution over a sample, or a point on the way from zero to the minimiser of the ramp; zero for small data,
-        many features, a small lam, few groups, and a penalty with corners.
-    penalty : {"l2", "l1", "group-l1"}, default="l2"
-    share : TopShare, optional
-        Which negatives count; all by default.
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`.
-    groups : PairGroups, optional
-        Where pairs are within groups.
-    feature_groups : ndarray of shape (n_features,), int64, optional
-        Of the weights, for ``group-l1``; see `aucdist.solvers.pairs.penalty.GroupL1`.
-
-    Yields
-    ------
-    Round
-        The best weights so far, their objective, the best bound so far.
-    """
-    of_weights, passes, towards = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0, None
-    part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
-
-    def on_sample(drawn: Block) -> Iterator[Round] | None:
-        # So much smaller is the sample of the negatives that count.
-        if lam < LEAST_NOISE * sample.noise(drawn) / part:
-            return None
-        rows = LocalBlocks([drawn])
-        within = None if groups is None else groups.of(rows)
-        return all_pairs(rows, lam, share=None if share is None else TopShare(part), signs=signs, groups=within)
-
-    if start is None and not of_weights.has_corners:
-        n_groups = None if groups is None else groups.n_to_draw
-        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
-        start = None if last is None else last.w
-        if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):
-            for on_ramp in pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs):
-                passes, towards = on_ramp.passes, FURTHER * on_ramp.w
-                yield Round(np.zeros(blocks.n_features), 1.0, 0.0, passes)  # at zero each pair costs 1
-                if on_ramp.stationary or passes >= MOST_RAMP_PASSES:
-                    break
-    planes = CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups)
-    for state in planes.rounds(lam, towards):
-        yield replace(state, passes=passes + state.passes)
 
 
 def _is_middling(blocks: Blocks) -> bool:
@@ -123,13 +69,40 @@ class AllPairs(Solver):
         grade_weight: str | None = None,
         feature_groups: np.ndarray | None = None,
     ) -> Iterator[Round]:
-        """Yield the best weights so far, their objective, the best bound so far; see `all_pairs`, `TopShare`, `pair_groups`."""
+        """Yield the best weights so far, their objective, the best bound so far.
+
+        By default `start` is the solution over a sample, or a point on the way from zero to the minimiser of the ramp; zero for
+        small data, many features, a small lam, few groups, and a penalty with corners. For the other parameters see `penalty_of`,
+        `TopShare` and `pair_groups`.
+        """
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is not None:
             refuse_share(groups)
-        return all_pairs(
-            blocks, lam, start, penalty=penalty, share=share, signs=signs, groups=groups, feature_groups=feature_groups
-        )
+        of_weights, passes, towards = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0, None
+        part = None if share is None else share.weight(blocks) / blocks.weight_neg
+
+        def on_sample(drawn: Block) -> Iterator[Round] | None:
+            # So much smaller is the sample of the negatives that count.
+            if lam < LEAST_NOISE * sample.noise(drawn) / (part or 1.0):
+                return None
+            rows = LocalBlocks([drawn])
+            return self.rounds(
+                rows, lam, max_fpr=part, signs=signs, group_weight=group_weight, grade_weight=grade_weight
+            )
+
+        if start is None and not of_weights.has_corners:
+            n_groups = None if groups is None else groups.n_to_draw
+            last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
+            start = None if last is None else last.w
+            if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):
+                for on_ramp in pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs):
+                    passes, towards = on_ramp.passes, FURTHER * on_ramp.w
+                    yield Round(np.zeros(blocks.n_features), 1.0, 0.0, passes)  # at zero each pair costs 1
+                    if on_ramp.stationary or passes >= MOST_RAMP_PASSES:
+                        break
+        planes = CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups)
+        for state in planes.rounds(lam, towards):
+            yield replace(state, passes=passes + state.passes)
 
     def path(
         self,

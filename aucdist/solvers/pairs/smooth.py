@@ -99,7 +99,7 @@ def pair_lbfgs(
     groups: PairGroups | None = None,
     signs: np.ndarray | None = None,
 ) -> Iterator[MajorantRound]:
-    """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `all_pairs`.
+    """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `AllPairs`.
 
     Parameters
     ----------

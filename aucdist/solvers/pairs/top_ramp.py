@@ -17,7 +17,7 @@ the boundary the objective has a corner, and there it may stay above `tol` altho
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.lbfgs import Point
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
 from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.loss import PairLoss
@@ -153,8 +153,8 @@ def hinge_minima(
     A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
     """
     found, passes = [], 0
-    for which in (share, None):
-        rounds = all_pairs(blocks, lam, share=which, signs=signs)
+    for of_share in (asdict(share), {}):
+        rounds = AllPairs().rounds(blocks, lam, signs=signs, **of_share)
         solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         found.append(solution.w)
         passes += solution.passes

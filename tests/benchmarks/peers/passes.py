@@ -7,8 +7,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import unknown
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from benchmarks.peers.data_sets import data_sets
 from flows.bench.common import Row
 
@@ -52,7 +51,7 @@ def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
     whole = None
     for beta in BETAS:
         blocks, start = LocalBlocks([train]), time.perf_counter()
-        rounds = all_pairs(blocks, LAM, share=None if beta == 1.0 else TopShare(beta))
+        rounds = AllPairs().rounds(blocks, LAM, max_fpr=None if beta == 1.0 else beta)
         found = solve(rounds, tol=TOL, max_passes=MOST_PASSES)
         seconds, whole = time.perf_counter() - start, whole or found.passes
         yield {

@@ -18,7 +18,7 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_a_folder_that_is_gone_gives_way_to_the_default(tmp_path, monkeypatch):
 
 
 def first_gradient(blocks):
-    return next(all_pairs(blocks, 1e-2)).primal
+    return next(AllPairs().rounds(blocks, 1e-2)).primal
 
 
 def scratch_folder():

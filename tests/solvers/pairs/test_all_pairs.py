@@ -8,7 +8,7 @@ from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cuts import PairCuts, number_of_components
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
@@ -44,7 +44,7 @@ def test_every_round_is_certified_by_counting(size, case, lam, request):
     X, y = CASES[case]
     best = optimum(X, y, lam)
     bounds = []
-    for state in itertools.islice(all_pairs(blocks_of(X, y), lam), 60):
+    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y), lam), 60):
         assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, lam), rel=1e-10)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= best * (1 - 1e-7)
@@ -64,14 +64,15 @@ def test_a_start_towards_the_ramps_minimiser_leads_to_the_same_optimum_in_fewer_
     X = r.normal(size=(900, 3)) + 0.7 * (y[:, None] > 0)
     blocks = blocks_of(X, y, n_blocks)
     found, wanted = (
-        solve(all_pairs(blocks, 1e-2, start, signs=signs), tol=1e-4, max_passes=300) for start in (None, np.zeros(3))
+        solve(AllPairs().rounds(blocks, 1e-2, start, signs=signs), tol=1e-4, max_passes=300)
+        for start in (None, np.zeros(3))
     )
     assert found.certificate.status is wanted.certificate.status is Status.CONVERGED
     assert found.certificate.dual <= wanted.certificate.primal
     assert wanted.certificate.dual <= found.certificate.primal
     on_ramp = [record["passes"] for record in found.records if record["primal"] == 1.0]
     assert found.passes - on_ramp[-1] < wanted.passes
-    cut_off = solve(all_pairs(blocks, 1e-2, signs=signs), tol=1e-4, max_passes=2)
+    cut_off = solve(AllPairs().rounds(blocks, 1e-2, signs=signs), tol=1e-4, max_passes=2)
     assert (cut_off.passes, cut_off.certificate.status) == (2, Status.MAX_PASSES)
     if signs is not None:
         assert (found.w * signs >= 0).all()
@@ -80,8 +81,8 @@ def test_a_start_towards_the_ramps_minimiser_leads_to_the_same_optimum_in_fewer_
 @pytest.mark.parametrize("n_blocks", [2, 3, 40])
 def test_many_blocks_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
-    one = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    many = solve(all_pairs(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
+    one = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    many = solve(AllPairs().rounds(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
     assert one.certificate.status is many.certificate.status is Status.CONVERGED
     assert many.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
 
@@ -89,17 +90,17 @@ def test_many_blocks_same_optimum(n_blocks):
 def test_sparse_is_dense():
     X, y = small(d=6)
     X[np.abs(X) < 0.5] = 0.0
-    dense = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    sparse = solve(all_pairs(blocks_of(sp.csr_array(X), y), 1e-2), tol=1e-6, max_passes=300)
+    dense = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    sparse = solve(AllPairs().rounds(blocks_of(sp.csr_array(X), y), 1e-2), tol=1e-6, max_passes=300)
     np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-6, atol=1e-9)
 
 
 def test_weight_two_is_two_rows():
     X, y = small(n_pos=5, n_neg=14)
     weight = np.random.default_rng(2).integers(1, 4, len(y))
-    weighted = solve(all_pairs(blocks_of(X, y, weight=weight), 1e-2), tol=1e-8, max_passes=500)
+    weighted = solve(AllPairs().rounds(blocks_of(X, y, weight=weight), 1e-2), tol=1e-8, max_passes=500)
     again = np.repeat(np.arange(len(y)), weight)
-    repeated = solve(all_pairs(blocks_of(X[again], y[again]), 1e-2), tol=1e-8, max_passes=500)
+    repeated = solve(AllPairs().rounds(blocks_of(X[again], y[again]), 1e-2), tol=1e-8, max_passes=500)
     np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-5)
     assert weighted.certificate.primal == pytest.approx(pairwise_objective(weighted.w, X, y, 1e-2, weight * 1.0))
 
@@ -108,7 +109,7 @@ def test_components_keep_the_bound_true(monkeypatch):
     monkeypatch.setattr(PairCuts, "number_of_components", lambda *_: 5)
     X, y = small(n_pos=8, n_neg=60)
     best = optimum(X, y, 1e-2)
-    for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2), 40):
+    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y, 3), 1e-2), 40):
         assert state.dual <= best * (1 + 1e-9)
         assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, 1e-2), rel=1e-10)
     assert state.primal - state.dual < 1e-6 * best
@@ -116,8 +117,8 @@ def test_components_keep_the_bound_true(monkeypatch):
 
 def test_start_is_used():
     X, y = small(n_pos=12, n_neg=50)
-    cold = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    first = next(all_pairs(blocks_of(X, y), 1e-2, cold.w))
+    cold = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    first = next(AllPairs().rounds(blocks_of(X, y), 1e-2, cold.w))
     assert first.primal == pytest.approx(cold.certificate.primal, rel=1e-12)
 
 
@@ -138,15 +139,15 @@ def test_number_of_components(shape, n_components):
 def test_loop_stops_for_each_of_its_reasons():
     X, y = small()
     seen = []
-    converged = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=300, callback=seen.append)
+    converged = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=300, callback=seen.append)
     assert converged.certificate.status == "converged"
     assert converged.certificate.relative_gap <= 1e-3
     assert list(converged.history.columns) == ["round", "passes", "seconds", "primal", "dual", "relative_gap"]
     assert converged.history.to_dict("records") == seen
-    used_up = solve(all_pairs(blocks_of(X, y), 1e-2), tol=0.0, max_passes=3)
+    used_up = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=0.0, max_passes=3)
     assert used_up.certificate.status == "max-passes"
     assert used_up.passes == 3
-    ended = solve(itertools.islice(all_pairs(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
+    ended = solve(itertools.islice(AllPairs().rounds(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
     assert ended.certificate.status == "finished"
 
 
@@ -156,7 +157,7 @@ def test_path_reuses_the_cuts_and_stays_certified():
     blocks = blocks_of(X, y, 2)
     state = CuttingPlanes(blocks)
     warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
-    cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
+    cold = [solve(AllPairs().rounds(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
     for lam, one, other in zip(lams, warm, cold, strict=True):
         best = optimum(X, y, lam)
         assert one.certificate.status is Status.CONVERGED

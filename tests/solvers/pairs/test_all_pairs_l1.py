@@ -13,11 +13,11 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.path import lam_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.penalty import L1
 
-all_pairs_l1 = partial(all_pairs, penalty="l1")
+all_pairs_l1 = partial(AllPairs().rounds, penalty="l1")
 
 
 def small(n_pos=9, n_neg=23, d=5, seed=0):

@@ -13,7 +13,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import cell_cuts, cutting_planes
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
@@ -52,7 +52,7 @@ def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
 @pytest.mark.parametrize("n_blocks", [2, 3, 40])
 def test_many_blocks_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
-    exact = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    exact = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
     cells = solve(CuttingPlanes(blocks_of(X, y, n_blocks), kind=CellCuts).rounds(1e-2), tol=1e-6, max_passes=300)
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
@@ -62,7 +62,7 @@ def test_weights_sparse_rows_and_components(monkeypatch):
     X, y = small(n_pos=8, n_neg=60, d=6)
     X[np.abs(X) < 0.5] = 0.0
     weight = np.random.default_rng(2).integers(1, 4, len(y)) * 1.0
-    exact = solve(all_pairs(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
+    exact = solve(AllPairs().rounds(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
     monkeypatch.setattr(CellCuts, "number_of_components", lambda *_: 5)
     cells = CuttingPlanes(blocks_of(sp.csr_array(X), y, 3, weight), kind=CellCuts)
     found = solve(cells.rounds(1e-2), tol=1e-6, max_passes=300)

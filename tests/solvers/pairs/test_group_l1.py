@@ -19,7 +19,7 @@ from aucdist.search.choice import Row
 from aucdist.search.fold import score_path
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.cone import project_onto_cone
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
@@ -49,7 +49,9 @@ def test_random_problems_against_slsqp(part):
         if signs is not None:
             X[:, 4] = 0.0  # the sign 2 stands for a weight of 0
         best = optimum_group_l1(X, y, lam, GROUPS, signs)
-        rounds = all_pairs(blocks_of(X, y, 1 + seed % 2), lam, penalty="group-l1", feature_groups=GROUPS, signs=signs)
+        rounds = AllPairs().rounds(
+            blocks_of(X, y, 1 + seed % 2), lam, penalty="group-l1", feature_groups=GROUPS, signs=signs
+        )
         found = solve(rounds, tol=1e-6, max_passes=1000)
         c = found.certificate
         assert c.primal == pytest.approx(objective(found.w, X, y, lam), rel=1e-12)
@@ -70,7 +72,7 @@ def test_bounds_hold_at_any_weights(seed):
     lam, signs = 10.0 ** r.uniform(-4, 1), signs if r.random() < 0.5 else None
     dual = 0.0
     for state in itertools.islice(
-        all_pairs(blocks_of(X, y), lam, penalty="group-l1", feature_groups=groups, signs=signs), 12
+        AllPairs().rounds(blocks_of(X, y), lam, penalty="group-l1", feature_groups=groups, signs=signs), 12
     ):
         dual = max(dual, state.dual - state.dual_error)
     for _ in range(20):
@@ -118,7 +120,7 @@ def test_the_proximal_point_minimises_and_its_model_is_of_second_order(signs):
 
 def test_groups_of_one_are_l1():
     X, y = small(9, 23, d=5, seed=1)
-    found = solve(all_pairs(blocks_of(X, y), 0.05, penalty="group-l1"), tol=1e-6, max_passes=500)
+    found = solve(AllPairs().rounds(blocks_of(X, y), 0.05, penalty="group-l1"), tol=1e-6, max_passes=500)
     assert found.certificate.primal == pytest.approx(optimum_l1(X, y, 0.05), rel=2e-6)
 
 

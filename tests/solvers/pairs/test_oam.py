@@ -10,7 +10,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.engine.dask import DaskBlocks
 from aucdist.kernels.random import below
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.oam import OAMGra, OAMInf, OAMSeq, oam_start, oam_update
 
 oam_inf, oam_seq, oam_gra = rounds_of(OAMInf), rounds_of(OAMSeq), rounds_of(OAMGra)
@@ -120,7 +120,7 @@ def test_a_learner_is_left_as_it_was():
 @pytest.mark.parametrize("lam", [1.0, 1e-1, 1e-3])
 def test_the_bound_of_oam_inf_is_one(lam):
     X, y = rows_of()
-    optimum = solve(all_pairs(blocks_of(X, y), lam), tol=1e-6, max_passes=500).certificate
+    optimum = solve(AllPairs().rounds(blocks_of(X, y), lam), tol=1e-6, max_passes=500).certificate
     rounds = list(oam_inf(blocks_of(X, y), lam, epochs=3))
     assert 0 < rounds[0].dual <= optimum.primal * (1 + 1e-9)
     assert len({r.dual for r in rounds}) == 1
@@ -186,7 +186,7 @@ def test_n_pairs_is_the_k_of_the_steps():
 def test_many_rows_are_learnt(n_blocks):
     """With 100 buffered rows a class, one pass comes near the best AUC objective of a set of 3000 rows."""
     X, y = rows_of(3000, seed=5)
-    best = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=200).certificate.primal
+    best = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=200).certificate.primal
     for solver, excess in (("oam-inf", 0.05), ("oam-seq", 0.15), ("oam-gra", 0.15)):
         options = {} if solver == "oam-inf" else {"buffer_size": 100}
         assert last(SOLVERS[solver](blocks_of(X, y, n_blocks), 1e-2, **options)).primal < (1 + excess) * best

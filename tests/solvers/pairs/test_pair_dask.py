@@ -11,10 +11,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.dual import SDCD, SDCDPerm
 from aucdist.solvers.pairs.sgd import MSGD
-from aucdist.solvers.pairs.top import TopShare
 
 N_BLOCKS = 3
 sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)
@@ -67,7 +66,7 @@ def test_highest_scoring_negatives_are_the_same_on_workers(client, monkeypatch, 
     monkeypatch.setattr(top, "MOST_GATHERED", most)
     here, there = LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)
     one, other = (
-        solve(all_pairs(blocks, 1e-2, share=TopShare(0.1)), tol=1e-3, max_passes=300) for blocks in (here, there)
+        solve(AllPairs().rounds(blocks, 1e-2, max_fpr=0.1), tol=1e-3, max_passes=300) for blocks in (here, there)
     )
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate

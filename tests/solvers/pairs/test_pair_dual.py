@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, draw_in_order, dual_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.dual import SDCD, DualStart, SDCDPerm
 from aucdist.solvers.pairs.dual_table import Table
 from aucdist.solvers.pairs.sampling import Pairing
@@ -146,7 +146,7 @@ def test_optimum(case, lam, solver):
     assert found.relative_gap <= 1e-6
     assert found.primal == pytest.approx(best, rel=1e-6)
     assert found.dual <= best * (1 + 1e-9)
-    certified = solve(all_pairs(blocks_of(X, y), lam), tol=1e-7, max_passes=300).certificate
+    certified = solve(AllPairs().rounds(blocks_of(X, y), lam), tol=1e-7, max_passes=300).certificate
     assert found.primal == pytest.approx(certified.primal, rel=1e-6)
 
 

@@ -141,20 +141,20 @@ def test_groups_of_one_class_count_nothing():
 
 def test_no_pair_at_all():
     with pytest.raises(InputError, match="none of the 2 groups has rows of two classes"):
-        all_pairs(LocalBlocks.of(np.eye(4), [1, 1, -1, -1], groups=["a", "a", "b", "b"], n_blocks=1), 1.0)
+        next(all_pairs(LocalBlocks.of(np.eye(4), [1, 1, -1, -1], groups=["a", "a", "b", "b"], n_blocks=1), 1.0))
 
 
 def test_grades_that_are_measurements():
     block = Block.of(np.eye(100), np.where(np.arange(100) > 0, 1, -1), grade=np.arange(100.0))
     with pytest.raises(InputError, match="100 different grades"):
-        all_pairs(LocalBlocks([block]), 1.0)
+        next(all_pairs(LocalBlocks([block]), 1.0))
 
 
 def test_a_top_share_with_groups_is_refused():
     blocks = LocalBlocks.of(np.eye(4), [1, -1, 1, -1], groups=[0, 0, 1, 1], n_blocks=1)
     for rounds in (all_pairs, pair_ramp):
         with pytest.raises(InputError, match="max_fpr"):
-            rounds(blocks, 1.0, max_fpr=0.1)
+            next(rounds(blocks, 1.0, max_fpr=0.1))
 
 
 def many_rows():

@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, gradient_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.sgd import EPOCHS, MSGD, DescentState
 
 pytestmark = pytest.mark.nojit
@@ -57,7 +57,7 @@ def test_one_block_is_the_kernel_to_the_bit(length, monkeypatch):
 @pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (2, 2**28), (5, 2**28), (3, 100)])
 def test_it_nears_the_optimum(n_blocks, minority_bytes):
     X, y = small()
-    best = solve(all_pairs(blocks_of(X, y), 0.1), tol=1e-8, max_passes=300).certificate.primal
+    best = solve(AllPairs().rounds(blocks_of(X, y), 0.1), tol=1e-8, max_passes=300).certificate.primal
     states = list(msgd(blocks_of(X, y, n_blocks), 0.1, seed=1, epochs=300, minority_bytes=minority_bytes))
     assert best <= states[-1].primal <= best * 1.01
     assert states[-1].primal < states[2].primal

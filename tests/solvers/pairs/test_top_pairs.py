@@ -12,7 +12,7 @@ from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
@@ -43,7 +43,7 @@ def test_random_problems_against_a_quadratic_programme(part):
         wanted = share.max_fpr * weight[y < 0].sum()
         best = top_optimum(X, y, lam, wanted, weight)
         blocks = blocks_of(X, y, 1 + seed % 2, weight)
-        found = solve(all_pairs(blocks, lam, share=share), tol=1e-8, max_passes=1000)
+        found = solve(AllPairs().rounds(blocks, lam, max_fpr=share.max_fpr), tol=1e-8, max_passes=1000)
         c = found.certificate
         assert c.primal == pytest.approx(objective(found.w, X, y, lam, wanted, weight), rel=1e-10)
         assert c.primal == pytest.approx(best, rel=1e-6, abs=5e-8), seed
@@ -55,7 +55,9 @@ def test_l1_against_a_linear_programme(seed):
     X, y, weight, share, lam = random_problem(seed)
     best = top_optimum_l1(X, y, lam, share.max_fpr * weight[y < 0].sum(), weight)
     c = solve(
-        all_pairs(blocks_of(X, y, weight=weight), lam, penalty="l1", share=share), tol=1e-6, max_passes=1000
+        AllPairs().rounds(blocks_of(X, y, weight=weight), lam, penalty="l1", max_fpr=share.max_fpr),
+        tol=1e-6,
+        max_passes=1000,
     ).certificate
     assert c.dual <= best * (1 + 1e-9)
     assert c.primal == pytest.approx(best, rel=2e-6)
@@ -65,7 +67,7 @@ def test_l1_against_a_linear_programme(seed):
 def test_sixty_rows(classes):
     X, y = small(*classes, seed=3)
     best = top_optimum(X, y, 1e-2, 0.2 * classes[1])
-    c = solve(all_pairs(blocks_of(X, y, 4), 1e-2, share=TopShare(0.2)), tol=1e-7, max_passes=2000).certificate
+    c = solve(AllPairs().rounds(blocks_of(X, y, 4), 1e-2, max_fpr=0.2), tol=1e-7, max_passes=2000).certificate
     assert c.status is Status.CONVERGED
     assert c.primal == pytest.approx(best, rel=1e-6)
 
@@ -76,7 +78,7 @@ def test_value_is_the_largest_over_subsets(seed, n_neg):
     r = np.random.default_rng(seed)
     X, y = 1.0 * r.integers(-2, 3, (n_neg + 6, 2)), np.repeat([-1, 1], [n_neg, 6])
     w, k = r.normal(size=2), int(r.integers(1, n_neg))
-    first = next(all_pairs(blocks_of(X, y, 2), 0.1, w, share=TopShare(max_false_positives=k)))
+    first = next(AllPairs().rounds(blocks_of(X, y, 2), 0.1, w, max_false_positives=k))
     assert first.primal == pytest.approx(0.05 * w @ w + top_hinge_by_subsets(X @ w, y, k), rel=1e-12)
 
 
@@ -84,7 +86,7 @@ def test_value_is_the_largest_over_subsets(seed, n_neg):
 def test_every_round_is_certified(n_pos, n_neg):
     X, y = small(n_pos, n_neg)
     best, bounds = top_optimum(X, y, 1e-2, 0.25 * n_neg), []
-    for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2, share=TopShare(0.25)), 60):
+    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y, 3), 1e-2, max_fpr=0.25), 60):
         assert state.primal == pytest.approx(objective(state.w, X, y, 1e-2, 0.25 * n_neg), rel=1e-10)
         assert state.dual <= best * (1 + 1e-7)
         bounds.append(state.dual)
@@ -116,8 +118,8 @@ def test_components_keep_the_bound_true(monkeypatch, share, lam, weighted):
 
 def test_whole_share_is_all_pairs():
     X, y = small(12, 50)
-    one = solve(all_pairs(blocks_of(X, y), 1e-2, share=TopShare(1.0)), tol=1e-7, max_passes=500)
-    other = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
+    one = solve(AllPairs().rounds(blocks_of(X, y), 1e-2, max_fpr=1.0), tol=1e-7, max_passes=500)
+    other = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
     np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
     assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
 
@@ -126,9 +128,8 @@ def test_weight_two_is_two_rows():
     X, y = small(5, 14)
     weight = np.random.default_rng(2).integers(1, 4, len(y))
     again = np.repeat(np.arange(len(y)), weight)
-    share = TopShare(max_false_positives=5)
     one, other = (
-        solve(all_pairs(blocks, 1e-2, share=share), tol=1e-8, max_passes=900)
+        solve(AllPairs().rounds(blocks, 1e-2, max_false_positives=5), tol=1e-8, max_passes=900)
         for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
     )
     assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-7)
@@ -138,7 +139,7 @@ def test_sparse_is_dense():
     X, y = small(d=6)
     X[np.abs(X) < 0.5] = 0.0
     one, other = (
-        solve(all_pairs(blocks_of(rows, y), 1e-2, share=TopShare(0.3)), tol=1e-6, max_passes=900)
+        solve(AllPairs().rounds(blocks_of(rows, y), 1e-2, max_fpr=0.3), tol=1e-6, max_passes=900)
         for rows in (X, sp.csr_array(X))
     )
     np.testing.assert_allclose(one.w, other.w, rtol=1e-6, atol=1e-9)
@@ -181,4 +182,4 @@ def test_rounded_sums_never_lead_beyond_a_row():
 def test_more_false_positives_than_negatives_are_refused():
     X, y = small(5, 9)
     with pytest.raises(InputError, match=r"max_false_positives is 10; .* 9"):
-        next(all_pairs(blocks_of(X, y), 1e-2, share=TopShare(max_false_positives=10)))
+        next(AllPairs().rounds(blocks_of(X, y), 1e-2, max_false_positives=10))
