@@ -29,10 +29,8 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     `command`: what runs the configuration again.
     """
     config = to_yaml(fitted.config)
-    wanted = {"operating_point": result["operating_point"]["wanted"]} if "operating_point" in result else {}
-    save_fitted(
-        fitted.estimator, fitted.rows, fitted.rows.schema, folder.draft / "model", result["certificate"], wanted
-    )
+    rows = fitted.rows
+    save_fitted(fitted.estimator, rows, rows.schema, fitted.config, result["certificate"], folder.draft / "model")
     _save_profile(fitted, folder.draft / "model")
     fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
     if fitted.rows.test is not None:
@@ -53,9 +51,10 @@ def publish_texts(
 
 
 def save_fitted(
-    estimator: Any, rows: TrainTestRows, schema: Schema, folder: Path, certificate: dict[str, Any], more: dict[str, Any]
+    estimator: Any, rows: TrainTestRows, schema: Schema, config: Any, certificate: dict[str, Any], folder: Path
 ) -> None:
-    """Save a fitted estimator of two classes as a model; `more` is what it says of itself beyond what all models say."""
+    """Save a fitted estimator of two classes as a model."""
+    point = getattr(config, "operating_point", None)
     save_model(
         str(folder),
         coef=estimator.coef_[0],
@@ -69,7 +68,7 @@ def save_fitted(
             "estimator": type(estimator).__name__,
             "parameters": jsonable(estimator.plain_params()),
             "threshold": jsonable(estimator.threshold_),
-            **more,
+            **({} if point is None else {"operating_point": point.wanted}),
             "certificate": certificate,
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
             "versions": versions(),
