@@ -131,15 +131,16 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
 
 def facts_of(rows: TrainTestRows) -> dict[str, Any]:
     """Return what the report says of the data."""
-    source = rows.source.source
+    source, schema = rows.source.source, rows.schema
+    two = not schema.classes  # the schema of several has the first of them for the positive one
     facts = {
         "name": rows.name,
         "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
         "training rows": rows.train.n_samples,
         "test rows": 0 if rows.test is None else rows.test.n_samples,
         "features": rows.train.n_features,
-        "positive": ", ".join(rows.schema.positive),
-        "negative": ", ".join(rows.schema.negative),
+        "positive": ", ".join(schema.positive) if two else None,
+        "negative": ", ".join(schema.negative) if two else None,
         "fingerprint": rows.fingerprint,
         "note": rows.source.note,
         "licence": rows.source.licence,

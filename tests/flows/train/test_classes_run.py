@@ -80,6 +80,8 @@ def test_a_run_of_several_classes(folder: Path, whole: tuple[dict, str]) -> None
     page = (run / "report.html").read_text()
     assert "The mean test AUC of 4 classes, each against the rest" in page
     assert page.count('aria-label="ROC curve"') == 4
+    assert '<th scope="row">training rows</th><td><bdi>181</bdi>' in page
+    assert '<th scope="row">positive</th>' not in page  # each of them is, in its turn
 
     # The test rows are as many of each class, and each model is that of its class alone on the training rows.
     table = pd.read_csv(folder / "digits.csv")
