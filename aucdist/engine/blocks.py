@@ -148,6 +148,8 @@ class Blocks(ABC):
     """
 
     _unmapped: "Blocks | None" = None
+    feature_map: Any = None
+    """The fitted feature map that made these rows of others: see `unmapped`."""
     feature_names: tuple[str, ...] | None = None
     """The names of the columns, where they are known."""
 

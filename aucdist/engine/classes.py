@@ -51,7 +51,7 @@ class ClassView(ViewBlocks):
         super().__init__(blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere")
         self._of_all_classes = blocks
         if blocks.unmapped is not blocks:
-            self._unmapped = ClassView(blocks.unmapped, signs)
+            self._unmapped, self.feature_map = ClassView(blocks.unmapped, signs), blocks.feature_map
 
     @property
     def ranges(self) -> ColumnRanges:
@@ -69,11 +69,14 @@ class ClassBlocks:
         `Block.code` holds places in the table of `sets`.
     follow : callable, optional
         ``follow(k, blocks) -> Blocks`` gives the rows of the class at position `k` to what records its steps, as checkpoints do.
+    changes : tuple of callable
+        Functions of blocks that are made of the rows, those of a class or of all, such as the mask of a fold.
     """
 
     blocks: Blocks
     sets: LabelSets
     follow: Callable[[int, Blocks], Blocks] | None = None
+    changes: tuple[Callable[[Blocks], Blocks], ...] = ()
 
     @property
     def n_samples(self) -> int:
@@ -101,20 +104,24 @@ class ClassBlocks:
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
         blocks = ClassView(self.blocks, self.sets.signs(k))
-        return blocks if self.follow is None else self.follow(k, blocks)
+        return self._changed(blocks if self.follow is None else self.follow(k, blocks))
 
     def then(self, change: Callable[[Blocks], Blocks]) -> "ClassBlocks":
         """Return the same classes, whose rows are what `change` makes of those of each class."""
-        before = self.follow
+        return replace(self, changes=(*self.changes, change))
 
-        def follow(k: int, blocks: Blocks) -> Blocks:
-            return change(blocks if before is None else before(k, blocks))
-
-        return replace(self, follow=follow)
+    def of_all(self) -> Blocks:
+        """Return the rows with the places of their sets of classes."""
+        return self._changed(self.blocks)
 
     def unlabelled(self) -> Blocks:
         """Return the rows with the label -1 each, for what needs no classes."""
-        return ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8))
+        return self._changed(ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8)))
+
+    def _changed(self, blocks: Blocks) -> Blocks:
+        for change in self.changes:
+            blocks = change(blocks)
+        return blocks
 
 
 AnyBlocks = Blocks | ClassBlocks
@@ -128,4 +135,4 @@ def viewed(rows: AnyBlocks, change: Callable[[Blocks], Blocks]) -> AnyBlocks:
 
 def of_all_classes(rows: AnyBlocks) -> Blocks:
     """Return the rows; those of several classes with places in a table of sets in place of labels."""
-    return rows.blocks if isinstance(rows, ClassBlocks) else rows
+    return rows.of_all() if isinstance(rows, ClassBlocks) else rows

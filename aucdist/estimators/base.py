@@ -373,11 +373,13 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return blocks
 
     def _mapped(self, blocks: Blocks) -> Blocks:
-        """Fit the feature map, if there is to be one, and return the rows as the solver gets them."""
+        """Fit the feature map, if there is to be one and the rows are not mapped yet; return them as the solver gets them."""
         expander = expander_of(self.features)
-        self._find_directions(blocks)
+        self._find_directions(blocks.unmapped)
         if expander is None:
             self.__dict__.pop("feature_map_", None)
+        elif blocks.feature_map is not None:
+            self.feature_map_ = blocks.feature_map
         elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
             self.feature_map_ = expander.fit_blocks(blocks, getattr(self, "monotone_", None))
         return self._checked_codes(mapped_rows(self, blocks))

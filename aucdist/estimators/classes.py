@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, clone
 from aucdist.data.block import Block, as_rows
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blas import one_blas_thread
-from aucdist.engine.blocks import Blocks
 from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
@@ -27,7 +26,7 @@ from aucdist.estimators.scores import count_scores
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.kernels.rows import project
-from aucdist.maps.base import FittedMap, encoded
+from aucdist.maps.base import encoded
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Record
@@ -51,7 +50,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     model.label_sets_ = sets
     if rows.has_weights and not model.resolved_solver.sample_weight:
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
-    mapped = _mapped_once(model, rows)
+    rows = map_once(model, rows)
     names = sets.names()
     models = [_model_of_class(model, k, None if before is None else before[k]) for k in range(sets.n_classes)]
     counts: list[ScoreCounts | None] = [None] * sets.n_classes
@@ -61,7 +60,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     def fit_one(k: int) -> None:
         one = models[k]
         try:
-            blocks = _ready(one, rows, mapped, k, vars(model).get("feature_map_"))
+            blocks = one._ready(rows.of_class(k))
             counts[k], found[k] = one._fit_rows(
                 blocks, _with_class(callback, names[k]), f"{type(model).__name__} {names[k]}"
             )
@@ -186,29 +185,17 @@ def _model_of_class(model: BaseEstimator, k: int, before: Any) -> Any:
     return one
 
 
-def _mapped_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks | None:
-    """Return the rows as the solver gets them, if the feature map needs no classes; else None."""
+def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
+    """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
+
+    Each class alone would fit the same map to up to 32 768 rows of each side.
+    """
     expander = expander_of(model.features)
-    if expander is None:
+    if expander is None or expander.supervised() or _finds_directions(model):
         return rows
-    if expander.supervised() or _finds_directions(model):
-        return None
     model._find_directions(rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
-    return replace(rows, blocks=model._checked_codes(encoded(rows.blocks, model.feature_map_)))
-
-
-def _ready(one: Any, rows: ClassBlocks, mapped: ClassBlocks | None, k: int, shared: FittedMap | None) -> Blocks:
-    """Return the rows of one class against the rest as the solver gets them: mapped by the map of all classes, or by its own."""
-    if mapped is None:
-        own: Blocks = one._ready(rows.of_class(k))
-        return own
-    if shared is not None:
-        one.feature_map_ = shared
-    blocks = mapped.of_class(k)
-    one._checked(blocks)
-    one._find_directions(blocks.unmapped)
-    return blocks
+    return replace(rows, blocks=model._checked_codes(encoded(rows.of_all(), model.feature_map_)), changes=())
 
 
 def _finds_directions(model: BaseEstimator) -> bool:

@@ -20,9 +20,9 @@ FEW = 4096
 
 
 def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
-    """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map."""
+    """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map and did not map them before."""
     fitted = getattr(model, "feature_map_", None)
-    return blocks if fitted is None else encoded(blocks, fitted)
+    return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
 
 
 def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap | None = None) -> np.ndarray:

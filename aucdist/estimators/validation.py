@@ -324,7 +324,11 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
     found = blocks.without_memory().reduce(_weight_range)
     equal = min(found["low"]) == max(found["high"])
-    return ViewBlocks(blocks, _unweighted) if equal else blocks
+    if not equal:
+        return blocks
+    view = ViewBlocks(blocks, _unweighted)
+    view._unmapped, view.feature_map = blocks._unmapped, blocks.feature_map
+    return view
 
 
 def _weight_range(block: Block, memory: None) -> tuple[None, Summary]:

@@ -121,7 +121,7 @@ def with_weight(block: Block) -> Block:
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the rows encoded, where they lie."""
     found = changed(blocks, Encoded(fitted))
-    found._unmapped = blocks
+    found._unmapped, found.feature_map = blocks, fitted
     return found
 
 

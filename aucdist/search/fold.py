@@ -1,6 +1,7 @@
 """One fold: fit settings to its training rows and score them on the held-out rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.classes import map_once
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
+from aucdist.maps.base import encoded
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
@@ -73,6 +76,10 @@ def score_path(
 def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
 ) -> list[dict[str, Any]]:
+    shared = clone(estimator).set_params(**points[0])
+    train = map_once(shared, train)
+    if hasattr(shared, "feature_map_"):
+        held_out = replace(held_out, blocks=encoded(held_out.of_all(), shared.feature_map_), changes=())
     paths, n = [], []
     for k, name in enumerate(train.sets.names()):
         of_class = held_out.of_class(k)
@@ -143,7 +150,11 @@ def measured(
         counts = count_scores(mapped, model.coef_[0])
         threshold, shift = model.threshold_, model.decision_intercept
     else:
-        counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"].counts, 0.0, 0.0
+        counts, threshold, shift = (
+            blocks.unmapped.without_memory().reduce(_count_decisions, model)["counts"].counts,
+            0.0,
+            0.0,
+        )
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)

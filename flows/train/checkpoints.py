@@ -120,7 +120,7 @@ class ClassCheckpoints:
 
         journal = Journal(f"{self._url}/{class_folder(k)}", {**self._identity, "class": name}, blocks, note)
         if blocks.unmapped is not blocks:
-            journal.blocks._unmapped = blocks.unmapped
+            journal.blocks._unmapped, journal.blocks.feature_map = blocks.unmapped, blocks.feature_map
         self._stores[name] = CheckpointStore(journal, self._config, self._termination)
         return journal.blocks
 
