@@ -72,7 +72,7 @@ HALVES, MANY = 4_000_000, 1_000_000
 MEMORY_FOR_ROWS = 16e9
 """A predicted worker with more bytes of rows than this reads them anew in each pass."""
 
-BYTES_OF_A_ROW = 56
+BYTES_OF_A_ROW = 36
 """The memory of a block for each row during a fit: position, weight and three scores, and two more during a step."""
 
 

@@ -4,7 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.calls import group_size
-from aucdist.solvers.pairs.anchors import MAX_CELLS
 from aucdist.solvers.pairs.cuts import number_of_components
 from aucdist.solvers.pairs.cutting_planes import STEPS
 
@@ -147,7 +146,7 @@ def byte_count(thing: Any) -> int:
     if isinstance(thing, list | tuple):
         return sum(map(byte_count, thing))
     if is_dataclass(thing):
-        return sum(map(byte_count, vars(thing).values()))
+        return sum(byte_count(getattr(thing, one.name)) for one in fields(thing))
     return 8
 
 
@@ -174,10 +173,9 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
         How many of them the line search uses.
     """
     components, n = number_of_components(anchors, rows - anchors, features), 8
-    cells = [min(2 * m, MAX_CELLS) + 1 for m in (anchors, searched)]
     seek = n * (features + 1)
-    search = len(STEPS) * (n * (searched + 2 * (searched + 1) + 2) + 4 * cells[1] + n) + n
-    cut = 3 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
+    search = n * (3 * searched + 2 * len(STEPS) + 1)
+    cut = 5 * n + 2 * n * anchors
     finish = n * (components * anchors + blocks + 1 + 1)
     gradients = n * components * features
     cut_summary = n * (components * (anchors + 1) + components + 2)

@@ -6,7 +6,10 @@ anchors lie below a bound, and running sums over the sorted anchors do the rest 
 pair is the anchor's score minus the row's in either case.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,41 +23,67 @@ Runs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Anchors:
+class Sent:
+    """What is sent to the blocks: its fields alone, and what is computed of them is computed where they arrive."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors(Sent):
     """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
 
     Attributes
     ----------
     scores : ndarray of shape (n_anchors,), float64
         Ascending, minus `centre`.
-    table : ndarray of shape (n_cells + 1,), int32
-    low, scale : ndarray of shape (), float64
-        With `table` the result of `aucdist.kernels.pairs.search_index` for the scores.
-    prefix_sums : tuple of ndarray of shape (n_anchors + 1,), float64
-        Running sums over the first r anchors: of their weights, of weight times score, of weight times score squared, ...
-    centre : ndarray of shape (), float64
+    weights : ndarray of shape (n_anchors,), float64
+        In the order of the scores.
+    n_sums : int
+        The number of running sums, see `prefix_sums`.
+    centre : float
         The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
     """
 
     scores: np.ndarray
-    table: np.ndarray
-    low: np.ndarray
-    scale: np.ndarray
-    prefix_sums: tuple[np.ndarray, ...]
-    centre: np.ndarray
+    weights: np.ndarray
+    n_sums: int
+    centre: float
 
-    def search(self) -> tuple[np.ndarray, ...]:
+    @cached_property
+    def index(self) -> tuple[Any, ...]:
+        """The table that guides a search, and its lowest score and scale: see `aucdist.kernels.pairs.search_index`."""
+        table = np.empty(_table_size(len(self.scores)), dtype=np.int32)
+        return table, *search_index(self.scores, table)
+
+    @cached_property
+    def prefix_sums(self) -> tuple[np.ndarray, ...]:
+        """Running sums over the first r anchors of their weights times the scores to the powers 0, 1, ..., n_sums - 1."""
+        return tuple(map(self._running_sums, powers(self.scores, self.weights, self.n_sums)))
+
+    def _running_sums(self, values: np.ndarray) -> np.ndarray:
+        return running_sums(values)
+
+    def search(self) -> tuple[Any, ...]:
         """Return the arguments of a search among the anchors, in the order of the kernels."""
-        return self.scores, self.table, self.low[()], self.scale[()]
+        return self.scores, *self.index
 
     @property
     def n_gaps(self) -> int:
         """How many places there are between anchors, before and behind them: the entries of a running sum or a slope_sums."""
-        return len(self.prefix_sums[0])
+        return len(self.scores) + 1
 
     def for_groups(self, runs: Runs) -> "Anchors":
         """Return the anchors as rows search them that are of these groups; here there are no groups."""
         return self
+
+
+def powers(scores: np.ndarray, weights: np.ndarray, n: int) -> Iterator[np.ndarray]:
+    """Yield the weights times the scores to the powers 0, 1, ..., n - 1."""
+    for _ in range(n):
+        yield weights
+        weights = weights * scores
 
 
 def sorted_anchors(
@@ -78,16 +107,39 @@ def sorted_anchors(
     """
     order = np.argsort(scores)
     ascending = scores[order]
-    centre = ascending[len(ascending) // 2] if centred else 0.0
-    if centred:
-        ascending = ascending - centre
-    table = np.empty(_table_size(len(scores)), dtype=np.int32)
-    low, scale = search_index(ascending, table)
-    term, prefix_sums = weights[order], []
-    for _ in range(n_sums):
-        prefix_sums.append(running_sums(term))
-        term = term * ascending
-    return Anchors(ascending, table, np.asarray(low), np.asarray(scale), tuple(prefix_sums), np.asarray(centre)), order
+    centre = float(ascending[len(ascending) // 2]) if centred else 0.0
+    return Anchors(ascending - centre if centred else ascending, weights[order], n_sums, centre), order
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorsOnLine(Sent):
+    """Anchors at several steps of a line, as they are sent to the blocks.
+
+    Attributes
+    ----------
+    start, change : ndarray of shape (n_anchors,), float64
+        Their scores where the line begins, and the derivative of the scores by the step.
+    steps : ndarray of shape (n_steps,), float64
+    weights : ndarray of shape (n_anchors,) or (n_steps, n_anchors), float64
+        At all steps, or at each.
+    """
+
+    start: np.ndarray
+    change: np.ndarray
+    steps: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def points(self) -> np.ndarray:
+        """The scores at each step, float64 of shape (n_steps, n_anchors)."""
+        points: np.ndarray = self.start + self.steps[:, np.newaxis] * self.change
+        return points
+
+    @cached_property
+    def at_steps(self) -> tuple[np.ndarray, ...]:
+        """The arguments of a line search, in the order of the kernels: see `anchors_along`."""
+        points = self.points
+        return anchors_along(points, np.broadcast_to(self.weights, points.shape), self.change)
 
 
 def anchors_along(points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:

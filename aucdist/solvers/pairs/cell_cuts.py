@@ -23,7 +23,7 @@ from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells, index_edges
 from aucdist.kernels.rows import project
 from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, add_up_gradients, cut_components, moved
-from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
+from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, unless_ones
 from aucdist.solvers.pairs.top import Threshold
 from aucdist.solvers.rounding import EPS
 
@@ -49,21 +49,28 @@ class CellMemory(CutMemory):
 
     Attributes
     ----------
-    anchor_weights, anchor_scores, anchor_best : ndarray of shape (n_anchors,), float64
-        Of the smaller class: as `weights`, `scores` and `best` of the larger one.
+    anchor_weight : ndarray of shape (n_anchors,), float64, or None
+    anchor_scores, anchor_best : ndarray of shape (n_anchors,), float64
+        Of the smaller class: as `weight`, `scores` and `best` of the larger one.
     drawn : ndarray of int64
         The positions among the anchors of those whose scores are sent.
     cells : ndarray of shape (n_anchors,), int32
-    counting : ndarray of shape (n_anchors,), float64
-        The cell of each anchor where the last cut was taken, and what it weighed there; 0 for a negative that does not count.
+    counting : ndarray of shape (n_anchors,), float64, or None
+        The cell of each anchor where the last cut was taken, and what it weighed there, 0 for a negative that does not count;
+        None where all weigh 1.
     """
 
-    anchor_weights: np.ndarray
+    anchor_weight: np.ndarray | None
     anchor_scores: np.ndarray
     anchor_best: np.ndarray
     drawn: np.ndarray
     cells: np.ndarray
-    counting: np.ndarray
+    counting: np.ndarray | None
+
+    @property
+    def anchor_weights(self) -> np.ndarray:
+        """The weights of the anchors, float64 of shape (n_anchors,); not to be written to."""
+        return ones(len(self.anchors)) if self.anchor_weight is None else self.anchor_weight
 
     def anchor_scores_at(self, step: float | None) -> np.ndarray:
         """Return the anchors' scores: those of the point that was scored last, or at a step of the way to it."""
@@ -190,8 +197,8 @@ def sort_and_draw(
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     nothing = np.zeros(0)
     unscored = CellMemory(
-        **vars(sorted_), best=nothing, anchor_weights=weights, anchor_scores=nothing, anchor_best=nothing, drawn=drawn,
-        cells=np.zeros(0, dtype=np.int32), counting=nothing,
+        **vars(sorted_), best=nothing, anchor_weight=unless_ones(weights), anchor_scores=nothing, anchor_best=nothing,
+        drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=None,
     )  # fmt: skip
     scored, summary = score_and_draw(block, unscored, w, sign)
     at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
@@ -202,8 +209,8 @@ def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -
     """Score the rows at w, and return the scores of the anchors that were drawn."""
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
-    of_anchors = scores[memory.anchors]
-    return replace(memory, scores=scores[memory.others], anchor_scores=of_anchors), {
+    of_anchors = scores.take(memory.anchors)
+    return replace(memory, scores=scores.take(memory.others), anchor_scores=of_anchors), {
         "scores": [of_anchors[memory.drawn]]
     }
 
@@ -213,13 +220,13 @@ def count_in_cells(
     block: int, memory: CellMemory, step: float, edges: Edges, threshold: Threshold | None
 ) -> tuple[CellMemory, Summary]:
     """Put the anchors into cells by their scores at a step of the way; beyond a threshold of negatives they weigh nothing."""
-    scores, counting = memory.anchor_scores_at(step), memory.anchor_weights
+    scores, counting, weights = memory.anchor_scores_at(step), memory.anchor_weight, memory.anchor_weights
     if threshold is not None:
-        counting = counting * threshold.parts(-scores)
+        counting = weights = weights * threshold.parts(-scores)
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, counting, *edges.search(), cells, sums, lowest, highest)
+    fill_cells(scores, weights, *edges.search(), cells, sums, lowest, highest)
     return replace(memory, cells=cells, counting=counting), {"cells": CellSums(sums, lowest, highest)}
 
 
@@ -227,7 +234,10 @@ def finish_by_cells(
     block: Block, memory: CellMemory, slopes: np.ndarray, step: float | None
 ) -> tuple[CellMemory, Summary]:
     """Return the gradients; with a step, where the cut was taken, that becomes the best point."""
-    gradients = add_up_gradients(block, memory, slopes[:, memory.cells] * memory.counting)
+    of_anchors = slopes.take(memory.cells, axis=1)
+    if memory.counting is not None:
+        of_anchors *= memory.counting
+    gradients = add_up_gradients(block, memory, of_anchors)
     best = memory.anchor_best if step is None else memory.anchor_scores_at(step)
     return replace(moved(memory, step), anchor_best=best, anchor_scores=best), {"gradients": gradients}
 
@@ -294,7 +304,7 @@ class CellCuts(PairCuts):
             if slack <= SLACK_OF_GAP * gap or trial == MOST_TRIES:
                 break
             edges = self._edges
-        slopes = -np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
+        slopes = 0.0 - np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
         return self.as_cut(step, taken, float(taken["above"] / self.mass), slack, slopes, float(cells.weight.sum()))
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:

@@ -13,10 +13,10 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate_each, accumulate_parts
-from aucdist.solvers.pairs.anchors import Anchors, anchors_along
+from aucdist.solvers.pairs.anchors import Anchors, AnchorsOnLine
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import CutPairLoss
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score, sum_of_rows
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, add_to_rows, sort_and_score, sum_of_rows
 from aucdist.solvers.pairs.share import AllNegatives
 from aucdist.solvers.pairs.soft_top import SoftThreshold, are_soft
 from aucdist.solvers.pairs.top import Threshold, scores_at
@@ -162,9 +162,9 @@ def add_up_gradients(block: Block, memory: CutMemory, of_anchors: np.ndarray) ->
     if len(of_anchors) == 1:
         return sum_of_rows(block, memory, of_anchors[0])[np.newaxis]
     gradients, coefs = np.zeros((len(of_anchors), block.n_features)), np.zeros(block.n_samples)
-    np.add.at(coefs, memory.others, memory.coefs)  # with grades, a row is there several times
+    add_to_rows(coefs, memory.others, memory.coefs)
     accumulate_parts(block.rows, coefs, block.row_id, gradients)
-    accumulate_each(block.rows, memory.anchors, of_anchors, gradients)
+    accumulate_each(block.rows, memory.anchors.astype(np.int64, copy=False), of_anchors, gradients)
     return gradients
 
 
@@ -302,11 +302,10 @@ class PairCuts(PairProblem):
         stride, some : int
             Only one row in so many of the larger class, and one anchor in so many, are used.
         """
-        start = best_scores[::some]
-        change = last_scores[::some] - start
-        points = start + steps[:, np.newaxis] * change
-        are_all = some == 1 and self.has_all_scores
-        of_anchors = self.weights[::some]
-        weights = np.stack([self.share.weights_of_anchors(scores, of_anchors, are_all) for scores in points])
-        along = anchors_along(points, weights, change)
-        return self.share.slopes_at(self.blocks, self.loss, steps, stride, along) / weights.sum(axis=1)
+        start, weights = best_scores[::some], self.weights[::some]
+        along = AnchorsOnLine(start, last_scores[::some] - start, steps, weights)
+        if self.share.is_part:
+            are_all = some == 1 and self.has_all_scores
+            at_steps = [self.share.weights_of_anchors(scores, weights, are_all) for scores in along.points]
+            along = replace(along, weights=np.stack(at_steps))
+        return self.share.slopes_at(self.blocks, self.loss, steps, stride, along) / along.weights.sum(axis=-1)

@@ -5,7 +5,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.pair_groups import slopes_along_in_groups
 from aucdist.solvers.pairs.cuts import PairCuts, number_of_components
-from aucdist.solvers.pairs.grouped_anchors import AnchorGroups
+from aucdist.solvers.pairs.grouped_anchors import GroupedAnchorsOnLine
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.problem import CutMemory
 
@@ -15,14 +15,14 @@ ANCHORS_ON_LINE, FEW_GROUPS = 50_000, 200
 
 @without_rows
 def slopes_in_groups(
-    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, anchors: tuple[np.ndarray, ...]
+    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, anchors: GroupedAnchorsOnLine
 ) -> tuple[CutMemory, Summary]:
     """Do what `slopes_on_line` does over the pairs within groups; the weight is that of the pairs used."""
     slopes, weight = np.zeros(len(steps)), 0.0
     for component, runs in enumerate(memory.runs):
         mine = slice(memory.ends[component], memory.ends[component + 1])
         ends = memory.best[mine], memory.scores[mine], memory.weights[mine]
-        weight += slopes_along_in_groups(*ends, *runs, steps, stride, *anchors, slopes)
+        weight += slopes_along_in_groups(*ends, *runs, steps, stride, *anchors.at_steps, slopes)
     return memory, {"slopes": slopes, "weight": weight}
 
 
@@ -45,8 +45,9 @@ class GroupCuts(PairCuts):
         codes = self.anchor_groups.codes
         some_of_all = np.flatnonzero(codes % every == 0)
         change = (last_scores - best_scores)[some_of_all]
-        points = best_scores[some_of_all] + steps[:, np.newaxis] * change
-        along = AnchorGroups(codes[some_of_all], self.groups.n_groups).along(points, self.weights[some_of_all], change)
+        along = GroupedAnchorsOnLine(
+            best_scores[some_of_all], change, steps, self.weights[some_of_all], codes[some_of_all], self.groups.n_groups
+        )
         found = self.blocks.reduce(slopes_in_groups, self.loss, steps, max(1, stride // every), along)
         if not found["weight"]:  # of so few rows that none of them was used
             found = self.blocks.reduce(slopes_in_groups, self.loss, steps, 1, along)

@@ -42,7 +42,8 @@ class PairHinge(CutPairLoss):
         """Return minus the weight of each anchor's active pairs; those of several components give as many rows."""
         above = np.cumsum(slope_sums[..., ::-1], axis=-1)[..., ::-1][..., 1:]
         slopes = np.empty_like(above)
-        slopes[..., order] = -above * weights[order]
+        # Minus from 0: where no pair is active, -0 would not travel as an integer.
+        slopes[..., order] = 0.0 - above * weights[order]
         return slopes
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:

@@ -24,9 +24,10 @@ class PairMemory:
 
     Attributes
     ----------
-    anchors, others : ndarray of int64
+    anchors, others : ndarray of int32, or of int64 in a block of 2**31 rows or more
         Positions of the rows of the smaller and of the larger class; these lie component by component.
-    weights : ndarray of shape (n_others,), float64
+    weight : ndarray of shape (n_others,), float64, or None
+        None where all rows weigh 1.
     ends : ndarray of shape (n_components + 1,), int64
         Where each component begins and ends in `others`: a cut is taken for each.
     scores : ndarray of shape (n_others,), float64
@@ -40,11 +41,16 @@ class PairMemory:
 
     anchors: np.ndarray
     others: np.ndarray
-    weights: np.ndarray
+    weight: np.ndarray | None
     ends: np.ndarray
     scores: np.ndarray
     coefs: np.ndarray
     runs: tuple[Runs, ...] = field(default=(), kw_only=True)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the rows of the larger class, float64 of shape (n_others,); not to be written to."""
+        return ones(len(self.others)) if self.weight is None else self.weight
 
     def for_groups(self, anchors: Anchors, component: int = 0) -> Anchors:
         """Return the anchors as the rows of `others` between two `ends` search them."""
@@ -62,6 +68,28 @@ class CutMemory(PairMemory):
     """
 
     best: np.ndarray
+
+
+_ones = np.ones(0)
+
+
+def ones(n: int) -> np.ndarray:
+    """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
+    global _ones
+    found = _ones  # another thread may put a longer one in its place
+    if len(found) < n:
+        found = _ones = np.ones(n)
+    return found[:n]
+
+
+def unless_ones(weights: np.ndarray) -> np.ndarray | None:
+    """Return the weights, or None where all of them are 1."""
+    return None if (weights == 1.0).all() else weights
+
+
+def positions(which: np.ndarray, block: Block) -> np.ndarray:
+    """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
+    return which.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -90,7 +118,11 @@ def sort_by_class(
     if n_components > 1:
         others = others[np.argsort(component, kind="stable")]
     ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
-    return PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0)), {"weights": [weight[anchors]]}
+    nothing = np.zeros(0)
+    sorted_ = PairMemory(
+        positions(anchors, block), positions(others, block), unless_ones(weight[others]), ends, nothing, nothing
+    )
+    return sorted_, {"weights": [weight[anchors]]}
 
 
 def _sort_in_groups(block: Block, sign: int, n_components: int, groups: PairGroups) -> tuple[PairMemory, Summary]:
@@ -102,7 +134,10 @@ def _sort_in_groups(block: Block, sign: int, n_components: int, groups: PairGrou
     ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
     runs = tuple(runs_of(of_others[ends[k] : ends[k + 1]]) for k in range(n_components))
     weight = block.weights()
-    memory = PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0), runs=runs)
+    memory = PairMemory(
+        positions(anchors, block), positions(others, block), unless_ones(weight[others]), ends, np.zeros(0), np.zeros(0),
+        runs=runs,
+    )  # fmt: skip
     return memory, {"weights": [weight[anchors]], "codes": [codes]}
 
 
@@ -110,7 +145,8 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
     """Score the rows at w, store the scores of the larger class, and return those of the anchors."""
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
-    return replace(memory, scores=scores[memory.others]), {"scores": [scores[memory.anchors]]}
+    # Not `scores[...]`, which takes twice as long for positions of four bytes.
+    return replace(memory, scores=scores.take(memory.others)), {"scores": [scores.take(memory.anchors)]}
 
 
 def sort_and_score(
@@ -151,10 +187,15 @@ def sum_of_rows(block: Block, memory: PairMemory, of_anchors: np.ndarray) -> np.
     """
     coefs = np.zeros(block.n_samples)
     for which, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
-        np.add.at(coefs, which, of_rows)  # with grades, a row is there several times
+        add_to_rows(coefs, which, of_rows)
     total = np.zeros(block.n_features)
     accumulate(block.rows, np.arange(block.n_samples), coefs, total)
     return total
+
+
+def add_to_rows(coefs: np.ndarray, which: np.ndarray, of_rows: np.ndarray) -> None:
+    """Add to the coefficients of rows; with grades, a row is there several times."""
+    np.add.at(coefs, which.astype(np.intp, copy=False), of_rows)  # which converts positions of four bytes one by one
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.top import top_at_step
+from aucdist.solvers.pairs.anchors import AnchorsOnLine
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
 from aucdist.solvers.pairs.loss import CutPairLoss
@@ -44,18 +45,18 @@ from aucdist.solvers.rounding import EPS, Rounding
 
 @without_rows
 def slopes_on_line(
-    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, anchors: tuple[np.ndarray, ...]
+    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, anchors: AnchorsOnLine
 ) -> tuple[CutMemory, Summary]:
     """Return the loss's derivative at steps of the way from the best point to the bundle's, and the weight of the rows used."""
     slopes = np.zeros(len(steps))
-    loss.add_slopes_along(memory.best, memory.scores, memory.weights, steps, stride, anchors, slopes)
+    loss.add_slopes_along(memory.best, memory.scores, memory.weights, steps, stride, anchors.at_steps, slopes)
     return memory, {"slopes": slopes, "weight": memory.weights[::stride].sum()}
 
 
 @without_rows
 def top_slopes_on_line(
     block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, top: TopOnLine,
-    anchors: tuple[np.ndarray, ...],
+    anchors: AnchorsOnLine,
 ) -> tuple[CutMemory, Summary]:  # fmt: skip
     """Return the derivative of the loss over the rows in or above each step's boundary cell."""
     slopes, n = np.zeros(len(steps)), len(memory.best)
@@ -66,7 +67,7 @@ def top_slopes_on_line(
             which, weights,
         )  # fmt: skip
         start, end = memory.best[which[:found]], memory.scores[which[:found]]
-        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
+        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors.at_steps)
         loss.add_slopes_along(start, end, weights[:found], steps[one], 1, of_step, slopes[one])
     return memory, {"slopes": slopes}
 
@@ -74,7 +75,7 @@ def top_slopes_on_line(
 @without_rows
 def soft_slopes_on_line(
     block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, thresholds: list[Threshold | SoftThreshold],
-    anchors: tuple[np.ndarray, ...],
+    anchors: AnchorsOnLine,
 ) -> tuple[CutMemory, Summary]:  # fmt: skip
     """Return the derivative of the loss over the rows that count at each step, those near its threshold in part."""
     slopes = np.zeros(len(steps))
@@ -82,7 +83,7 @@ def soft_slopes_on_line(
         scores = scores_at(memory, steps[k])
         which = np.flatnonzero(scores >= threshold.score)
         weights = memory.weights[which] * threshold.parts(scores[which])
-        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
+        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors.at_steps)
         loss.add_slopes_along(memory.best[which], memory.scores[which], weights, steps[one], 1, of_step, slopes[one])
     return memory, {"slopes": slopes}
 
@@ -170,7 +171,7 @@ class AllNegatives:
         return None
 
     def slopes_at(
-        self, blocks: Blocks, loss: CutPairLoss, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
+        self, blocks: Blocks, loss: CutPairLoss, steps: np.ndarray, stride: int, along: AnchorsOnLine
     ) -> np.ndarray:
         """Return the derivative of the loss by the step, as a mean over the larger class's rows that count at each step."""
         found = blocks.reduce(slopes_on_line, loss, steps, stride, along)
@@ -265,7 +266,7 @@ class TopNegatives(AllNegatives):
         return threshold_in_blocks(blocks, self._n_neg, self.wanted, step, are_anchors=True)
 
     def slopes_at(
-        self, blocks: Blocks, loss: CutPairLoss, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
+        self, blocks: Blocks, loss: CutPairLoss, steps: np.ndarray, stride: int, along: AnchorsOnLine
     ) -> np.ndarray:
         """Return the derivative of the loss by the step, each over the rows that are the highest-scoring ones there."""
         if self.are_anchors:
