@@ -73,7 +73,7 @@ MEMORY_FOR_ROWS = 16e9
 """A predicted worker with more bytes of rows than this reads them anew in each pass."""
 
 BYTES_OF_A_ROW = 36
-"""The memory of a block for each row during a fit, where rows have no weights: place, two scores and a slope, and a score that moves."""
+"""The memory of a block for each row without a weight during a fit: place, two scores, slope, and a score that moves."""
 
 
 def scale(slow_peers: bool) -> Iterator[Row]:
