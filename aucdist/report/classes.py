@@ -80,8 +80,10 @@ def render_classes_page(report: ClassesReport) -> str:
         search=None if report.search is None else search_section(report.search),
         warnings=_warnings(run, tested, one),
         tiles=_tiles(run),
-        headings=[*_headings(tested), *_point_headings(rows[0])],
-        classes=[(rows[k]["name"], [*_cells(rows[k], tested), *_point_cells(rows[k])]) for k in order],
+        headings=_headings(tested),
+        classes=[(rows[k]["name"], _cells(rows[k], tested)) for k in order],
+        point_headings=_point_headings(rows[0]),
+        points=[(rows[k]["name"], _point_cells(rows[k])) for k in order] if "operating_point" in rows[0] else [],
         confusions=None if report.confusions is None else _confusions(report, order, Markup),
         curves=[
             (_short(rows[k]["name"]), auc_text(_area(rows[k], part)), Markup(_curve(report.curves[k]))) for k in order
@@ -184,17 +186,15 @@ def _cells(row: dict[str, Any], tested: bool) -> list[str]:
 
 
 def _point_headings(row: dict[str, Any]) -> list[str]:
-    """Return the headings for the operating point of each class, where the run has one."""
-    if "operating_point" not in row:
+    """Return the headings for the operating point of each class; empty where the run has none."""
+    point = row.get("operating_point")
+    if point is None:
         return []
-    costs = [f"100 {row['operating_point']['rows']} rows cost", "Interval", "Without a model"]
-    found = [f"{text} at the threshold" for text in POINT.values()]
-    return [*found, *(costs if "expected_cost" in row["operating_point"] else [])]
+    costs = [f"100 {point['rows']} rows cost", "Interval", "Without a model"] if "expected_cost" in point else []
+    return [*POINT.values(), *costs]
 
 
 def _point_cells(row: dict[str, Any]) -> list[str]:
-    if "operating_point" not in row:
-        return []
     point = row["operating_point"]
     values = [point[name]["value"] for name in POINT]
     costs = cost_of_100_text(point["expected_cost"]) if "expected_cost" in point else ()

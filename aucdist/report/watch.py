@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.report.html import render_template
+from aucdist.report.text import percent_text
 
 MOST_FEATURES = 60
 LEAST_PSI = 0.1
@@ -17,12 +18,12 @@ NAMES = {
 }  # fmt: skip
 MOVED = {
     "moved": "{column} has moved: PSI {value:.2f}",
-    "missing": "{column}: the share of missing values has risen by {value:.1%}",
-    "unknown": "{column}: the share of rows with none of the known categories has risen by {value:.1%}",
-    "outside": "{column}: {value:.1%} of the rows are outside of the range of the training rows",
+    "missing": "{column}: the share of missing values has risen by {share}",
+    "unknown": "{column}: the share of rows with none of the known categories has risen by {share}",
+    "outside": "{column}: {share} of the rows are outside of the range of the training rows",
     "score": "the score has moved: PSI {value:.2f}",
     "class score": "the score of class {column} has moved: PSI {value:.2f}",
-    "rare": "the share of rows with values that training hardly knew has risen by {value:.1%}",
+    "rare": "the share of rows with values that training hardly knew has risen by {share}",
     "macro_auc": "the mean AUC of the classes is lower than promised by {value:.3f}",
     "class auc": "the AUC of class {column} is lower than promised by {value:.3f}",
     "auc": "the AUC is lower than promised by {value:.3f}",
@@ -35,7 +36,7 @@ MOVED = {
 def alarm_text(alarm: dict[str, Any]) -> str:
     """Return an alarm in a sentence without a full stop."""
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
-    return f"{MOVED[alarm['what']].format(**alarm)} ({p})"
+    return f"{MOVED[alarm['what']].format(**alarm, share=percent_text(alarm['value']))} ({p})"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
@@ -65,7 +66,9 @@ def render_watch_page(title: str, records: Sequence[dict[str, Any]]) -> str:
     rare = [record["found"]["rare"]["share"] for record in records]
     overall = [
         figure(of_score, f"{psi[-1]:.3f}" if psi else "", _line(psi, _alarmed(records, "score"), LEAST_PSI)),
-        figure("Hardly known rows", f"{rare[-1]:.1%}" if rare else "", _line(rare, _alarmed(records, "rare"), None)),
+        figure(
+            "Hardly known rows", percent_text(rare[-1]) if rare else "", _line(rare, _alarmed(records, "rare"), None)
+        ),
     ]
     features = _features(records)
     return render_template(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.browser import Browser, browser, installed
+from support.browser import CLIPPED, WINDOW, Browser, browser, installed
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.classes import ClassesReport, render_classes_page
@@ -77,3 +77,18 @@ def test_the_page_fits(n_classes: int, tmp_path: Path) -> None:
 def fits(window: Browser, page: Path, width: int) -> None:
     window.open(page, width=width)
     assert window.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.skipif(installed() is None, reason="needs a browser")
+def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) -> None:
+    report, rate = made(4), {"value": 0.5, "interval": [0.4, 0.6]}
+    cost = {"value": 1.4429511, "interval": [1.3211019, 1.5970482], "without_model": 4.264}
+    point = {"wanted": {"cost": {"false_alarm": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
+    for k, row in enumerate(report.run["classes"]):
+        row |= {"name": f"class {k}", "operating_point": point | dict.fromkeys(("recall", "precision", "fpr"), rate)}
+    page = tmp_path / "page.html"
+    page.write_text(render_classes_page(report), encoding="utf-8")
+    assert "<td>144</td><td>132 to 160</td><td>426</td>" in page.read_text(encoding="utf-8")
+    with browser(tmp_path / "profile") as window:
+        window.open(page, width=WINDOW)
+        assert window.evaluate(CLIPPED) == []

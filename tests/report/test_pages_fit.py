@@ -15,6 +15,7 @@ from test_search_section import row, search
 from aucdist.report.bench import MAX_WIDTH, bench_tables, render_bench_page
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.report.html import Report, render_run_page
+from aucdist.report.watch import render_watch_page
 
 needs_chromium = pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
 
@@ -138,3 +139,19 @@ def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tm
     found = chromium.call("Runtime.evaluate", expression=answer, awaitPromise=True, returnByValue=True)
     assert found["result"]["value"] == 42
     assert chromium.messages == []
+
+
+@needs_chromium
+def test_the_figures_of_a_watched_model_can_be_read(chromium: Browser, tmp_path: Path) -> None:
+    columns = [{"name": f"pixel_{j}", "psi": 0.01 * j} for j in range(30)]
+    alarm = {"what": "outside", "column": "pixel_29", "value": 0.125, "p": 1e-9}
+    found = {"columns": columns, "alarms": [alarm], "score": {"psi": 0.02}, "rare": {"share": 0.47}}
+    record = {
+        "batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None, "found": found,
+    }  # fmt: skip
+    page = render_watch_page("models/digits", [record])
+    assert "pixel_29: 12.5 % of the rows are outside of the range" in page
+    assert_fits(chromium, tmp_path, page)
+    # The numbers are 9 pixels high in a figure of 242.
+    narrowest = "Math.min(...[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width))"
+    assert chromium.evaluate(narrowest) > 180
