@@ -76,9 +76,13 @@ def _maximise(H, a, component, n_components, ridge, b, free, n_free, A, x):
         _write_system(H, a, component, n_components, ridge, free, n_free, A, x)
         if not _solve_in_place(A, x, n_free + n_components):
             return False
-        still_free = _move_to_boundary(b, free, n_free, x)
-        if still_free < n_free:
-            n_free = still_free
+        if move_to_boundary(b, free, n_free, x):
+            left = 0
+            for k in range(n_free):
+                if b[free[k]] > 0.0:
+                    free[left] = free[k]
+                    left += 1
+            n_free = left
             continue
         value, gain = 0.0, -np.inf
         for i in range(n):
@@ -120,8 +124,8 @@ def _write_system(H, a, component, n_components, ridge, free, n_free, A, x):
 
 
 @kernel(error_model="numpy")
-def _move_to_boundary(b, free, n_free, x):
-    """Where x is not feasible, move b towards it until the first entry reaches 0; return how many entries are free then."""
+def move_to_boundary(b, free, n_free, x):
+    """Where x is not feasible, move b towards it until the first entry reaches 0, and return True."""
     limit, first = np.inf, -1
     for k in range(n_free):
         if not x[k] >= 0.0:
@@ -129,16 +133,11 @@ def _move_to_boundary(b, free, n_free, x):
             if first < 0 or now / (now - x[k]) < limit:
                 limit, first = now / (now - x[k]), k
     if first < 0:
-        return n_free
-    left = 0
+        return False
     for k in range(n_free):
         i = free[k]
-        moved = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
-        b[i] = moved
-        if moved > 0.0:
-            free[left] = i
-            left += 1
-    return left
+        b[i] = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
+    return True
 
 
 @kernel(error_model="numpy")

@@ -18,7 +18,7 @@ import numpy as np
 
 from aucdist.kernels import simplex
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.simplex import RIDGE, _ridge, _solve_in_place
+from aucdist.kernels.simplex import RIDGE, _ridge, _solve_in_place, move_to_boundary
 
 NEAR = 1e-8
 """Components whose sums are off by more show that rounding has spoilt the factor."""
@@ -111,7 +111,7 @@ def _maximise(H, component, n_components, ridge, c, a, b, free, n_free, U, Y, S,
         # The maximiser with only the free entries non-zero and no sign constraint, then the price of each component's sum.
         if not _solve(component, n_components, 1.0, free, n_free, U, Y, S, prices, x):
             return 0
-        if _move_to_boundary(b, free, n_free, x):
+        if move_to_boundary(b, free, n_free, x):
             lowest = n_free
             for k in range(n_free - 1, -1, -1):
                 if not b[free[k]] > 0.0:
@@ -236,21 +236,4 @@ def _solve(component, n_components, total, free, n_free, U, Y, S, prices, x):
             s0 += U[k, m] * x[m]
             m += 1
         x[k] = (x[k] - ((s0 + s1) + (s2 + s3))) / U[k, k]
-    return True
-
-
-@kernel(error_model="numpy")
-def _move_to_boundary(b, free, n_free, x):
-    """Where x is not feasible, move b towards it until the first entry reaches 0, and return True."""
-    limit, first = np.inf, -1
-    for k in range(n_free):
-        if not x[k] >= 0.0:
-            now = b[free[k]]
-            if first < 0 or now / (now - x[k]) < limit:
-                limit, first = now / (now - x[k]), k
-    if first < 0:
-        return False
-    for k in range(n_free):
-        i = free[k]
-        b[i] = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
     return True
