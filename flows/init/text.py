@@ -40,10 +40,7 @@ def yaml_text(
     `directions`: of the numbers that seem to have one.
     """
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed", "number")}
-    lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
-    lines += [f"    {key}: {value}" for key, value in source.items()]
-    counts = ", ".join(f"{label} {n:,}" for label, n in classes)
-    lines.append(f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}")
+    lines = _first_lines(name, source, classes, positive, head)
     lines += _listed("drop", [(quoted(c.name), c.comment) for c in of["drop"]], "- ")
     lines += _listed("dates", [(f"{quoted(c.name)}: [{', '.join(c.parts)}]", c.comment) for c in of["dates"]])
     formats = {c.date_format for c in of["dates"]} - {None}
@@ -53,9 +50,7 @@ def yaml_text(
     lines += [f"    {comment(f'number {c.name}: {c.comment}')}" for c in of["number"]]
     gaps = [c for c in columns if c.missing and c.kind != "drop"]
     if gaps:
-        lines.append(
-            f"    missing: keep  {comment('rows without: ' + ', '.join(f'{c.name} {c.missing:,}' for c in gaps))}"
-        )
+        lines.append(_missing_line({c.name: c.missing for c in gaps}))
     lines.append("    # unknown: ignore  # for categories that only new rows have; by default they are an error")
     if any(c.kind in ("number", "dates") for c in gaps):
         lines.append("  impute: median  # numbers that are missing; a missing text is a category of its own")
@@ -73,6 +68,24 @@ def yaml_text(
     return "\n".join([*lines, "cluster: {kind: none}"]) + "\n"
 
 
+def _first_lines(
+    name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str]
+) -> list[str]:
+    counts = ", ".join(f"{label} {n:,}" for label, n in classes)
+    return [
+        *map(comment, head),
+        f"name: {quoted(name)}",
+        "data:",
+        "  source:",
+        *(f"    {key}: {value}" for key, value in source.items()),
+        f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}",
+    ]
+
+
+def _missing_line(missing: Mapping[str, int]) -> str:
+    return f"    missing: keep  {comment('rows without: ' + ', '.join(f'{c} {n:,}' for c, n in missing.items()))}"
+
+
 def rows_yaml_text(
     name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str],
     remarks: Sequence[str], missing: Mapping[str, int], sparse: bool,
@@ -83,15 +96,10 @@ def rows_yaml_text(
     `missing`: missing values of the columns that have some.
     `sparse`: whether rows become CSR.
     """
-    lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
-    lines += [f"    {key}: {value}" for key, value in source.items()]
-    counts = ", ".join(f"{label} {n:,}" for label, n in classes)
-    lines.append(f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}")
+    lines = _first_lines(name, source, classes, positive, head)
     lines += [f"    {comment(remark)}" for remark in remarks]
     if missing:
-        lines.append(
-            f"    missing: keep  {comment('rows without: ' + ', '.join(f'{c} {n:,}' for c, n in missing.items()))}"
-        )
+        lines.append(_missing_line(missing))
         lines.append("  impute: median  # numbers that are missing; a missing text is a category of its own")
     lines += [
         f"  scale: {'maxabs' if sparse else 'standard'}", "  test: {fraction: 0.2, seed: 0}",
