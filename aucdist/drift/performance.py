@@ -11,8 +11,8 @@ from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.macro import macro_auc_interval, measured_classes
+from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
-from aucdist.metrics.top import partial_auc_interval
 
 ALPHA = 0.001
 """How often a batch without change may raise an alarm, all its measures together, by Holm."""

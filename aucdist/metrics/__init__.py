@@ -8,7 +8,7 @@ Examples
 (0.5, 0.3333333333333333)
 """
 
-from aucdist.metrics import compare, costs, decisions, probability, ranking, top, two_way
+from aucdist.metrics import compare, costs, decisions, partial, probability, ranking, top, two_way
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
@@ -18,11 +18,11 @@ from aucdist.metrics.probability import Reliability
 from aucdist.metrics.public import on_two_models, public_metric, with_bootstrap
 from aucdist.metrics.ranking import Interval
 
-roc_auc_score = public_metric(top.auc_up_to, "roc_auc_score", one_class=True)
+roc_auc_score = public_metric(partial.auc_up_to, "roc_auc_score", one_class=True)
 roc_auc_interval = public_metric(ranking.auc_interval, "roc_auc_interval")
 roc_auc_difference = on_two_models(compare.delong_test, "roc_auc_difference")
-partial_roc_auc_score = public_metric(top.partial_auc, "partial_roc_auc_score")
-partial_roc_auc_interval = public_metric(top.partial_auc_interval, "partial_roc_auc_interval")
+partial_roc_auc_score = public_metric(partial.partial_auc, "partial_roc_auc_score")
+partial_roc_auc_interval = public_metric(partial.partial_auc_interval, "partial_roc_auc_interval")
 partial_roc_auc_difference = on_two_models(compare.partial_delong_test, "partial_roc_auc_difference")
 two_way_partial_auc_score = public_metric(two_way.two_way_partial_auc, "two_way_partial_auc_score")
 two_way_partial_auc_interval = public_metric(two_way.two_way_partial_auc_interval, "two_way_partial_auc_interval")

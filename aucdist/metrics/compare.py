@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts, as_column, refuse
+from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, refuse
 from aucdist.metrics.intervals import check_level, check_resamples, counts_at, two_sided_z
-from aucdist.metrics.top import partial_auc, placements_up_to
+from aucdist.metrics.partial import partial_auc, placements_up_to
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     InputError
         If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a class is missing.
     """
-    y, scores = np.asarray(y), as_column("scores", scores)
-    if y.shape != scores.shape:
-        raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
-    refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
-    refuse("score", scores, ~np.isfinite(scores), "is not finite")
+    y, scores = checked_scores(y, scores)
     pos, neg = scores[y == 1], scores[y == -1]
     if not (len(pos) and len(neg)):
         raise InputError(f"rows of both classes are needed; there are {len(pos)} positive and {len(neg)} negative ones")

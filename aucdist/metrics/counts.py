@@ -75,11 +75,7 @@ class ScoreCounts:
             If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative or not
             finite. The message names the first such position, counted from 0.
         """
-        y, scores = np.asarray(y), as_column("scores", scores)
-        if y.shape != scores.shape:
-            raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
-        refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
-        refuse("score", scores, ~np.isfinite(scores), "is not finite")
+        y, scores = checked_scores(y, scores)
         positive, scores, weighted = y == 1, scores + 0.0, False
         if weight is not None:
             w = as_column("weights", weight)
@@ -262,6 +258,16 @@ def as_column(name: str, values: object) -> np.ndarray:
     if column.ndim != 1:
         raise InputError(f"{name} have shape {column.shape}; one dimension is expected")
     return column
+
+
+def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels -1 and +1 and as many finite scores, or raise an InputError."""
+    y, scores = np.asarray(y), as_column("scores", scores)
+    if y.shape != scores.shape:
+        raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
+    refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
+    refuse("score", scores, ~np.isfinite(scores), "is not finite")
+    return y, scores
 
 
 def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:

@@ -18,7 +18,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.curves import roc_curve
 from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, logit_interval, refuse_weights
-from aucdist.metrics.top import (
+from aucdist.metrics.partial import (
     ENOUGH_NEGATIVES,
     ENOUGH_POSITIVES,
     check_max_fpr,
@@ -63,7 +63,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
 def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:
     """Return the two-way partial AUC with a confidence interval of DeLong's type on the logit scale.
 
-    The variance is that of `aucdist.metrics.top.partial_auc_interval` with the influence functions of this area. Let a be the
+    The variance is that of `aucdist.metrics.partial.partial_auc_interval` with the influence functions of this area. Let a be the
     false positive rate at which the curve reaches alpha. The placement of a positive at the false positive rate u is ``max(0,
     beta - max(u, a))``, and that of a negative at the true positive rate v is ``max(0, min(v, ROC(beta)) - alpha)``. The rates at
     both boundaries are estimated; since the integrand is 0 at a, this adds nothing.

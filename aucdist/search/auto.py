@@ -144,8 +144,8 @@ def default_metric(
     """Return what a feature map is chosen by unless that is said: ``metric`` and its parameters, as `measure_name` takes them.
 
     At the top of the list it is the partial AUC, shrunk towards the AUC where positives are few
-    (`aucdist.metrics.top.shrunk_partial_auc`). Within groups it is the AUC of their pairs, and where rows of groups have grades,
-    which are at least 0, the NDCG of the first rows, which is what lists are judged by.
+    (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs, and where rows of groups have
+    grades, which are at least 0, the NDCG of the first rows, which is what lists are judged by.
     """
     if max_fpr is not None:
         return {"metric": "shrunk_partial_auc", "max_fpr": max_fpr}

@@ -24,8 +24,8 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
-from aucdist.metrics.top import check_max_fpr, partial_auc_interval
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.search.group_spread import groups_test
 from aucdist.store.history import resolve

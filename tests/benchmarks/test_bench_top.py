@@ -9,7 +9,7 @@ from aucdist.data.sources.catalog import catalog
 from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.top import partial_auc
+from aucdist.metrics.partial import partial_auc
 from benchmarks.peers import passes as passes_suite
 from benchmarks.peers import top as suite
 from benchmarks.peers import top_systems

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aucdist.metrics import counts as counts_module
 from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, _bit_lengths, _keys, _numbers
 from aucdist.metrics.decisions import best_threshold, confusion, threshold_at
+from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc, auc_error, delong_variance
-from aucdist.metrics.top import partial_auc
 
 SCORES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),

@@ -17,8 +17,8 @@ from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial
 from aucdist.metrics.compare import delong_test, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure
+from aucdist.metrics.partial import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
-from aucdist.metrics.top import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
 
 area, area_interval, area_test = (
     partial(function, standardized=False) for function in (partial_auc, partial_auc_interval, partial_delong_test)

@@ -31,8 +31,8 @@ from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure, measure_name
+from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
-from aucdist.metrics.top import partial_auc
 from aucdist.search.auto import auto_search, default_metric
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.compare import corrected_t_test, delong_test, partial_delong_test
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
+from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
-from aucdist.metrics.top import partial_auc
 from flows.cli import app
 
 Y = np.repeat([1, -1], [40, 160])

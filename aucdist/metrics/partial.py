@@ -1,0 +1,280 @@
+"""The partial AUC, the area under a part of the ROC curve, with its interval, as functions of counts.
+
+Between two distinct scores the ROC curve is a straight line, as if ties were broken at random. So the partial AUC up to beta is
+the share of pairs of a positive and one of the beta * n_neg highest-scoring negatives that are ranked correctly, times beta,
+where ties at the boundary count in part.
+
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
+"""
+
+import math
+import warnings
+
+import numpy as np
+
+from aucdist.errors import InputError
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, logit_interval, refuse_weights
+from aucdist.metrics.ranking import auc, exact_columns
+
+# Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
+ENOUGH_POSITIVES = 50
+ENOUGH_NEGATIVES = 20
+
+FULL_POSITIVES = 80
+"""From so many positives on `shrunk_partial_auc` is the partial AUC: a fifth, as a fold of five has it, of 400 positives."""
+
+
+def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
+    """Return the area under the ROC curve, exact with ties; scikit-learn's ``roc_auc_score`` for two classes.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    max_fpr : float, optional
+        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
+
+    Returns
+    -------
+    float
+        nan if there is one class only.
+
+    Raises
+    ------
+    InputError
+        If there are more than two labels, or `max_fpr` is out of its range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import roc_auc_score
+    >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
+    0.875
+    """
+    if max_fpr is not None:
+        check_max_fpr(max_fpr)
+    if counts.rows_pos == 0 or counts.rows_neg == 0:
+        from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
+
+        text = "Only one class is present in y_true. ROC AUC score is not defined in that case."
+        warnings.warn(text, UndefinedMetricWarning, stacklevel=4)
+        return float("nan")
+    return auc(counts) if max_fpr is None else partial_auc(counts, max_fpr)
+
+
+def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:
+    """Return the area under the ROC curve from a false positive rate of 0 to `max_fpr`.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    max_fpr : float
+        Above 0 and at most 1.
+    standardized : bool
+        Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
+        1989, 190-195). Otherwise the area is at most `max_fpr`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import partial_roc_auc_score
+    >>> round(partial_roc_auc_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.5), 4)
+    0.8333
+    """
+    check_max_fpr(max_fpr)
+    if max_fpr == 1:
+        return auc(counts)
+    pos, neg = (column[::-1] for column in exact_columns(counts))
+    total = float if counts.weighted else int
+    n_pos, n_neg = total(pos.sum()), total(neg.sum())
+    found, false = np.cumsum(pos), np.cumsum(neg)
+    # Whole groups of equal scores are summed exactly. The group in which max_fpr lies contributes a trapezoid.
+    k = int(np.searchsorted(false.astype(np.float64) / n_neg, max_fpr, side="right"))
+    area = total((neg[:k] * (2 * found[:k] - pos[:k])).sum()) / (2 * n_pos * n_neg)
+    if k < len(false):
+        before = float(found[k] - pos[k]) / n_pos
+        width = max_fpr - float(false[k] - neg[k]) / n_neg
+        slope = (float(pos[k]) / n_pos) / (float(neg[k]) / n_neg)
+        area += width * (before + 0.5 * slope * width)
+    area = min(area, max_fpr)
+    return _standardized(area, max_fpr) if standardized else area
+
+
+def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
+    """Return the partial AUC, standardised, shrunk towards the AUC over all pairs where positives are few.
+
+    Of few positives the partial AUC says little: a search that chooses by it chooses by noise, and pays in the AUC. Its weight
+    here is ``min(1, n_pos / 80)``, and the AUC has the rest.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    max_fpr : float
+        Above 0 and at most 1.
+    """
+    weight = min(1.0, counts.rows_pos / FULL_POSITIVES)
+    partial = partial_auc(counts, max_fpr)
+    return partial if weight == 1.0 else weight * partial + (1.0 - weight) * auc(counts)
+
+
+def partial_auc_interval(
+    counts: ScoreCounts, max_fpr: float, level: float = 0.95, *, standardized: bool = True
+) -> Estimate:
+    """Return the partial AUC with a confidence interval.
+
+    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. For the
+    partial AUC up to beta, the placement of a positive whose score has the false positive rate u is ``max(0, beta - u)``, and
+    that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are the influence functions of
+    the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are DeLong's. The interval is
+    symmetric on the logit scale of the area over beta, as in `aucdist.metrics.ranking.auc_interval`.
+
+    If no variance can be estimated, the interval is a bound for any number of rows (``exact-bound``), see `_bound`.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Counts without weights.
+    max_fpr : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    standardized : bool
+        Whether to map the area as `partial_roc_auc_score` does.
+
+    Warns
+    -----
+    IntervalWarning
+        If there are fewer than 50 positives, or fewer than 20 negatives up to `max_fpr`. The interval then covers less often
+        than its level says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_interval
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> found = partial_roc_auc_interval(y, np.random.default_rng(0).normal(size=6200) + 2 * y, max_fpr=0.05)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.725 from 0.693 to 0.758'
+    """
+    check_level(level)
+    refuse_weights(counts)
+    share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
+    in_range = max_fpr * counts.rows_neg
+    if counts.rows_pos < ENOUGH_POSITIVES or in_range < ENOUGH_NEGATIVES:
+        warnings.warn(
+            f"the interval of the partial AUC may cover less often than it says: there are {counts.rows_pos} positives and "
+            f"{in_range:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are enough",
+            IntervalWarning,
+            stacklevel=2,
+        )
+    of_pos, of_neg = placements_up_to(counts, max_fpr)
+    variance = sum(
+        variance_of(placement, column) / column.sum()
+        for placement, column in ((of_pos, counts.pos), (of_neg, counts.neg))
+    )
+    error = math.sqrt(variance) / max_fpr
+    if error <= 1e-14 or share in (0.0, 1.0):
+        low, high, method = *_bound(share, counts.rows_pos, counts.rows_neg, max_fpr, level), "exact-bound"
+    else:
+        low, high = logit_interval(share, error, level)
+        method = "delong-logit"
+    area, low, high = (part * max_fpr for part in (share, low, high))
+    if standardized:
+        area, low, high = (_standardized(part, max_fpr) for part in (area, low, high))
+    return Estimate(area, low, high, level, method)
+
+
+def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the placements of a positive and of a negative row at each score, as `partial_auc_interval` defines them.
+
+    Rows with equal scores get the mean over the straight line that they form in the ROC curve. With `min_tpr`, they are those
+    of the area above it: `aucdist.metrics.two_way.two_way_partial_auc_interval`.
+
+    Returns
+    -------
+    of_pos, of_neg : ndarray of shape (n_values,), float64
+        In the order of ``counts.values``. The mean of `of_pos` over the positives is the partial AUC.
+    """
+    pos, neg = counts.pos[::-1], counts.neg[::-1]
+    tpr, fpr = (np.concatenate(([0.0], np.cumsum(column) / column.sum())) for column in (pos, neg))
+    at_max = crossing(fpr, tpr, max_fpr)[1]
+    start = crossing(tpr, fpr, min_tpr)[1] if min_tpr > 0 else 0.0  # the rate at which the curve reaches min_tpr
+    # Means of max(0, max_fpr - u) and of min(v, at_max), beyond start and min_tpr, over what the rows of one score cover.
+    rest = np.maximum(max_fpr - np.maximum(fpr, start), 0.0)
+    width = np.diff(fpr)
+    before = np.maximum(start - fpr, 0.0) * rest
+    beyond = np.where(width > 0, (rest[:-1] ** 2 - rest[1:] ** 2) / np.where(width > 0, 2 * width, 1.0), rest[:-1])
+    of_pos = beyond + np.where(width > 0, -np.diff(before) / np.where(width > 0, width, 1.0), 0.0)
+    low = np.minimum(tpr, at_max)
+    above = np.maximum(low - min_tpr, 0.0)
+    area = 0.5 * above**2 + max(at_max - min_tpr, 0.0) * (tpr - low)
+    height = np.diff(tpr)
+    of_neg = np.where(height > 0, np.diff(area) / np.where(height > 0, height, 1.0), above[:-1])
+    return of_pos[::-1], of_neg[::-1]
+
+
+def crossing(x: np.ndarray, y: np.ndarray, at: float) -> tuple[int, float]:
+    """Return the first point of a rising line beyond an abscissa, and the height of the line there; of several the highest."""
+    k = int(np.searchsorted(x, at, side="right"))
+    return k, float(y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])) if k < len(x) else 1.0
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise an InputError unless a parameter is above 0 and at most 1."""
+    if not 0 < value <= 1:
+        raise InputError(f"{name} is {value}; it must be above 0 and at most 1")
+
+
+def check_max_fpr(max_fpr: float) -> None:
+    """Raise an InputError unless `max_fpr` is above 0 and at most 1."""
+    check_share("max_fpr", max_fpr)
+
+
+def _standardized(area: float, max_fpr: float) -> float:
+    least = 0.5 * max_fpr**2
+    return 0.5 * (1 + (area - least) / (max_fpr - least))
+
+
+def variance_of(values: np.ndarray, counts: np.ndarray) -> float:
+    """Return the sample variance of values that occur so often; 0 for a single row."""
+    n = float(counts.sum())
+    mean = float(counts @ values) / n
+    return float(counts @ (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
+
+
+def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:
+    """Return an interval of the area over `max_fpr` that holds its level for any number of rows.
+
+    If the area is perfect, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
+    The sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg
+    uniform numbers, so the probability is the mean of ``ROC(u) ** n_pos``. Among all ROC curves of a given area, curves that
+    are constant up to some rate b and 1 beyond it maximise this mean. The other perfect case, an area of 0, is treated in the
+    same way. In all other cases the interval is Markov's, with q = 1 - level: from q times the area to 1 - q (1 - area).
+    """
+    q = 1 - level
+    if share not in (0.0, 1.0):
+        return q * share, 1 - q * (1 - share)
+    from scipy.special import betainc
+
+    def largest_probability(area: float) -> float:
+        # Of a perfect sample, over the rates b at which the curve changes from one height to another.
+        if share == 1.0:
+            b = np.linspace((1 - area) * max_fpr, max_fpr, 201)
+            height = np.maximum(0.0, 1 - (1 - area) * max_fpr / np.maximum(b, 1e-300)) if area < 1 else np.ones_like(b)
+            beyond = (1 - b) ** n_neg
+            return float((height**n_pos * (1 - beyond) + beyond).max())
+        # No positive is above the k-th highest negative, whose false positive rate is a Beta(k, n_neg + 1 - k) variable.
+        k = math.ceil(max_fpr * n_neg)
+        b = np.linspace(0.0, (1 - area) * max_fpr, 201)
+        height = np.minimum(1.0, area * max_fpr / np.maximum(max_fpr - b, 1e-300))
+        before = betainc(k, n_neg + 1 - k, b)
+        return float((before + (1 - before) * (1 - height) ** n_pos).max())
+
+    inside, outside = share, 1.0 - share
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        inside, outside = (middle, outside) if largest_probability(middle) > q else (inside, middle)
+    return (outside, 1.0) if share == 1.0 else (0.0, outside)
