@@ -1,4 +1,4 @@
-"""The stages of training for several classes: fit each against the rest, evaluate each, and predict the test rows."""
+"""What the stages of training do for several classes: fit each against the rest, evaluate each, and predict the test rows."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -6,61 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.class_models import load_any_model
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
-from aucdist.metrics.costs import COST_COLUMN
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.search.classes import LEAST_ROWS
 from aucdist.search.mask import costs_of_rows, row_ids_and_labels
-from flows.compute.stages import Stages
 from flows.config.model import ModelConfig
+from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
-from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
+from flows.run_folder.classes import ClassEvaluation, ClassScores
 from flows.run_folder.results import RowsSeen
-from flows.train.checkpoints import ClassCheckpoints, open_class_checkpoints
-from flows.train.feature_choice import choose_features
+from flows.train.checkpoints import ClassCheckpoints
 from flows.train.stages import rows_seen, set_operating_points
-from flows.train.warm_start import start_each_from
-
-
-def fit_classes(
-    config: Any,
-    model: ModelConfig,
-    rows: TrainTestRows,
-    blocks: TrainTestBlocks,
-    stages: Stages,
-    observer: RunObserver,
-    search: dict[str, Any] | None = None,
-    start: str | None = None,
-) -> tuple[FittedClasses, ClassCheckpoints | None]:
-    """Run the stages: fit each class that has enough rows, and evaluate.
-
-    `search`: what chose the model's parameters.
-    `start`: a model of several classes: each class that it has starts from its weights.
-    """
-    rows = usable_classes(rows, blocks.train, observer)
-    of_classes = rows.with_classes(blocks)
-    if model.chooses_features:
-        missing = config.data.impute == "keep"
-        choice = stages("choose features", choose_features, model, of_classes.train, missing, observer)
-        model, search = choice.model, choice.search
-    checkpoints = open_class_checkpoints(config, model, rows.fingerprint, of_classes.train, observer)
-    if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-        observer.note(start_each_from(model.built, load_any_model(start), rows))
-    estimator, counts = stages("fit", fit_each, model, of_classes.train, observer, checkpoints)
-    point = getattr(config, "operating_point", None)
-    wanted = None if point is None else point.wanted
-    evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer, wanted)
-    seen = stages("profile", profile_each, estimator, rows, blocks)
-    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, seen, search), checkpoints
 
 
 def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) -> TrainTestRows:
@@ -120,14 +84,15 @@ def evaluate_each(
     counts: list[ScoreCounts | None],
     blocks: TrainTestClasses,
     observer: RunObserver,
-    wanted: dict[str, Any] | None = None,
+    operating_point: OperatingPointConfig | None = None,
 ) -> ClassEvaluation:
-    """Count the scores of each class, set its threshold where one is `wanted`, and predict the test rows.
+    """Count the scores of each class, set its threshold where an operating point is given, and predict the test rows.
 
     Warnings go to `observer`.
     """
-    models, by_row = estimator.estimators_, wanted is not None and COST_COLUMN in wanted.get("cost", {}).values()
-    train, costs = [], []
+    models, train, costs = estimator.estimators_, [], []
+    wanted = None if operating_point is None else operating_point.wanted
+    by_row = operating_point is not None and operating_point.uses_cost_column
     for k, (one, known) in enumerate(zip(models, counts, strict=True)):
         of_class = mapped_rows(one, blocks.train.of_class(k))
         train.append(count_scores(of_class, one.coef_[0]) if known is None else known)

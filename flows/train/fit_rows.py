@@ -7,17 +7,17 @@ from flows.compute.stages import Stages
 from flows.compute.workers import Workers
 from flows.config.model import ModelConfig
 from flows.progress.metrics import MetricsObserver
-from flows.rows.train_test import TrainTestBlocks, TrainTestRows
+from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
 from flows.run_folder.folder import RunFolder
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints
-from flows.train.classes import fit_classes
+from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints, open_class_checkpoints
+from flows.train.classes import evaluate_each, fit_each, profile_each, usable_classes
 from flows.train.feature_choice import choose_features
 from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
-from flows.train.warm_start import start_from
+from flows.train.warm_start import start_each_from, start_from
 
 
 def fit_rows(
@@ -38,37 +38,33 @@ def fit_rows(
     """
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())
-    rows = rows.without_copies()
-    if rows.tables is not None:
-        return fit_classes(config, model, rows, blocks, stages, observer, search, start)
-    return _fit_two_classes(config, model, rows, blocks, stages, observer, search, start)
-
-
-def _fit_two_classes(
-    config: Any,
-    model: ModelConfig,
-    rows: TrainTestRows,
-    blocks: TrainTestBlocks,
-    stages: Stages,
-    observer: MetricsObserver,
-    search: dict[str, Any] | None,
-    start: str | None,
-) -> tuple[FittedRun, CheckpointStore | None]:
+    rows, several = rows.without_copies(), rows.tables is not None
+    labelled: TrainTestBlocks | TrainTestClasses = blocks
+    if several:
+        rows = usable_classes(rows, blocks.train, observer)
+        labelled = rows.with_classes(blocks)
     if model.chooses_features:
         missing = config.data.impute == "keep"
-        choice = stages("choose features", choose_features, model, blocks.train, missing, observer)
+        choice = stages("choose features", choose_features, model, labelled.train, missing, observer)
         model, search = choice.model, choice.search
-    checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+    opened: Any = open_class_checkpoints if several else open_checkpoints
+    checkpoints = opened(config, model, rows.fingerprint, labelled.train, observer)
     if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-        observer.note(start_from(model.built, load_any_model(start), rows))
-    estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
-    evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
-    seen = stages("profile", profile, estimator, rows, blocks)
+        begin = start_each_from if several else start_from
+        observer.note(begin(model.built, load_any_model(start), rows))
+    point = config.operating_point
+    estimator, counts = stages("fit", fit_each if several else fit, model, labelled.train, observer, checkpoints)
+    evaluation = stages(
+        "evaluate", evaluate_each if several else evaluate, estimator, counts, labelled, observer, point
+    )
+    seen = stages("profile", profile_each if several else profile, estimator, rows, blocks)
+    if several:
+        return FittedClasses(config, rows, estimator, evaluation, stages.seconds, seen, search), checkpoints
     more = None
     if config.shapes.wanted:
         more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
-    if config.operating_point is not None:
-        set_operating_point(estimator, evaluation, config.operating_point.wanted)
+    if point is not None:
+        set_operating_point(estimator, evaluation, point.wanted)
     return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more), checkpoints
 
 
