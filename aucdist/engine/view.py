@@ -27,19 +27,19 @@ Keep = Literal["memory", "disk", "nowhere"]
 
 
 @dataclass(eq=False)
-class MadeBlock:
+class ChangedBlock:
     """How a block is made that is not kept in memory. Checkpoints hold it, and the copy is made again where it is read.
 
     Attributes
     ----------
-    base : Block, MadeBlock or None
+    base : Block, ChangedBlock or None
         What it is made of; None for the block that a step gets.
     change : callable
     on_disk : bool
         Whether it is copied to the local disk where there is room, or made each time.
     """
 
-    base: "Block | MadeBlock | None"
+    base: "Block | ChangedBlock | None"
     change: Change
     on_disk: bool
 
@@ -66,7 +66,7 @@ class MadeBlock:
 class ViewMemory:
     """A block's memory: what was made of it (None: nothing yet), and what steps left there."""
 
-    made: Block | MadeBlock
+    made: Block | ChangedBlock
     of_steps: Any
 
 
@@ -74,7 +74,7 @@ class ViewMemory:
 class _Unread:
     """What a step gets that reads its rows itself."""
 
-    made: MadeBlock
+    made: ChangedBlock
     source: Any
 
     @property
@@ -147,7 +147,7 @@ class ViewBlocks(Blocks):
         return self._source.exchange(partial(_cut_view, self._changes, cut), join, n_blocks)
 
 
-def _block_of(made: Block | MadeBlock | None, source: Any) -> Block:
+def _block_of(made: Block | ChangedBlock | None, source: Any) -> Block:
     if made is None:
         return source if isinstance(source, Block) else source.read()
     return made if isinstance(made, Block) else made.block(source)
@@ -165,7 +165,7 @@ def _view(
     info = change.info(made) if hasattr(change, "info") else BlockInfo.of(made)
     if keep == "memory":
         return ViewMemory(made, None), {"infos": [info]}
-    recipe = MadeBlock(base, own, keep == "disk")
+    recipe = ChangedBlock(base, own, keep == "disk")
     recipe.keep(made)
     return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
 
@@ -173,7 +173,7 @@ def _view(
 @reads_rows_itself
 def _view_unread(source: Block | StoredBlock, memory: ViewMemory | None, change: Change) -> tuple[ViewMemory, Summary]:
     """Keep how the block is made, and read nothing."""
-    return ViewMemory(MadeBlock(memory.made if isinstance(memory, ViewMemory) else None, change, False), None), {}
+    return ViewMemory(ChangedBlock(memory.made if isinstance(memory, ViewMemory) else None, change, False), None), {}
 
 
 @reads_rows_itself
@@ -185,7 +185,7 @@ def _on_view(
     on: Any
     if getattr(step, "without_rows", False):
         on = source.index
-    elif isinstance(made, MadeBlock) and getattr(step, "reads_rows_itself", False):
+    elif isinstance(made, ChangedBlock) and getattr(step, "reads_rows_itself", False):
         on = _Unread(made, source)
     else:
         on = _block_of(made, source)

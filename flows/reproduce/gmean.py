@@ -19,8 +19,8 @@ from flows.reproduce.figures import Curve, line_plot, page_figure
 from flows.reproduce.gmean_cells import (
     COLUMNS,
     MEASURES,
-    Cell,
     Claim,
+    GMeanResult,
     Measure,
     Target,
     best_here,
@@ -170,7 +170,7 @@ class GMeans(ProtocolKind):
         verdicts = {claim.text: claim_verdict(claim, cells) for claim in self.claims}
         return {"against_print": self._print_counts(cells), "in_this_run": ranking, "claims": verdicts}
 
-    def cells(self, results: Results) -> list[Cell]:
+    def cells(self, results: Results) -> list[GMeanResult]:
         """Return the cells in the order of the configuration, whether they were run or not."""
         printed = {(t.dataset, t.system, t.measure): t.value for t in self.targets}
         cells = []
@@ -179,24 +179,24 @@ class GMeans(ProtocolKind):
             for measure in MEASURES:
                 paper = printed.get((dataset, system, measure))
                 if not runs:
-                    cells.append(Cell(dataset, system, measure, paper))
+                    cells.append(GMeanResult(dataset, system, measure, paper))
                     continue
                 values = np.array([run[measure] for run in runs]) * (1.0 if measure == "seconds" else 100.0)
                 chosen = settings.point_text(settings.all_points()[runs[0]["chosen"]])
                 deviation = float(values.std(ddof=1)) if len(values) > 1 else None
                 # The first fold may include the compilation of kernels, so the median stands for the seconds.
                 here = float(np.median(values) if measure == "seconds" else values.mean())
-                cells.append(Cell(dataset, system, measure, paper, here, deviation, chosen))
+                cells.append(GMeanResult(dataset, system, measure, paper, here, deviation, chosen))
         return cells
 
-    def _table_rows(self, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[str, list[TableCell]]]:
+    def _table_rows(self, cells: list[GMeanResult], measures: tuple[Measure, ...]) -> list[tuple[str, list[TableCell]]]:
         by_key = {(c.dataset, c.system, c.measure): c for c in cells}
         return [
             (dataset, [_table_cell([by_key[dataset, system, m] for m in measures]) for system in self.systems])
             for dataset in self.datasets
         ]
 
-    def _print_counts(self, cells: list[Cell]) -> dict[str, dict[str, Any]]:
+    def _print_counts(self, cells: list[GMeanResult]) -> dict[str, dict[str, Any]]:
         """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
         found = {}
         for system in self.systems:
@@ -212,7 +212,7 @@ class GMeans(ProtocolKind):
                 }  # fmt: skip
         return found
 
-    def _against_print(self, cells: list[Cell]) -> Iterator[str]:
+    def _against_print(self, cells: list[GMeanResult]) -> Iterator[str]:
         """Yield, system by system, how the test G-means compare with the printed ones."""
         for system, found in self._print_counts(cells).items():
             below = [
@@ -225,7 +225,7 @@ class GMeans(ProtocolKind):
                 f"sets.{rest}"
             )
 
-    def _against_rivals(self, cells: list[Cell]) -> Iterator[str]:
+    def _against_rivals(self, cells: list[GMeanResult]) -> Iterator[str]:
         """Yield how the systems of this run compare with each other."""
         tests = values_by_dataset(cells, "test", self.systems)
         if tests:
@@ -234,7 +234,7 @@ class GMeans(ProtocolKind):
             yield f"Highest test G-mean in this run: {'; '.join(leaders)} data sets."
             yield rank_sentence(mean_ranks(tests, higher_is_better=True), len(tests))
 
-    def _figure(self, name: str, cells: list[Cell], measure: Measure) -> Figure:
+    def _figure(self, name: str, cells: list[GMeanResult], measure: Measure) -> Figure:
         curves = []
         for system in self.systems:
             of_system = [c for c in cells if (c.system, c.measure) == (system, measure)]
@@ -248,7 +248,7 @@ class GMeans(ProtocolKind):
         return page_figure(f"{name}-{measure}", f"{part} G-mean", "", description, plot)
 
 
-def _table_cell(cells: list[Cell]) -> TableCell:
+def _table_cell(cells: list[GMeanResult]) -> TableCell:
     """Return the figures of one system on one data set; the last one decides the highlight."""
     last = cells[-1]
     if last.here is None:

@@ -37,7 +37,7 @@ class Claim(Strict):
 
 
 @dataclass(frozen=True)
-class Cell:
+class GMeanResult:
     """A system on a data set: the mean over the folds (of seconds the median), its deviation, the printed figure; or None."""
 
     dataset: str
@@ -65,7 +65,7 @@ class Cell:
         return {name: getattr(self, name) for name in COLUMNS}
 
 
-def claim_verdict(claim: Claim, cells: Sequence[Cell]) -> str:
+def claim_verdict(claim: Claim, cells: Sequence[GMeanResult]) -> str:
     """Return on how many data sets a claim holds in print and in this run; a tie is no lead."""
     printed, here = _leads(claim, cells, "paper"), _leads(claim, cells, "here")
     in_print = f"In print: {_leads_text(printed)}. " if printed else ""
@@ -80,7 +80,9 @@ Comparison = tuple[Measure, str]
 """A measure and a rival."""
 
 
-def _leads(claim: Claim, cells: Sequence[Cell], source: Literal["paper", "here"]) -> dict[Comparison, tuple[int, int]]:
+def _leads(
+    claim: Claim, cells: Sequence[GMeanResult], source: Literal["paper", "here"]
+) -> dict[Comparison, tuple[int, int]]:
     """Return on how many data sets the system of a claim is ahead of each rival, and how many have both figures."""
     found = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
@@ -102,7 +104,7 @@ def _leads_text(leads: Mapping[Comparison, tuple[int, int]]) -> str:
 
 
 def values_by_dataset(
-    cells: Sequence[Cell], measure: Measure, systems: Collection[str], source: Literal["paper", "here"] = "here"
+    cells: Sequence[GMeanResult], measure: Measure, systems: Collection[str], source: Literal["paper", "here"] = "here"
 ) -> list[dict[str, float]]:
     """Return the values of the systems on each data set for which all of them have one."""
     found: dict[str, dict[str, float]] = {}
@@ -113,6 +115,6 @@ def values_by_dataset(
     return [values for values in found.values() if len(values) == len(systems)]
 
 
-def best_here(cells: Sequence[Cell], dataset: str) -> float:
+def best_here(cells: Sequence[GMeanResult], dataset: str) -> float:
     """Return the highest test G-mean of any system on a data set."""
     return max(c.here for c in cells if (c.dataset, c.measure) == (dataset, "test") and c.here is not None)

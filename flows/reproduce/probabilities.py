@@ -56,7 +56,7 @@ class ProbabilityClaim(Strict):
 
 
 @dataclass(frozen=True)
-class Cell:
+class ProbabilityResult:
     """A system on a data set by one measure.
 
     `mean` and `deviation`: over the splits.
@@ -162,7 +162,7 @@ class Probabilities(ProtocolKind):
             for measure in self.tables
         }
 
-    def cells(self, results: Results) -> list[Cell]:
+    def cells(self, results: Results) -> list[ProbabilityResult]:
         """Return the cells of the data sets on which all systems were run."""
         return [
             cell
@@ -170,7 +170,7 @@ class Probabilities(ProtocolKind):
             for cell in self._cells_of(measure, dataset, results)
         ]
 
-    def _cells_of(self, measure: Measure, dataset: str, results: Results) -> Iterator[Cell]:
+    def _cells_of(self, measure: Measure, dataset: str, results: Results) -> Iterator[ProbabilityResult]:
         values = {
             system: np.array([run[measure] for run in results_of(results, dataset, system)]) for system in self.systems
         }
@@ -182,17 +182,17 @@ class Probabilities(ProtocolKind):
         for system, v in values.items():
             deviation = float(v.std(ddof=1)) if len(v) > 1 else 0.0
             p = p_value(v, values[best[0]])
-            yield Cell(measure, dataset, system, means[system], deviation, rank[system], system in best, p)
+            yield ProbabilityResult(measure, dataset, system, means[system], deviation, rank[system], system in best, p)
 
-    def mean_ranks(self, measure: str, cells: Sequence[Cell]) -> dict[str, float]:
+    def mean_ranks(self, measure: str, cells: Sequence[ProbabilityResult]) -> dict[str, float]:
         """Return the mean rank of each system over the data sets."""
         return mean_ranks(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
 
-    def best_counts(self, measure: str, cells: Sequence[Cell]) -> dict[str, BestCounts]:
+    def best_counts(self, measure: str, cells: Sequence[ProbabilityResult]) -> dict[str, BestCounts]:
         """Return on how many data sets each system is the best, alone and with others."""
         return best_counts(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
 
-    def _conclusions(self, measure: Measure, cells: Sequence[Cell]) -> Iterator[str]:
+    def _conclusions(self, measure: Measure, cells: Sequence[ProbabilityResult]) -> Iterator[str]:
         by_system, counts = self.mean_ranks(measure, cells), self.best_counts(measure, cells)
         if not by_system:
             return
@@ -210,7 +210,7 @@ class Probabilities(ProtocolKind):
         )
 
 
-def _means_by_dataset(measure: str, cells: Sequence[Cell]) -> list[dict[str, float]]:
+def _means_by_dataset(measure: str, cells: Sequence[ProbabilityResult]) -> list[dict[str, float]]:
     """Return the mean of each system, for each data set."""
     of_measure = [c for c in cells if c.measure == measure]
     return [
@@ -239,7 +239,7 @@ def p_value(values: np.ndarray, best: np.ndarray) -> float:
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
 
 
-def _table_cell(cell: Cell | None) -> TableCell:
+def _table_cell(cell: ProbabilityResult | None) -> TableCell:
     if cell is None:
         return TableCell(NOT_RUN)
     return TableCell(f"{cell.mean:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")

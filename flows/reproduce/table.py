@@ -27,7 +27,7 @@ from flows.reproduce.protocol import (
     fit_on_fold,
     train_and_test,
 )
-from flows.reproduce.table_cells import Cell, Target, agreement_text, count_agreement, printed_text
+from flows.reproduce.table_cells import TableResult, Target, agreement_text, count_agreement, printed_text
 
 UNITS = "Differences are in units of the deviation that the paper prints, or of ours where it prints none."
 
@@ -139,7 +139,11 @@ class Table(ProtocolKind):
 
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
         """Return the cells."""
-        columns = list(Cell.COLUMNS) if self.tolerance is None else [*Cell.COLUMNS, "at_least_print_minus_tolerance"]
+        columns = (
+            list(TableResult.COLUMNS)
+            if self.tolerance is None
+            else [*TableResult.COLUMNS, "at_least_print_minus_tolerance"]
+        )
         rows = []
         for cell in self.cells(results):
             reached = None if self.tolerance is None or cell.difference is None else cell.reaches(self.tolerance)
@@ -157,7 +161,7 @@ class Table(ProtocolKind):
             }
         return found
 
-    def cells(self, results: Results) -> list[Cell]:
+    def cells(self, results: Results) -> list[TableResult]:
         """Return a cell for every data set and system, whether it was run or not, in the order of the configuration."""
         printed = {(t.dataset, t.system): (t.value, t.deviation) for t in self.targets}
         cells = []
@@ -165,7 +169,7 @@ class Table(ProtocolKind):
             paper, paper_deviation = printed.get((dataset, system), (None, None))
             areas = _areas(dataset, system, results)
             if areas is None:
-                cells.append(Cell(dataset, system, paper, paper_deviation))
+                cells.append(TableResult(dataset, system, paper, paper_deviation))
                 continue
             if self.protocol.choose == "best":
                 chosen = np.full(len(areas), np.argmax(areas.mean(axis=0)))
@@ -176,10 +180,10 @@ class Table(ProtocolKind):
             varied = list(self.grid if settings.grid is None else settings.grid)
             text = _choices_text([points[i] for i in chosen], varied)
             mean, deviation = float(values.mean()), float(values.std(ddof=1))
-            cells.append(Cell(dataset, system, paper, paper_deviation, mean, deviation, len(values), text))
+            cells.append(TableResult(dataset, system, paper, paper_deviation, mean, deviation, len(values), text))
         return cells
 
-    def _reached(self, cells: Sequence[Cell]) -> dict[str, tuple[int, int]]:
+    def _reached(self, cells: Sequence[TableResult]) -> dict[str, tuple[int, int]]:
         """Return, for each system, how many cells reach the print minus the tolerance, and how many were compared."""
         found = {}
         for system in self.systems:
@@ -188,13 +192,13 @@ class Table(ProtocolKind):
                 found[system] = (sum(cell.reaches(self.tolerance) for cell in compared), len(compared))
         return found
 
-    def _tolerance_texts(self, cells: Sequence[Cell]) -> Iterator[str]:
+    def _tolerance_texts(self, cells: Sequence[TableResult]) -> Iterator[str]:
         reached = self._reached(cells)
         if reached:
             listed = ", ".join(f"{system} {n} of {compared}" for system, (n, compared) in reached.items())
             yield f"Cells of at least the printed AUC minus {self.tolerance:g}: {listed}. The others are marked."
 
-    def _table_rows(self, cells: list[Cell]) -> Iterator[tuple[str, list[TableCell]]]:
+    def _table_rows(self, cells: list[TableResult]) -> Iterator[tuple[str, list[TableCell]]]:
         """Yield the rows of the page: the data sets, and below the last draw of a data set the row of all its draws."""
         last_of = {settings.group: dataset for dataset, settings in self.datasets.items()}
         for dataset, settings in self.datasets.items():
@@ -234,7 +238,7 @@ def _choices_text(points: list[Params], names: list[str]) -> str:
     return "; ".join(f"{n} times {text}" for text, n in sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def _all_draws_cell(draws: list[Cell]) -> TableCell:
+def _all_draws_cell(draws: list[TableResult]) -> TableCell:
     """Return mean and range of a system over the draws of a data set, beside the one printed figure."""
     areas = [cell.auc for cell in draws if cell.auc is not None]
     if not areas:

@@ -25,7 +25,7 @@ class Target(Strict):
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableResult:
     """A system on a data set.
 
     `paper` and `paper_deviation`: as printed; None where nothing is.
@@ -97,7 +97,7 @@ def printed_text(value: float | None, deviation: float | None) -> str:
     return "" if value is None else f"paper {auc_text(value, deviation)}"
 
 
-def count_agreement(cells: Sequence[Cell]) -> dict[str, Any]:
+def count_agreement(cells: Sequence[TableResult]) -> dict[str, Any]:
     """Return how many cells agree with the paper, and those that are below it."""
     verdicts = [cell.verdict for cell in cells]
     below = [

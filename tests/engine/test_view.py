@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks
-from aucdist.engine.view import MadeBlock, ViewBlocks
+from aucdist.engine.view import ChangedBlock, ViewBlocks
 
 
 def parts():
@@ -93,7 +93,7 @@ def test_what_is_made_of_stored_blocks_is_made_once_where_the_disk_has_room(limi
 def test_a_made_block_that_travels_is_made_again_where_it_arrives(room):
     N_MADE.clear()
     stored = StoredBlock.first_read(load, 0)
-    made = MadeBlock(None, counted, True)
+    made = ChangedBlock(None, counted, True)
     made.block(stored)
     for here in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         N_MADE.clear()

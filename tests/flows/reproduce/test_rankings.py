@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from test_reproduce_gmean import small
 
 from flows.reproduce.gmean import GMeans
-from flows.reproduce.gmean_cells import Cell, Claim, claim_verdict
+from flows.reproduce.gmean_cells import Claim, GMeanResult, claim_verdict
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.probabilities import Probabilities
 from flows.reproduce.rankings import BestCounts, best_counts, is_ahead, mean_ranks, ranks
@@ -110,10 +110,10 @@ def test_the_page_of_g_means_has_a_verdict_on_each_claim():
     assert kind.summary(results)["claims"]["Ours leads."] in text
 
 
-def cells(*values: tuple[float | None, float | None], measure="test", paper=False) -> list[Cell]:
+def cells(*values: tuple[float | None, float | None], measure="test", paper=False) -> list[GMeanResult]:
     name = "paper" if paper else "here"
     return [
-        Cell(str(i), system, measure, **{name: value})
+        GMeanResult(str(i), system, measure, **{name: value})
         for i, both in enumerate(values)
         for system, value in zip(("a", "b"), both, strict=True)
     ]

@@ -17,7 +17,7 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.config import load_paper
-from flows.reproduce.gmean_cells import Cell
+from flows.reproduce.gmean_cells import GMeanResult
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value
@@ -112,7 +112,7 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     ],
 )
 def test_which_cells_reach_the_paper(measure, paper, here, reached):
-    assert Cell("a", "b", measure, paper, here).reached is reached
+    assert GMeanResult("a", "b", measure, paper, here).reached is reached
 
 
 @pytest.mark.parametrize(

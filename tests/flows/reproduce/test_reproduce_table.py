@@ -15,7 +15,7 @@ from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.table import Table
-from flows.reproduce.table_cells import Cell, Target, count_agreement
+from flows.reproduce.table_cells import TableResult, Target, count_agreement
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -106,8 +106,8 @@ def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
 
 @pytest.mark.parametrize(("auc", "reached"), [(0.80, True), (0.79, True), (0.7899, False), (0.85, True), (None, False)])
 def test_at_least_the_print_minus_the_tolerance(auc: float | None, reached: bool) -> None:
-    assert Cell("d", "s", 0.80, None, auc, 0.02).reaches(0.01) is reached
-    assert not Cell("d", "s", None, None, 0.9, 0.02).reaches(0.01)  # nothing is printed
+    assert TableResult("d", "s", 0.80, None, auc, 0.02).reaches(0.01) is reached
+    assert not TableResult("d", "s", None, None, 0.9, 0.02).reaches(0.01)  # nothing is printed
 
 
 def test_the_tolerance_is_evaluated_for_each_cell() -> None:
@@ -144,9 +144,9 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
     ],
 )  # fmt: skip
 def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
-    cell = Cell("d", "s", *printed, auc, deviation, 20, "lam=1")
+    cell = TableResult("d", "s", *printed, auc, deviation, 20, "lam=1")
     assert cell.verdict == verdict
     counted = count_agreement([cell, cell])
     assert counted["compared"] == (2 if verdict else 0)
     assert len(counted["below"]) == (2 if verdict in ("miss", "within 2") else 0)
-    assert set(cell.row()) == set(Cell.COLUMNS)
+    assert set(cell.row()) == set(TableResult.COLUMNS)
