@@ -334,9 +334,28 @@ class SDCD(Solver):
         n_pairs, before = number_of_pairs(blocks, groups), 0 if start is None else start.steps
         check_sampling(n_pairs, blocks.n_samples, self.steps, self.epochs, before)
         sizes = round_sizes(blocks, n_pairs, self.steps, self.epochs)
-        return _sdcd_rounds(
-            blocks, groups, lam, start, seed, sizes, self.average, self.combine, self.minority_bytes, self.shuffled
-        )
+        rounding, pairing = rounding_of_pairs(blocks, groups), Pairing(blocks, self.minority_bytes, before, groups)
+        how = Combination.of(self.combine, pairing)
+        ascent = Ascent(seed, self.shuffled, groups is not None, pairing.sign, lam * pairing.mass, how, self.average)
+        w, best, best_error, taken = np.zeros(blocks.n_features), 0.0, 0.0, 0
+        if start is not None:
+            w = _send_duals(pairing, start.duals, ascent)
+        for number, size in enumerate(sizes, start=1):
+            part = (number - 1) % pairing.n_parts
+            pairing.send_minority(part)
+            restart = number & (number - 1) == 0
+            summary = pairing.reduce(ascend_dual, w, ascent, pairing.shares(size), part, restart)
+            w, dual, taken = summary["w"], summary["dual"], taken + size
+            result, its_dual = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, dual)
+            active = float(its_dual / pairing.mass)
+            error = dual_error(rounding, result, active, lam, before + taken)
+            best, best_error = higher((best, best_error), (active - 0.5 * lam * float(result @ result), error))
+            primal = pairwise_objective(pairing.blocks, result, lam, groups=groups)
+            passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
+            yield ResumableRound(
+                result.copy(), primal, best, passes, partial(_collect_duals, pairing, lam, before + taken),
+                primal_error=objective_error(rounding, result, primal), dual_error=best_error,
+            )  # fmt: skip
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters, of which only one may set the number of pairs."""
@@ -354,35 +373,6 @@ class SDCDPerm(SDCD):
 
     name = "sdcd-perm"
     shuffled = True
-
-
-def _sdcd_rounds(
-    blocks: Blocks, groups: PairGroups | None, lam: float, start: DualStart | None, seed: int, rounds: Iterator[int],
-    average: bool, combine: str, minority_bytes: int, shuffled: bool,
-) -> Iterator[Round]:  # fmt: skip
-    before = 0 if start is None else start.steps
-    rounding, pairing = rounding_of_pairs(blocks, groups), Pairing(blocks, minority_bytes, before, groups)
-    how = Combination.of(combine, pairing)
-    ascent = Ascent(seed, shuffled, groups is not None, pairing.sign, lam * pairing.mass, how, average)
-    w, best, best_error, taken = np.zeros(blocks.n_features), 0.0, 0.0, 0
-    if start is not None:
-        w = _send_duals(pairing, start.duals, ascent)
-    for number, size in enumerate(rounds, start=1):
-        part = (number - 1) % pairing.n_parts
-        pairing.send_minority(part)
-        restart = number & (number - 1) == 0
-        summary = pairing.reduce(ascend_dual, w, ascent, pairing.shares(size), part, restart)
-        w, dual, taken = summary["w"], summary["dual"], taken + size
-        result, its_dual = (summary["mean_w"], summary["mean_dual"]) if average else (w, dual)
-        active = float(its_dual / pairing.mass)
-        error = dual_error(rounding, result, active, lam, before + taken)
-        best, best_error = higher((best, best_error), (active - 0.5 * lam * float(result @ result), error))
-        primal = pairwise_objective(pairing.blocks, result, lam, groups=groups)
-        passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(
-            result.copy(), primal, best, passes, partial(_collect_duals, pairing, lam, before + taken),
-            primal_error=objective_error(rounding, result, primal), dual_error=best_error,
-        )  # fmt: skip
 
 
 def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: PairGroups | None) -> DualStart | None:

@@ -134,7 +134,21 @@ class MSGD(Solver):
         n_pairs = number_of_pairs(blocks)
         check_sampling(n_pairs, blocks.n_samples, self.steps, epochs, 0 if start is None else start.steps)
         sizes = round_sizes(blocks, n_pairs, self.steps, epochs)
-        return _msgd_rounds(blocks, lam, start, seed, sizes, self.minority_bytes)
+        time, total = (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
+        rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, self.minority_bytes, time)
+        combination, taken = Combination.of("add", pairing), 0
+        for number, size in enumerate(sizes, start=1):
+            part = (number - 1) % pairing.n_parts
+            pairing.send_minority(part)
+            terms = pairing.reduce(
+                descend_pairs, total, time, lam, pairing.sign, combination, seed, pairing.shares(size), part
+            )["total"]
+            total, time, taken = terms if combination.alone else total + terms, time + size, taken + size
+            w = total / (lam * time)
+            passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
+            primal = pairwise_objective(pairing.blocks, w, lam)
+            error = objective_error(rounding, w, primal)
+            yield ResumableRound(w, primal, 0.0, passes, partial(DescentState, w, time), primal_error=error)
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters, of which only one may set the number of pairs."""
@@ -164,28 +178,3 @@ class MSGD(Solver):
             assert isinstance(state, ResumableRound)
             progress = state.resume()
         return progress, threshold_of(block, progress.w)
-
-
-def _msgd_rounds(
-    blocks: Blocks,
-    lam: float,
-    start: DescentState | None,
-    seed: int,
-    rounds: Iterator[int],
-    minority_bytes: int,
-) -> Iterator[Round]:
-    time, total = (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
-    rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, minority_bytes, time)
-    combination, taken = Combination.of("add", pairing), 0
-    for number, size in enumerate(rounds, start=1):
-        part = (number - 1) % pairing.n_parts
-        pairing.send_minority(part)
-        terms = pairing.reduce(
-            descend_pairs, total, time, lam, pairing.sign, combination, seed, pairing.shares(size), part
-        )["total"]
-        total, time, taken = terms if combination.alone else total + terms, time + size, taken + size
-        w = total / (lam * time)
-        passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
-        primal = pairwise_objective(pairing.blocks, w, lam)
-        error = objective_error(rounding, w, primal)
-        yield ResumableRound(w, primal, 0.0, passes, partial(DescentState, w, time), primal_error=error)

@@ -346,4 +346,4 @@ def test_seeds_make_the_difference():
 )
 def test_bad_input_is_refused_before_any_work(solver, options, message):
     with pytest.raises(InputError, match=message):
-        solver(blocks_of(*small()), 1e-2, seed=0, **options)
+        next(solver(blocks_of(*small()), 1e-2, seed=0, **options))

@@ -130,4 +130,4 @@ def test_rounds_and_passes():
 )
 def test_bad_input_is_refused_before_any_work(options, message):
     with pytest.raises(InputError, match=message):
-        msgd(blocks_of(*small()), 1e-2, seed=0, **options)
+        next(msgd(blocks_of(*small()), 1e-2, seed=0, **options))
