@@ -151,9 +151,22 @@ class OAMInf(Solver):
         """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
         self.check_parameters()
         has_dual = self.capacity is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
-        return _oam_rounds(
-            blocks, lam, start, self.name, self.capacity, seed, self.epochs, self.n_pairs, has_dual=has_dual
-        )
+        rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        total, n, how = blocks.weight_pos * blocks.weight_neg, blocks.n_samples, (self.name, self.capacity)
+        n_pairs = total if self.n_pairs is None else self.n_pairs
+        read, dual, error = 0, 0.0, 0.0
+        for epoch in range(self.epochs):
+            summary = blocks.reduce(oam_epoch, w, lam, *how, (seed, epoch), n_pairs, total, n)
+            w, read = summary["w"], read + summary["read"]
+            if has_dual and epoch == 0:
+                # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
+                active = float(lam * summary["steps"])
+                dual = max(0.0, active - 0.5 * lam * float(w @ w))
+                error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+            primal = pairwise_objective(blocks, w, lam)
+            of_primal = objective_error(rounding, w, primal)
+            yield Round(w.copy(), primal, dual, math.ceil(read / n), primal_error=of_primal, dual_error=error)
 
     def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[OamState, float]:
         """Let the rows of a batch meet the buffered rows of the other class, in their order.
@@ -201,31 +214,6 @@ class OAMGra(OAMSeq):
     """Pairs each row with the buffered rows of the other class in one gradient step; the parameters are those of `OAMSeq`."""
 
     name = "oam-gra"
-
-
-def _oam_rounds(
-    blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
-    epochs: int, n_pairs: float | None, *, has_dual: bool = False,
-) -> Iterator[Round]:  # fmt: skip
-    rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
-    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    total = blocks.weight_pos * blocks.weight_neg
-    if n_pairs is None:
-        n_pairs = total
-    read, dual, error = 0, 0.0, 0.0
-    for epoch in range(epochs):
-        summary = blocks.reduce(oam_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
-        w, read = summary["w"], read + summary["read"]
-        if has_dual and epoch == 0:
-            # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
-            active = float(lam * summary["steps"])
-            dual = max(0.0, active - 0.5 * lam * float(w @ w))
-            error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
-        primal = pairwise_objective(blocks, w, lam)
-        passes = math.ceil(read / blocks.n_samples)
-        yield Round(
-            w.copy(), primal, dual, passes, primal_error=objective_error(rounding, w, primal), dual_error=error
-        )  # fmt: skip
 
 
 def oam_epoch(

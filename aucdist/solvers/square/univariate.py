@@ -67,7 +67,17 @@ class UniExp(Solver):
 
         Only the passes of the algorithm count, not those that evaluate the objective.
         """
-        return _online_rounds(blocks, lam, start, self.loss, seed, self.eta, self.epochs)
+        rounding, blocks, n = Rounding.of(blocks), blocks.without_memory(), blocks.n_samples
+        evaluate, weights = _loss_and_gradient(blocks, self.loss), (blocks.weight_neg, blocks.weight_pos)
+        w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
+        yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _certified_round(evaluate, w, lam, 0, rounding)
+        eta = self.eta
+        if eta is None:
+            eta = safe_step(max(blocks.reduce(largest_curvature, weights, n)["largest"]), lam, self.loss)
+        for number in range(1, self.epochs + 1):
+            found = blocks.reduce(run_epoch, w, bias, weights, n, self.loss, eta, lam, (seed, number))
+            w, bias = found["w"], found["bias"]
+            yield _certified_round(evaluate, w, lam, number, rounding)
 
     def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple["UnivariateState", float]:
         """Take a step for each row of a batch; parameters and returns as of `Solver.learn`."""
@@ -110,21 +120,6 @@ class UnivariateLBFGS(Solver):
             found = _round_at(point, lam, passes, rounding)
             bound = higher(bound, (found.dual, found.dual_error))
             yield replace(found, dual=bound[0], dual_error=bound[1])
-
-
-def _online_rounds(
-    blocks: Blocks, lam: float, start: np.ndarray | None, loss: str, seed: int, eta: float | None, epochs: int
-) -> Iterator[Round]:
-    rounding, blocks, n = Rounding.of(blocks), blocks.without_memory(), blocks.n_samples
-    evaluate, weights = _loss_and_gradient(blocks, loss), (blocks.weight_neg, blocks.weight_pos)
-    w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _certified_round(evaluate, w, lam, 0, rounding)
-    if eta is None:
-        eta = safe_step(max(blocks.reduce(largest_curvature, weights, n)["largest"]), lam, loss)
-    for number in range(1, epochs + 1):
-        found = blocks.reduce(run_epoch, w, bias, weights, n, loss, eta, lam, (seed, number))
-        w, bias = found["w"], found["bias"]
-        yield _certified_round(evaluate, w, lam, number, rounding)
 
 
 def safe_step(curvature: float, lam: float, loss: str) -> float:

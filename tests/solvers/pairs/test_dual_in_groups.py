@@ -143,7 +143,7 @@ def test_a_start_of_other_pairs_is_refused():
     with pytest.raises(InputError, match="rows of two groups"):
         last(sdcd(blocks, 1.0, DualStart(sp.coo_array([[0.0, 0.5], [0.0, 0.0]]), 1.0), seed=0, epochs=1))
     with pytest.raises(InputError, match="between 0 and inf"):
-        sdcd(blocks, 1.0, DualStart(sp.coo_array([[-1.0, 0.0], [0.0, 0.0]]), 1.0), seed=0)
+        next(sdcd(blocks, 1.0, DualStart(sp.coo_array([[-1.0, 0.0], [0.0, 0.0]]), 1.0), seed=0))
 
 
 def test_every_sweep_takes_each_pair_once():
