@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import (
     fit_classes,
@@ -120,43 +120,29 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
                 self._fit(self._ready(rows), callback)
         return self
 
-    def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
-        """Fit the model to blocks of rows of two classes; errors and warnings are those of `fit`.
+    def fit_blocks(self, blocks: AnyBlocks, callback: Callback | None = None) -> Any:
+        """Fit the model to blocks of rows, of several classes one for each; errors and warnings are those of `fit`.
 
         Parameters
         ----------
-        blocks : Blocks
+        blocks : Blocks or ClassBlocks
         callback : callable, optional
-            See `fit`.
+            See `fit`; of several classes each record has the name of its class as ``class``.
 
         Returns
         -------
-        ScoreCounts or None
-            How many rows of each class have each score without the intercept, where the fit needed to know.
+        ScoreCounts or None, or a list of these
+            How many rows of each class have each score without the intercept, where the fit needed to know. Of several classes
+            a list: for each what its model says of it and the rest.
         """
         with all_or_nothing(self):
+            if isinstance(blocks, ClassBlocks):
+                self.check_parameters()
+                training_blocks(self, blocks, None, None)
+                return fit_classes(self, blocks, callback)
             fitted = self._validated_blocks(blocks, None, None)
             counts = self._fit(fitted, callback)
         return counts if fitted.has_weights == blocks.has_weights else None  # equal weights may have been left out
-
-    def fit_class_blocks(self, rows: ClassBlocks, callback: Callback | None = None) -> list[ScoreCounts | None]:
-        """Fit a model for each class of blocks of rows; errors and warnings are those of `fit`.
-
-        Parameters
-        ----------
-        rows : ClassBlocks
-        callback : callable, optional
-            See `fit`; each record has the name of its class as ``class``.
-
-        Returns
-        -------
-        list of ScoreCounts or None
-            For each class what `fit_blocks` returns.
-        """
-        with all_or_nothing(self):
-            self.check_parameters()
-            training_blocks(self, rows, None, None)
-            return fit_classes(self, rows, callback)
 
     def _fit(
         self, blocks: Blocks, callback: Callback | None, quiet: tuple[type[Warning], ...] = ()

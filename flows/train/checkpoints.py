@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from aucdist.class_models import class_folder
 from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes
 from aucdist.errors import ClusterLost
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.model import ModelConfig
@@ -97,17 +98,25 @@ class ClassCheckpoints:
     A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
 
     `identity`: what decides the bits, but for the class.
+    `blocks`: the rows to fit to, as of `CheckpointStore`.
     """
 
     def __init__(
         self,
         url: str,
         identity: dict[str, Any],
-        names: Sequence[str],
+        train: ClassBlocks,
         config: CheckpointConfig,
         note: Callable[[str], None],
     ):
-        self._url, self._identity, self._names, self._config, self._note = url, identity, names, config, note
+        self._url, self._identity, self._names, self._config, self._note = (
+            url,
+            identity,
+            train.sets.names(),
+            config,
+            note,
+        )
+        self.blocks = replace(train, follow=self.follow)
         self._stores: dict[str, CheckpointStore] = {}
         self._termination = Termination()
 
@@ -142,8 +151,8 @@ class ClassCheckpoints:
 
 
 def open_checkpoints(
-    config: Any, model: ModelConfig, fingerprint: str, train: Blocks, observer: RunObserver
-) -> CheckpointStore | None:
+    config: Any, model: ModelConfig, fingerprint: str, train: AnyBlocks, observer: RunObserver
+) -> CheckpointStore | ClassCheckpoints | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
     `config`: of training, or of a search, whose last fit has none.
@@ -153,18 +162,10 @@ def open_checkpoints(
     """
     if getattr(config, "checkpoint", None) is None:
         return None
-    identity = _identity(config, model, fingerprint, train)
+    identity = _identity(config, model, fingerprint, of_all_classes(train))
+    if isinstance(train, ClassBlocks):
+        return ClassCheckpoints(_url(config, identity), identity, train, config.checkpoint, observer.note)
     return CheckpointStore(Journal(_url(config, identity), identity, train, observer.note), config.checkpoint)
-
-
-def open_class_checkpoints(
-    config: Any, model: ModelConfig, fingerprint: str, train: ClassBlocks, observer: RunObserver
-) -> ClassCheckpoints | None:
-    """Open the checkpoints of the fits of several classes; parameters and errors as of `open_checkpoints`."""
-    if getattr(config, "checkpoint", None) is None:
-        return None
-    identity = _identity(config, model, fingerprint, train.blocks)
-    return ClassCheckpoints(_url(config, identity), identity, train.sets.names(), config.checkpoint, observer.note)
 
 
 def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What the stages of training do for several classes: fit each against the rest, evaluate each, and predict the test rows."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,21 +8,18 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.search.classes import LEAST_ROWS
 from aucdist.search.mask import costs_of_rows, row_ids_and_labels
-from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import ClassEvaluation, ClassScores
 from flows.run_folder.results import RowsSeen
-from flows.train.checkpoints import ClassCheckpoints
 from flows.train.stages import rows_seen, set_operating_points
 
 
@@ -46,26 +42,6 @@ def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) ->
 def _count_classes(block: Block, memory: None, sets: LabelSets) -> tuple[None, Summary]:
     assert block.code is not None
     return None, {"n": sets.counts(block.code)}
-
-
-def fit_each(
-    model: ModelConfig, train: ClassBlocks, observer: RunObserver, checkpoints: ClassCheckpoints | None = None
-) -> tuple[Any, list[ScoreCounts | None]]:
-    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them.
-
-    Rounds and warnings go to `observer`, and each round may write a checkpoint.
-    """
-    estimator = model.built
-
-    def round_done(record: dict[str, Any]) -> None:
-        observer.round(record, estimator.tol)
-        if checkpoints is not None:
-            checkpoints.round_done(record["class"], last=record["relative_gap"] <= estimator.tol)
-
-    with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
-        rows = train if checkpoints is None else replace(train, follow=checkpoints.follow)
-        counts = estimator.fit_class_blocks(rows, callback=round_done)
-    return estimator, counts
 
 
 def profile_each(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:

@@ -12,8 +12,8 @@ from flows.run_folder.classes import FittedClasses, publish_classes, result_of_c
 from flows.run_folder.folder import RunFolder
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints, open_class_checkpoints
-from flows.train.classes import evaluate_each, fit_each, profile_each, usable_classes
+from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints
+from flows.train.classes import evaluate_each, profile_each, usable_classes
 from flows.train.feature_choice import choose_features
 from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
@@ -47,13 +47,12 @@ def fit_rows(
         missing = config.data.impute == "keep"
         choice = stages("choose features", choose_features, model, labelled.train, missing, observer)
         model, search = choice.model, choice.search
-    opened: Any = open_class_checkpoints if several else open_checkpoints
-    checkpoints = opened(config, model, rows.fingerprint, labelled.train, observer)
+    checkpoints = open_checkpoints(config, model, rows.fingerprint, labelled.train, observer)
     if start is not None and checkpoints is None:  # a fit that resumes begins as it began
         begin = start_each_from if several else start_from
         observer.note(begin(model.built, load_any_model(start), rows))
     point = config.operating_point
-    estimator, counts = stages("fit", fit_each if several else fit, model, labelled.train, observer, checkpoints)
+    estimator, counts = stages("fit", fit, model, labelled.train, observer, checkpoints)
     evaluation = stages(
         "evaluate", evaluate_each if several else evaluate, estimator, counts, labelled, observer, point
     )

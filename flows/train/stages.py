@@ -10,7 +10,7 @@ import numpy as np
 from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
-from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import AnyBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
@@ -26,21 +26,26 @@ from flows.rows.train_test import TrainTestBlocks, TrainTestRows
 from flows.run_folder.groups import group_results
 from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
-from flows.train.checkpoints import CheckpointStore
+from flows.train.checkpoints import CheckpointStore, ClassCheckpoints
 
 
 def fit(
-    model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: CheckpointStore | None = None
-) -> tuple[Any, ScoreCounts | None]:
-    """Return the fitted estimator, and the counts of the training scores where the fit needed them.
+    model: ModelConfig,
+    train: AnyBlocks,
+    observer: RunObserver,
+    checkpoints: CheckpointStore | ClassCheckpoints | None = None,
+) -> tuple[Any, Any]:
+    """Return the fitted estimator, and the counts of the training scores where the fit needed them; of each class, if several.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
     """
     estimator = model.built
 
-    def round_done(record: dict[str, float]) -> None:
+    def round_done(record: dict[str, Any]) -> None:
         observer.round(record, estimator.tol)
-        if checkpoints is not None:
+        if isinstance(checkpoints, ClassCheckpoints):
+            checkpoints.round_done(record["class"], last=record["relative_gap"] <= estimator.tol)
+        elif checkpoints is not None:
             checkpoints.round_done()
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():

@@ -130,7 +130,7 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparationWarning)
-        counts = together.fit_class_blocks(rows, callback=seen.append)
+        counts = together.fit_blocks(rows, callback=seen.append)
     assert {record["class"] for record in seen} == set(classes)
     for k, name in enumerate(classes):
         alone = pickle.loads(pickle.dumps(model))
