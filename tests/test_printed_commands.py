@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import s3fs
-from support.s3_servers import MOCK, mock_server, new_connections
+from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"
@@ -70,14 +70,7 @@ def test_python_of_the_tour(capsys: pytest.CaptureFixture[str]) -> None:
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
     """The bucket of the page on the command line, on a mock of S3."""
     with mock_server() as endpoint, new_connections():
-        for name, value in (
-            ("AWS_ENDPOINT_URL", endpoint),
-            ("NO_PROXY", "127.0.0.1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-        ):
-            monkeypatch.setenv(name, value)
-        for name, value in zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), MOCK, strict=True):
-            monkeypatch.setenv(name, value)
+        point_to(monkeypatch, endpoint, *MOCK)
         fs = s3fs.S3FileSystem()
         fs.mkdir("bucket")
         yield fs

@@ -20,13 +20,6 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def data():
-    r = np.random.default_rng(0)
-    y = np.where(r.random(400) < 0.15, 1, -1)
-    return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0), y
-
-
 def test_fitted_attributes(data):
     X, y = data
     model = PairwiseRampClassifier(lam=1e-2).fit(X, y)

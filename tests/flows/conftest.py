@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,22 @@ def web() -> Iterator[str]:
     """A web server that asks for a password."""
     with web_server(PASSWORD) as address:
         yield address
+
+
+@pytest.fixture
+def prefect_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The API of a server as `aucdist up` starts it: that of Prefect's test harness has no scheduler and no automations."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    from flows.up.run import _server
+
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    with _server(port), temporary_settings({PREFECT_API_URL: url}):
+        yield url
 
 
 @pytest.fixture(scope="module")

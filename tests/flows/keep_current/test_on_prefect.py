@@ -1,8 +1,7 @@
 """On a real Prefect server: a night as a flow, and the automation by which an alarm starts one."""
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,7 @@ import pytest
 import yaml
 from support.nights import day, night
 
-from flows.up.run import _server, local_deployments
-
-
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The API of a server as `aucdist up` starts it: that of Prefect's test harness has no automations."""
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    with _server(port), temporary_settings({PREFECT_API_URL: url}):
-        yield url
+from flows.up.run import local_deployments
 
 
 def until(holds: Callable[[], Any]) -> Any:
@@ -37,7 +22,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.slow
-def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, api: str) -> None:
+def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_server: str) -> None:
     from prefect.client.orchestration import get_client
 
     from flows.keep_current.config import KeepCurrentConfig

@@ -1,7 +1,6 @@
 """On a real Prefect server: a schedule starts a run, the run is cancelled in mid-fit, and a retry resumes it."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ import psutil
 import pytest
 
 from flows.train.config import load_train
-from flows.up.run import _server
 
 SETTINGS = [
     "cluster=none", "blocks=2", "model.lam=1e-5", "model.tol=0", "model.max_passes=60", "checkpoint={rounds: 1}",
@@ -58,22 +56,8 @@ def until(holds: Callable[[], Any], folder: Path) -> Any:
     return found
 
 
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The API of a server as `aucdist up` starts it: that of Prefect's test harness has no scheduler."""
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    with _server(port), temporary_settings({PREFECT_API_URL: url}):
-        yield url
-
-
 @pytest.mark.slow
-def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, api: str) -> None:
+def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, prefect_server: str) -> None:
     """By the requests of `prefect deployment schedule create`, `prefect flow-run cancel` and `prefect flow-run retry`."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.objects import State, StateType
@@ -85,7 +69,7 @@ def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, api: str) -> Non
     here.mkdir()
     (here / "slow").touch()
     parameters = load_train("digits", SETTINGS, "runs").model_dump_json(exclude_unset=True)
-    with serving(parameters, here, api) as server, get_client(sync_client=True) as client:
+    with serving(parameters, here, prefect_server) as server, get_client(sync_client=True) as client:
 
         def deployment() -> Any:
             try:

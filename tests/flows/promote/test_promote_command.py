@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import s3fs
 from support.command_line import run
-from support.s3_servers import MOCK, mock_server, new_connections
+from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
 from aucdist.metrics.compare import partial_delong_test
 from aucdist.model import load_model
@@ -87,14 +87,7 @@ def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
 
 def test_a_bucket_is_a_store(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with mock_server() as endpoint, new_connections():
-        for name, value in (
-            ("AWS_ENDPOINT_URL", endpoint),
-            ("NO_PROXY", "127.0.0.1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-        ):
-            monkeypatch.setenv(name, value)
-        for name, value in zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), MOCK, strict=True):
-            monkeypatch.setenv(name, value)
+        point_to(monkeypatch, endpoint, *MOCK)
         s3fs.S3FileSystem().mkdir("bucket")
         for number, one in enumerate(runs[:2], 1):
             assert promoted(one, "s3://bucket/models/digits")["version"] == number
