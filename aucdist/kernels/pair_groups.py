@@ -97,11 +97,11 @@ def hinge_sum_in_groups(
 def anchor_slopes_in_groups(slope_sums, starts, weights, order, slopes):
     """Write minus the weight of each anchor's active pairs.
 
-    `slope_sums`, of shape (n_tallies, n_gaps), float64: from `cut_in_groups`.
+    `slope_sums`, of shape (n_components, n_gaps), float64: from `cut_in_groups`.
     `starts`: of shape (n_groups + 1,), int64.
     `weights`, of shape (n_anchors,), float64: in the order of the anchors.
     `order`, of shape (n_anchors,), int64: where each anchor's slope belongs.
-    `slopes`, of shape (n_tallies, n_anchors), float64: written.
+    `slopes`, of shape (n_components, n_anchors), float64: written.
     """
     for t in range(slope_sums.shape[0]):
         for g in range(starts.shape[0] - 1):

@@ -71,15 +71,10 @@ def yaml_text(
 def _first_lines(
     name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str]
 ) -> list[str]:
+    lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
+    lines += [f"    {key}: {value}" for key, value in source.items()]
     counts = ", ".join(f"{label} {n:,}" for label, n in classes)
-    return [
-        *map(comment, head),
-        f"name: {quoted(name)}",
-        "data:",
-        "  source:",
-        *(f"    {key}: {value}" for key, value in source.items()),
-        f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}",
-    ]
+    return [*lines, f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}"]
 
 
 def _missing_line(missing: Mapping[str, int]) -> str:
