@@ -30,7 +30,7 @@ LEAST_NOISE = 0.01
 MIDDLING, ROWS_PER_FEATURE, LARGEST_LAM = 5_000, 20, 0.03
 """From so many rows on, and so many for each feature, and up to this lam, the ramp's minimiser saves more time than it costs."""
 
-NEAR_RAMP, MOST_RAMP_PASSES, FURTHER = 1e-2, 50, 3.0
+NEAR_RAMP, MOST_RAMP_PASSES, FURTHER = 1e-2, 30, 3.0
 """To what tolerance and with how many passes the ramp is minimised, and how many times as far the line search may go."""
 
 
