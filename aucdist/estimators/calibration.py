@@ -4,6 +4,7 @@ The rows are dealt out to folds. A model fitted to all folds but one scores the 
 these scores; the model of all rows then uses it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
-from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
@@ -45,22 +46,27 @@ def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
     InputError
         If a class has fewer than two rows.
     """
-    counts = out_of_fold(model, blocks.unmapped)
+    counts: ScoreCounts = out_of_fold(model, blocks.unmapped)
     found = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
     share = counts.n_pos / (counts.n_pos + counts.n_neg)
     return found.corrected(share, model.prior).shifted(-model.decision_intercept)
 
 
-def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
-    """Return how many rows of each class have each score, X w, from the model of the other folds."""
-    folds = _folds(blocks, model.calibration)
-    counts = []
+def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
+    """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
+
+    With `cost`, as `count_costs` takes it, `CostCounts`.
+    """
+    folds = _folds(blocks)
+    counts: list[Any] = []
+    given = {"calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
+    given = {name: value for name, value in given.items() if name in model.get_params(deep=False)}
     for number in range(int(folds.max()) + 1):
-        other = clone(model).set_params(calibration=None, prior=None, verbose=0, n_jobs=None)
+        other = clone(model).set_params(**given)
         rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
         other._fit(rows, None, quiet=(ConvergenceWarning,))  # the fit of all rows gives the warning
-        held_out = ViewBlocks(blocks, Side(folds, number, held_out=True))
-        counts.append(count_scores(mapped_rows(other, held_out), other.coef_[0]))
+        held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
+        counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
     total = counts[0]
     for more in counts[1:]:
         total = total + more
@@ -118,14 +124,14 @@ class Side:
         return block.take((self.folds[block.row_id] == self.number) == self.held_out, index=block.index)
 
 
-def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
+def _folds(blocks: Blocks) -> np.ndarray:
     rows = blocks.without_memory().reduce(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:
         raise InputError(
-            f"calibration={calibration!r} scores each row by a model of other rows: at least 2 rows of each class are needed, "
-            f"and there is {fewest} of one"
+            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows: at least 2 rows of "
+            f"each class are needed, and there is {fewest} of one"
         )
     folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
     if blocks.has_groups:

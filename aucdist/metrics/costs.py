@@ -96,6 +96,10 @@ class CostCounts:
     counts: ScoreCounts
     weight: float
 
+    def __add__(self, other: "CostCounts") -> "CostCounts":
+        """Return those of the rows of both."""
+        return CostCounts(self.counts + other.counts, self.weight + other.weight)
+
     def cheapest_threshold(self) -> float:
         """Return the threshold whose wrong decisions cost least; see `aucdist.metrics.threshold_at`.
 

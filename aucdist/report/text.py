@@ -164,11 +164,11 @@ def threshold_origin_text(point: dict[str, Any]) -> str:
     """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
     rate = point["fpr"]
     ends = "" if rate["interval"] is None else " (95 %: {} to {})".format(*map(percent_text, rate["interval"]))
-    if point["rows"] == "training":
-        return (
-            f"The threshold was set on these training rows, of whose negatives it flags {percent_text(rate['value'])}."
-        )
-    return f"The threshold was set on the training rows; it flags {percent_text(rate['value'])} of the test negatives{ends}."
+    if point.get("out_of_fold"):
+        known = "training rows, each scored by a model that had not seen it"
+    else:
+        known = "these training rows" if point["rows"] == "training" else "the training rows"
+    return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
 
 
 def _one_in(share: float, what: str) -> str:

@@ -22,7 +22,7 @@ class CostConfig(Strict):
 
 
 class OperatingPointConfig(Strict):
-    """What the threshold is to meet on the training rows; give one."""
+    """What the threshold is to meet on the training rows; give one of the requirements."""
 
     fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
     alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")
@@ -34,6 +34,11 @@ class OperatingPointConfig(Strict):
     )
 
     cost: CostConfig | None = Field(default=None, description="The total cost of wrong decisions is smallest")
+    out_of_fold: bool = Field(
+        default=False,
+        description="Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths "
+        "of the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for",
+    )
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":
@@ -49,4 +54,4 @@ class OperatingPointConfig(Strict):
     @property
     def wanted(self) -> dict[str, Any]:
         """What is given, by its name."""
-        return self.model_dump(exclude_none=True)
+        return self.model_dump(exclude_none=True, exclude={"out_of_fold"})

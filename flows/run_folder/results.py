@@ -37,6 +37,7 @@ class Evaluation:
     `scores`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
     `groups`: what `flows.run_folder.groups.group_results` returns.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
+    `unseen`: of the training rows, scored by models of the other folds, where they set the threshold.
     """
 
     train: ScoreCounts
@@ -45,6 +46,7 @@ class Evaluation:
     scores: list[bytes] = field(default_factory=list)
     groups: dict[str, Any] | None = None
     costs: CostCounts | None = None
+    unseen: ScoreCounts | CostCounts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +147,8 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         by_row = None
         if costs is not None:
             by_row = mean_cost_of_rows(costs, costed_rows(fitted.evaluation.scores), threshold, wanted.wanted["cost"])
-        result["operating_point"] = jsonable(operating_point_of(fitted.evaluation, threshold, wanted.wanted, by_row))
+        point = operating_point_of(fitted.evaluation, threshold, wanted.wanted, by_row)
+        result["operating_point"] = jsonable(point | {"out_of_fold": wanted.out_of_fold})
     return result
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
@@ -66,16 +67,20 @@ def evaluate_each(
 
     Warnings go to `observer`.
     """
-    models, train, costs = estimator.estimators_, [], []
-    wanted = None if operating_point is None else operating_point.wanted
-    by_row = operating_point is not None and operating_point.uses_cost_column
+    models, cost = estimator.estimators_, None
+    if operating_point is not None and operating_point.uses_cost_column:
+        cost = operating_point.wanted["cost"]
+    train, costs, unseen = [], [], []
     for k, (one, known) in enumerate(zip(models, counts, strict=True)):
-        of_class = mapped_rows(one, blocks.train.of_class(k))
+        rows = blocks.train.of_class(k)
+        of_class = mapped_rows(one, rows)
         train.append(count_scores(of_class, one.coef_[0]) if known is None else known)
-        if wanted is not None and by_row:
-            costs.append(count_costs(of_class, one.coef_[0], wanted["cost"]))
-    if wanted is not None:
-        set_operating_points(estimator, train, wanted, costs)
+        if cost is not None:
+            costs.append(count_costs(of_class, one.coef_[0], cost))
+        if operating_point is not None and operating_point.out_of_fold:
+            unseen.append(out_of_fold(one, rows, cost))
+    if operating_point is not None:
+        set_operating_points(estimator, unseen or costs or train, operating_point.wanted)
     if blocks.test is None:
         return ClassEvaluation(train, [None] * len(models), [None] * len(models), None, costs)
     test: list[ScoreCounts | None] = []
@@ -94,7 +99,11 @@ def evaluate_each(
     matrix = np.column_stack(columns)
     shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
     scores = ClassScores(
-        row_id, code, matrix, predicted_classes(estimator, shown), costs_of_rows(blocks.test.blocks) if by_row else None
+        row_id,
+        code,
+        matrix,
+        predicted_classes(estimator, shown),
+        None if cost is None else costs_of_rows(blocks.test.blocks),
     )
     return ClassEvaluation(train, test, intervals, scores, costs)
 

@@ -12,6 +12,7 @@ from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.classes import AnyBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.costs import CostCounts
@@ -55,18 +56,20 @@ def fit(
 
 def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str, Any]) -> None:
     """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
-    costs = evaluation.costs
-    estimator.set_threshold(threshold_at(evaluation.train, **wanted) if costs is None else costs.cheapest_threshold())
+    counts = next(known for known in (evaluation.unseen, evaluation.costs, evaluation.train) if known is not None)
+    estimator.set_threshold(_threshold(counts, wanted))
 
 
-def set_operating_points(
-    estimator: Any, train: list[ScoreCounts], wanted: dict[str, Any], costs: Sequence[CostCounts]
-) -> None:
-    """Set the threshold of each class to what its training rows need; `costs` are theirs, or empty, as in `ClassEvaluation`."""
+def _threshold(counts: ScoreCounts | CostCounts, wanted: dict[str, Any]) -> float:
+    return counts.cheapest_threshold() if isinstance(counts, CostCounts) else threshold_at(counts, **wanted)
+
+
+def set_operating_points(estimator: Any, counts: Sequence[ScoreCounts | CostCounts], wanted: dict[str, Any]) -> None:
+    """Set the threshold of each class to what its training rows need."""
     found = []
-    for k, (name, counts) in enumerate(zip(estimator.label_sets_.names(), train, strict=True)):
+    for name, of_class in zip(estimator.label_sets_.names(), counts, strict=True):
         try:
-            found.append(costs[k].cheapest_threshold() if costs else threshold_at(counts, **wanted))
+            found.append(_threshold(of_class, wanted))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
     estimator.set_threshold(found)
@@ -84,18 +87,22 @@ def evaluate(
     Where the operating point uses the cost column, what training rows cost at each score is counted, too. Warnings go to
     `observer`.
     """
-    costs = None
-    if operating_point is not None and operating_point.uses_cost_column:
-        costs = count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], operating_point.wanted["cost"])
+    costs = unseen = None
+    if operating_point is not None:
+        cost = operating_point.wanted["cost"] if operating_point.uses_cost_column else None
+        costs = None if cost is None else count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], cost)
+        unseen = out_of_fold(estimator, blocks.train, cost) if operating_point.out_of_fold else None
     group_weight = group_weight_of(estimator)
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
-        return Evaluation(train, None, None, groups=group_results(blocks.train, [], group_weight), costs=costs)
+        return Evaluation(
+            train, None, None, groups=group_results(blocks.train, [], group_weight), costs=costs, unseen=unseen
+        )
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
         return Evaluation(
-            train, test, auc_interval(test), tables, group_results(blocks.train, tables, group_weight), costs
+            train, test, auc_interval(test), tables, group_results(blocks.train, tables, group_weight), costs, unseen
         )
 
 

@@ -11,8 +11,9 @@ from support.command_line import run as aucdist
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.class_models import load_class_models
-from aucdist.metrics import expected_cost, expected_cost_interval
+from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.search.splits import Folds
+from aucdist.selection.folds import fold_numbers
 
 NAMES = ("crack", "dent", "fine")
 COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
@@ -169,6 +170,22 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
                      "--set", "cost_column=amount")  # fmt: skip
     assert "by the alarms of all classes" in out
     assert model.models[0].about["operating_point"] == {"cost": {"false_alarm": 5, "miss": "cost_column"}}
+
+
+def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
+    point = COST.replace("}}", "}, out_of_fold: true}")
+    result = printed("train", folder / "parts.yaml", "--set", point)
+    rows = pd.read_csv(folder / "rows.csv")
+    left = rows.drop(index=pd.read_parquet(Path(result["run"], "scores.parquet"))["row_id"])
+    X, cost = left[list("abc")].to_numpy(), {"false_alarm": 5, "miss": left["amount"].to_numpy()}
+    for name, row in zip(NAMES, result["classes"], strict=True):
+        y = np.where(left["kind"] == name, 1, -1)
+        folds, scores = fold_numbers(left.index.to_numpy(), y, 5, 0), np.empty(len(y))
+        for number in range(5):
+            seen = folds != number
+            model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], y[seen])
+            scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
+        assert row["threshold"] == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
 
 
 def test_rows_without_costs_are_refused_before_they_are_read(folder: Path) -> None:

@@ -13,6 +13,7 @@ from aucdist.errors import InputError
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
 from aucdist.report.text import operating_point_text
+from aucdist.selection.folds import fold_numbers
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
@@ -44,6 +45,29 @@ def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
         assert point[name]["value"] == pytest.approx(estimate.value)
         assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
     assert json.loads((Path(found["run"]) / "metrics.json").read_text())["threshold"] == point["threshold"]
+
+
+def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
+    bins = ["model.features=bins", "data.scale=none", "model.tol=2e-3"]
+    result = run(tmp_path, *bins, "operating_point={fpr: 0.02, out_of_fold: true}")
+    X, digit = load_digits(return_X_y=True)
+    train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
+    y = np.where(digit[train] == 8, 1, -1)
+    folds, scores = fold_numbers(train, y, 5, 0), np.empty(len(train))
+    for number in range(5):
+        seen = folds != number
+        model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features="bins", tol=2e-3).fit(X[train][seen], y[seen])
+        scores[~seen] = without_intercept(model, X[train][~seen])
+    assert result["operating_point"]["threshold"] == pytest.approx(
+        threshold_at(y, scores, fpr=0.02), abs=0.1
+    )  # both fits are within tol
+    assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "set on training rows, each scored by a model that had not seen it" in page
+
+
+def without_intercept(model: PairwiseHingeClassifier, X: np.ndarray) -> np.ndarray:
+    return np.asarray(model.decision_function(X) - model.decision_intercept)
 
 
 def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
