@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, key, keys, top_at_step
+from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, key, keys, start_of_band, top_at_step
 
 pytestmark = pytest.mark.nojit
 
@@ -65,3 +65,29 @@ def test_top_at_step_weighs_what_was_counted():
             parts = np.where(cells[k] > boundary, 1.0, 0.25)[cells[k] >= boundary]
             np.testing.assert_allclose(out[:n], parts * weights[::2][cells[k] >= boundary])
         prefixes = cells[:, 7].copy()
+
+
+@pytest.mark.parametrize("width", [1e-6, 0.3, 2.0, 1e3])
+@pytest.mark.parametrize("decimals", [1, 12])
+@pytest.mark.parametrize("wanted", [0.5, 7.5, 30.0])
+def test_a_band_starts_where_bisection_finds_it(width, decimals, wanted):
+    r = np.random.default_rng(4)
+    scores, weights = r.normal(size=60).round(decimals), r.uniform(0.5, 2.0, 60)
+    ranked, left = sorted(range(60), key=lambda o: -scores[o]), wanted
+    for o in ranked:
+        threshold, left = scores[o], left - weights[o]
+        if left <= 0.0:
+            break
+    away = scores - threshold
+    low, high = -width, 0.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        parts = [min(max((a - middle) / width, 0.0), 1.0) for a in away]
+        low, high = (
+            (middle, high) if sum(w * p for w, p in zip(weights, parts, strict=True)) > wanted else (low, middle)
+        )
+    found = start_of_band(away, weights, wanted, width)
+    assert -width <= found <= 0.0
+    counted = (weights * np.clip((away - found) / width, 0.0, 1.0)).sum()
+    assert counted == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(high, abs=1e-9 * width)

@@ -52,6 +52,9 @@ STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 
 TOO_SHORT, LONG = 0.05, 0.3
 """A line search that ends below the first shows that the target was too far off; above the second, that it could be further."""
 
+TOO_SHORT_OF_TOP, LONG_OF_TOP = 0.02, 0.12
+"""The same where few negatives count: the loss has more corners, and targets farther off take fewer passes."""
+
 FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 25, 10.0
 """The line search uses a sample of the rows with active pairs: at least so many, so large a share, and so many over the gap."""
 
@@ -149,12 +152,13 @@ class CuttingPlanes:
         if towards is not None:
             self._advance(towards)
         walk = self._proximal_steps() if self.penalty.has_corners else self._line_searches()
-        dual, error = 0.0, 0.0  # the objective is nowhere below 0
+        dual, error, left = 0.0, 0.0, np.inf  # the objective is nowhere below 0
         for bound, w in walk:
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
-            before_round, self.gap = self.gap, (self.primal - dual) / self.primal
+            left_before, left = left, self.primal - dual
+            self.gap = left / self.primal
             # A cut below the loss may leave the bundle's minimiser where it is; a hard one does not.
-            self._softness = min(1.0, 4.0 * self._softness) if self.gap < before_round else 0.25 * self._softness
+            self._softness = min(1.0, 4.0 * self._softness) if left < left_before else 0.25 * self._softness
             passes = self._n_taken - before
             yield Round(
                 self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error, slack=self.slack,
@@ -166,6 +170,7 @@ class CuttingPlanes:
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
         mu = self._first_weight() if self.share.is_part and not self.w.any() else 0.0
+        too_short, long = (TOO_SHORT_OF_TOP, LONG_OF_TOP) if self.share.is_part else (TOO_SHORT, LONG)
         nulls = 0
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
@@ -174,11 +179,11 @@ class CuttingPlanes:
                 target = self.bundle.proximal_point(self.penalty, self.w, mu)
             step = self._advance(target)
             nulls = nulls + 1 if step == STEPS[0] else 0
-            if step > LONG or nulls > 2:
+            if step > long or nulls > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
                 # correct the bundle.
                 mu = 0.5 * mu
-            elif step < TOO_SHORT:
+            elif step < too_short:
                 mu = max(2.0 * mu, self.penalty.lam)
 
     def _proximal_steps(self) -> Iterator[tuple[float, np.ndarray]]:

@@ -32,10 +32,10 @@ from aucdist.solvers.pairs.top import (
     Threshold,
     TopOnLine,
     TopShare,
+    are_few,
+    gather_line,
     gather_negatives,
-    scores_at,
     threshold_in_blocks,
-    threshold_of,
     top_on_line,
 )
 from aucdist.solvers.rounding import EPS, Rounding
@@ -73,18 +73,22 @@ def top_slopes_on_line(
 
 
 @without_rows
-def soft_slopes_on_line(
-    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, thresholds: list[Threshold | SoftThreshold],
-    anchors: AnchorsOnLine,
+def slopes_at_thresholds(
+    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, stride: int,
+    thresholds: list[Threshold | SoftThreshold], anchors: AnchorsOnLine,
 ) -> tuple[CutMemory, Summary]:  # fmt: skip
-    """Return the derivative of the loss over the rows that count at each step, those near its threshold in part."""
-    slopes = np.zeros(len(steps))
+    """Return the derivative of the loss over the rows that count at each step, those near a soft threshold in part."""
+    start, end, weights = memory.best[::stride], memory.scores[::stride], memory.weights[::stride]
+    lowest = min(threshold.score for threshold in thresholds)
+    # A score at a step lies between those at the first and at the last.
+    near = np.maximum(start + steps[0] * (end - start), start + steps[-1] * (end - start)) >= lowest
+    start, end, weights = start[near], end[near], weights[near]
+    change, slopes = end - start, np.zeros(len(steps))
     for k, threshold in enumerate(thresholds):
-        scores = scores_at(memory, steps[k])
-        which = np.flatnonzero(scores >= threshold.score)
-        weights = memory.weights[which] * threshold.parts(scores[which])
+        parts = weights * threshold.parts(start + steps[k] * change)
+        which = np.flatnonzero(parts)
         one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors.at_steps)
-        loss.add_slopes_along(memory.best[which], memory.scores[which], weights, steps[one], 1, of_step, slopes[one])
+        loss.add_slopes_along(start[which], end[which], parts[which], steps[one], 1, of_step, slopes[one])
     return memory, {"slopes": slopes}
 
 
@@ -205,15 +209,15 @@ class TopNegatives(AllNegatives):
     def rows_for_cuts(self, blocks: Blocks) -> int:
         """Return 0 if the negatives are the smaller class, else more than of all pairs.
 
-        Each cut costs a pass over the positives, and the first is needed anyway; the others may together cost as much as a pass
-        over all negatives, of which only the highest-scoring ones count here.
+        Each cut costs a pass over the positives, and the first is needed anyway; the others may together cost as much as two
+        passes over all negatives, of which only the highest-scoring ones count here.
 
         Components are of rows of the larger class. If those are negatives, the parts u that the components take from different
         rounds may together have a larger sum than q, and then the bound is none: `CoupledBundle` keeps the sum. If those are
         positives, each component would combine the parts of the same negatives in another way, and no u would belong to all of
         them.
         """
-        return 0 if self.are_anchors else 2 * blocks.n_samples
+        return 0 if self.are_anchors else 4 * blocks.n_samples
 
     def new_bundle(self, n_components: int, n_features: int) -> Bundle:
         """Return an empty bundle, whose components share the budget q."""
@@ -251,9 +255,7 @@ class TopNegatives(AllNegatives):
             return weights
         # Scores are mirrored. Of some of the anchors, the same share counts.
         wanted = self.wanted if are_all else self._part * float(weights.sum())
-        if self._softener.width_of_cut > 0.0:
-            return weights * self._softener.threshold_on_line(-scores, weights, wanted).parts(-scores)
-        return weights * threshold_of(-scores, weights, wanted).parts(-scores)
+        return weights * self._softener.threshold_on_line(-scores, weights, wanted).parts(-scores)
 
     def threshold(self, blocks: Blocks, step: float | None) -> Threshold | None:
         """Return which rows of the larger class count at a step of the way, if they are negatives."""
@@ -271,12 +273,13 @@ class TopNegatives(AllNegatives):
         """Return the derivative of the loss by the step, each over the rows that are the highest-scoring ones there."""
         if self.are_anchors:
             return super().slopes_at(blocks, loss, steps, stride, along)
-        if self._softener.width_of_cut > 0.0:
-            start, weights = gather_negatives(blocks, 0.0, False)
-            way = gather_negatives(blocks, None, False)[0] - start
-            thresholds = [self._softener.threshold_on_line(start + step * way, weights, self.wanted) for step in steps]
-            soft: np.ndarray = blocks.reduce(soft_slopes_on_line, loss, steps, thresholds, along)["slopes"]
-            return soft / self.wanted
+        if are_few(self._n_neg):
+            line = blocks.reduce(gather_line, stride)
+            start, end, weights = (np.concatenate(line[name]) for name in ("start", "end", "weights"))
+            wanted = self._part * float(weights.sum())
+            thresholds = self._softener.thresholds_on_line(start, end, weights, steps, wanted)
+            exact: np.ndarray = blocks.reduce(slopes_at_thresholds, loss, steps, stride, thresholds, along)["slopes"]
+            return exact / wanted
         top = top_on_line(blocks, steps, stride, self._part)
         found = blocks.reduce(top_slopes_on_line, loss, steps, stride, top, along)
         slopes: np.ndarray = found["slopes"] / top.wanted

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.solvers.pairs.top import MOST_GATHERED, Threshold, threshold_of
+from aucdist.kernels.top import start_of_band
+from aucdist.solvers.pairs.top import Threshold, are_few, threshold_of
 
 MANY = 0.25
 """Cuts are soft where there are so many features for each negative. Of fewer features, fewer negatives can tie, and hard cuts of
@@ -30,8 +31,6 @@ MOST_WIDTHS, NEAR = 6, 0.5
 
 MOST_CHANGE = 8.0
 """A width is at most so many times the one tried before, or at least as small a part of it."""
-
-BISECTIONS = 50
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class SoftThreshold:
 
 def are_soft(blocks: Blocks) -> bool:
     """Return whether cuts over the highest-scoring negatives are to be soft: `MANY` features, and scores that the client has."""
-    return blocks.n_features >= MANY * blocks.n_neg and blocks.n_neg <= MOST_GATHERED
+    return blocks.n_features >= MANY * blocks.n_neg and are_few(blocks.n_neg)
 
 
 class Band:
@@ -78,41 +77,29 @@ class Band:
     """
 
     def __init__(self, scores: np.ndarray, weights: np.ndarray, wanted: float):
-        order = np.argsort(scores, kind="stable")
-        highest_first = order[::-1]  # what is sorted is sorted again in linear time
-        self.hard, self.wanted = threshold_of(scores[highest_first], weights[highest_first], wanted), wanted
+        self.hard, self.wanted = threshold_of(scores, weights, wanted), wanted
         # From the threshold on: far off 0, differences of the sums would be lost.
-        self._scores, self._weights = scores[order], weights[order]
-        self._away = self._scores - self.hard.score
-        self._loss = float((self._weights * self.hard.parts(scores[order])) @ self._away)
-        self._weight = np.concatenate(([0.0], np.cumsum(self._weights)))
-        self._moment = np.concatenate(([0.0], np.cumsum(self._weights * self._away)))
+        self._scores, self._weights, self._away = scores, weights, scores - self.hard.score
+        self._loss = float((weights * self.hard.parts(scores)) @ self._away)
 
     @property
     def spread(self) -> float:
         """The distance between the lowest and the highest score."""
-        return float(self._away[-1] - self._away[0])
+        return float(np.ptp(self._away))
 
     def soften(self, width: float) -> tuple[SoftThreshold, float]:
         """Return the threshold of a width, whose parts weigh what is wanted, and a bound on its slack for a slope of 1.
 
         The slack is infinite where the width is within the rounding of the scores, so that next to nothing would count.
         """
-        low, high = -width, 0.0
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            i, j = np.searchsorted(self._away, (middle, middle + width))
-            inside = self._moment[j] - self._moment[i] - middle * (self._weight[j] - self._weight[i])
-            if self._weight[-1] - self._weight[j] + inside / width > self.wanted:
-                low = middle
-            else:
-                high = middle
-        start = self.hard.score + high
+        near = self._away > -width  # no others count
+        scores, weights, away = self._scores[near], self._weights[near], self._away[near]
+        start = self.hard.score + start_of_band(away, weights, self.wanted, width)
         soft = SoftThreshold(start, start + width)
-        counted = self._weights * soft.parts(self._scores) if soft.high > soft.low else np.zeros(len(self._weights))
+        counted = weights * soft.parts(scores) if soft.high > soft.low else np.zeros(len(weights))
         if counted.sum() < 0.5 * self.wanted:
             return soft, np.inf
-        return soft, max(float(self._loss - counted @ self._away) / self.wanted, 0.0)
+        return soft, max(float(self._loss - counted @ away) / self.wanted, 0.0)
 
 
 class Softener:
@@ -152,7 +139,7 @@ class Softener:
         return found
 
     def threshold_on_line(self, scores: np.ndarray, weights: np.ndarray, wanted: float) -> Threshold | SoftThreshold:
-        """Return the threshold with the width of the last cut; the hard one where that is within the rounding of the scores.
+        """Return the threshold with the width of the last cut: the hard one for 0, or a width within the rounding of the scores.
 
         Parameters
         ----------
@@ -161,14 +148,32 @@ class Softener:
         wanted : float
             What the rows that count are to weigh.
         """
-        if (weights == weights[0]).all():
-            # No other rows need to be sorted: the band ends so far below the hard threshold at most.
-            behind = max(len(scores) - 1 - int(wanted / weights[0]), 0)
-            near = scores >= np.partition(scores, behind)[behind] - self.width_of_cut
-            scores, weights = scores[near], weights[near]
+        if self.width_of_cut == 0.0:
+            return threshold_of(scores, weights, wanted)
         band = Band(scores, weights, wanted)
         soft, slack = band.soften(self.width_of_cut)
         return soft if slack < np.inf else band.hard
+
+    def thresholds_on_line(
+        self, start: np.ndarray, end: np.ndarray, weights: np.ndarray, steps: np.ndarray, wanted: float
+    ) -> list[Threshold | SoftThreshold]:
+        """Return the threshold at each step between two score vectors.
+
+        Parameters
+        ----------
+        start, end, weights : ndarray of shape (n_rows,), float64
+        steps : ndarray of shape (n_steps,), float64
+            Ascending.
+        wanted : float
+            What the rows that count are to weigh.
+        """
+        change = end - start
+        first, last = start + steps[0] * change, start + steps[-1] * change
+        # Between both a score is never below the lower one. So no threshold is below that of the lower ones.
+        floor = threshold_of(np.minimum(first, last), weights, wanted).score - self.width_of_cut
+        near = np.maximum(first, last) >= floor
+        start, change, weights = start[near], change[near], weights[near]
+        return [self.threshold_on_line(start + step * change, weights, wanted) for step in steps]
 
     def record(self, slack: float) -> None:
         """Learn from the slack of the cut at the threshold found last."""

@@ -121,10 +121,16 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: 
     above : float
         The weight of other rows, whose scores are higher than all of these.
     """
+    last, weight = len(scores) - 1, weights[0]
+    if weight > 0.0 and (weights == weight).all():
+        k = last - min(max(int(np.ceil((wanted - above) / weight)) - 1, 0), last)
+        at = np.partition(scores, k)[k]  # a third of the time of a sort
+        before, there = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
+        return Threshold(float(at), _fraction(wanted - (above + before), there))
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     running = above + np.cumsum(weights[order])
-    at = ranked[min(int(np.searchsorted(running, wanted)), len(ranked) - 1)]
+    at = ranked[min(int(np.searchsorted(running, wanted)), last)]
     first, behind = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
     before = running[first - 1] if first > 0 else above
     return Threshold(float(at), _fraction(wanted - before, running[behind - 1] - before))
@@ -181,6 +187,13 @@ def gather_cell(
 
 
 @without_rows
+def gather_line(block: int, memory: Any, stride: int) -> tuple[Any, Summary]:
+    """Return one row in so many of the larger class: its scores at both ends of the line, and its weight."""
+    rows = memory.best, memory.scores, memory.weights
+    return memory, {name: [row[::stride]] for name, row in zip(("start", "end", "weights"), rows, strict=True)}
+
+
+@without_rows
 def count_on_line(
     block: int, memory: Any, steps: np.ndarray, stride: int, prefixes: np.ndarray, shift: int
 ) -> tuple[Any, Summary]:
@@ -191,6 +204,11 @@ def count_on_line(
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+def are_few(n_neg: int) -> bool:
+    """Return whether the scores of so many negatives are gathered at the client."""
+    return n_neg <= MOST_GATHERED
 
 
 def threshold_in_blocks(
@@ -209,7 +227,7 @@ def threshold_in_blocks(
     are_anchors : bool
         Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_anchors`).
     """
-    if n_neg <= MOST_GATHERED:
+    if are_few(n_neg):
         return threshold_of(*gather_negatives(blocks, step, are_anchors), wanted)
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:

@@ -8,7 +8,7 @@ from support.top_optima import top_optimum
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.soft_top import SLACK, Band, Softener
-from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top import TopShare, threshold_of
 
 pytestmark = pytest.mark.nojit
 
@@ -98,3 +98,36 @@ def test_a_band_within_the_rounding_of_the_scores_is_none():
         soft, slack = band.soften(width)
         assert slack == np.inf or soft.parts(scores).sum() >= 1.0
     assert band.soften(1e-4)[1] == np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [0.0, 0.2])
+def test_the_thresholds_on_a_line_are_those_of_all_rows(width, weighted):
+    r = np.random.default_rng(2)
+    start, end = r.normal(size=(2, 300)).round(2)
+    weights = r.uniform(0.5, 2.0, 300) if weighted else np.ones(300)
+    softener, steps, wanted = Softener(), np.array([0.01, 0.3, 0.9, 1.3]), 0.1 * weights.sum()
+    softener.width_of_cut = width
+    for step, found in zip(steps, softener.thresholds_on_line(start, end, weights, steps, wanted), strict=True):
+        scores = start + step * (end - start)
+        if width:
+            expected = Band(scores, weights, wanted).soften(width)[0]
+            assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+        else:
+            expected = threshold_of(scores, weights, wanted)
+            assert found.score == expected.score
+            assert found.fraction == pytest.approx(expected.fraction, rel=1e-9)
+
+
+def test_cuts_stay_soft_as_long_as_the_objective_falls():
+    """With a small lam the bound is 0 for many rounds, and the relative gap stays 1; these are no rounds without progress."""
+    X, y = small(6, 40, d=30)
+    planes, before = CuttingPlanes(blocks_of(X, y, 2), share=TopShare(0.1)), np.inf
+    fell = []
+    for found in planes.rounds(1e-4):
+        if found.dual > 0.0:
+            break
+        if found.primal < before:
+            fell.append(planes._softness)
+        before = found.primal
+    assert fell == [1.0, 1.0, 1.0]

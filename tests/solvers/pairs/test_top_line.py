@@ -135,5 +135,5 @@ def test_more_cuts_than_of_all_pairs():
     X, y = np.random.default_rng(0).normal(size=(10_000, 2)), np.repeat([1, -1], [2_500, 7_500])
     blocks = blocks_of(X, y, 2)
     assert CuttingPlanes(blocks).cuts.n_components == 1
-    assert CuttingPlanes(blocks, share=TopShare(0.1)).cuts.n_components == 4
+    assert CuttingPlanes(blocks, share=TopShare(0.1)).cuts.n_components == 8
     assert CuttingPlanes(blocks_of(X, -y, 2), share=TopShare(0.1)).cuts.n_components == 1
