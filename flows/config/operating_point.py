@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
+from aucdist.maps.state import expander_of
 from aucdist.metrics.costs import COST_COLUMN
 from flows.config.base import Strict
 
@@ -34,10 +35,11 @@ class OperatingPointConfig(Strict):
     )
 
     cost: CostConfig | None = Field(default=None, description="The total cost of wrong decisions is smallest")
-    out_of_fold: bool = Field(
-        default=False,
+    out_of_fold: bool | None = Field(
+        default=None,
         description="Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths "
-        "of the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for",
+        "of the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for. "
+        "null: where the feature map is fitted to labels (leaves, landmarks, pairs)",
     )
 
     @model_validator(mode="after")
@@ -50,6 +52,13 @@ class OperatingPointConfig(Strict):
     def uses_cost_column(self) -> bool:
         """Whether rows have a cost of their own."""
         return self.cost is not None and COST_COLUMN in (self.cost.false_alarm, self.cost.miss)
+
+    def scores_unseen(self, estimator: Any) -> bool:
+        """Whether models of other rows score the training rows of this estimator."""
+        if self.out_of_fold is not None:
+            return self.out_of_fold
+        expander = expander_of(getattr(estimator, "features", None))
+        return expander is not None and expander.supervised()
 
     @property
     def wanted(self) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         if costs is not None:
             by_row = mean_cost_of_rows(costs, costed_rows(fitted.evaluation.scores), threshold, wanted.wanted["cost"])
         point = operating_point_of(fitted.evaluation, threshold, wanted.wanted, by_row)
-        result["operating_point"] = jsonable(point | {"out_of_fold": wanted.out_of_fold})
+        result["operating_point"] = jsonable(point | {"out_of_fold": fitted.evaluation.unseen is not None})
     return result
 
 

@@ -77,7 +77,7 @@ def evaluate_each(
         train.append(count_scores(of_class, one.coef_[0]) if known is None else known)
         if cost is not None:
             costs.append(count_costs(of_class, one.coef_[0], cost))
-        if operating_point is not None and operating_point.out_of_fold:
+        if operating_point is not None and operating_point.scores_unseen(one):
             unseen.append(out_of_fold(one, rows, cost))
     if operating_point is not None:
         set_operating_points(estimator, unseen or costs or train, operating_point.wanted)

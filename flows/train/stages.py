@@ -91,7 +91,7 @@ def evaluate(
     if operating_point is not None:
         cost = operating_point.wanted["cost"] if operating_point.uses_cost_column else None
         costs = None if cost is None else count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], cost)
-        unseen = out_of_fold(estimator, blocks.train, cost) if operating_point.out_of_fold else None
+        unseen = out_of_fold(estimator, blocks.train, cost) if operating_point.scores_unseen(estimator) else None
     group_weight = group_weight_of(estimator)
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])

@@ -14,6 +14,7 @@ from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
 from aucdist.report.text import operating_point_text
 from aucdist.selection.folds import fold_numbers
+from flows.config.operating_point import OperatingPointConfig
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
@@ -64,6 +65,32 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
     page = (Path(result["run"]) / "report.html").read_text()
     assert "set on training rows, each scored by a model that had not seen it" in page
+
+
+@pytest.mark.parametrize(
+    ("features", "given", "unseen"),
+    [
+        (None, None, False), ("bins", None, False), ("leaves", None, True), ("nystroem", None, True),
+        ({"map": "bins", "pairs": 3}, None, True), ("leaves", False, False), ("bins", True, True),
+    ],
+)  # fmt: skip
+def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(
+    features: Any, given: bool | None, unseen: bool
+) -> None:
+    point = OperatingPointConfig(fpr=0.01, out_of_fold=given)
+    assert point.wanted == {"fpr": 0.01}
+    assert point.scores_unseen(PairwiseHingeClassifier(features=features)) == unseen
+    assert not OperatingPointConfig(fpr=0.01).scores_unseen(object())  # an estimator without maps
+
+
+def test_leaves_flag_about_what_is_asked_for(tmp_path: Path) -> None:
+    given = ["model.features=leaves", "model.tol=1e-2", "operating_point.fpr=0.02"]
+    result = run(tmp_path, *given)
+    assert result["operating_point"]["out_of_fold"]
+    as_known = run(tmp_path, *given, "operating_point.out_of_fold=false")
+    assert not as_known["operating_point"]["out_of_fold"]
+    assert as_known["operating_point"]["threshold"] < result["operating_point"]["threshold"]
+    assert result["operating_point"]["fpr"]["value"] < as_known["operating_point"]["fpr"]["value"]
 
 
 def without_intercept(model: PairwiseHingeClassifier, X: np.ndarray) -> np.ndarray:
