@@ -64,7 +64,7 @@ NAMED = [
     ),
     (
         "solvers/pairs/cuts.py",
-        " / weights.sum(axis=1)\n",
+        " / along.weights.sum(axis=-1)\n",
         "\n",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),

@@ -294,7 +294,7 @@ def test_labels_that_cannot_be_fitted(labels, message):
 def test_a_class_that_cannot_be_calibrated_is_named(digits):
     X, y = digits
     y = np.where(np.arange(300) == 7, "rare", y)
-    with pytest.raises(InputError, match=r"class 'rare': calibration='logit' .* at least 2 rows"):
+    with pytest.raises(InputError, match=r"class 'rare': calibration, and .* at least 2 rows"):
         PairwiseHingeClassifier(calibration="logit").fit(X, y)
 
 
