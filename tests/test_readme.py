@@ -65,11 +65,14 @@ def test_the_top_of_the_list_stands_where_the_kept_table_says() -> None:
     (sums,) = table[table["data"].str.startswith("all ") & table["system"].str.startswith("LightGBM")].to_dict(
         "records"
     )
-    seconds = table.groupby("system")["CPU seconds"].sum()
-    share = f"{seconds['aucdist auto'] / seconds['LightGBM, budget of auto']:.2f}".lstrip("0")
+    seconds = table.pivot_table(index="data", columns="system", values="CPU seconds", aggfunc="sum")
+    shares = seconds["aucdist auto"] / seconds["LightGBM, budget of auto"]
+    low, high = f"{shares.min():.2f}".lstrip("0"), f"{shares.max():.1f}"
     n_sets = int(sums["data"].removeprefix("all "))
-    assert f"settings on {sums['ties']:.0f} of {n_sets} sets, ahead on none, in {share} of its CPU time" in SAID
-    assert (table["wins"].dropna() == 0).all()
+    assert (
+        f"settings on {sums['ties']:.0f} of {n_sets} sets, ahead on none, in {low} to {high} times its CPU time" in SAID
+    )
+    assert sums["wins"] == 0
 
 
 def _auc(value: float) -> str:
