@@ -7,6 +7,7 @@ from flows.compute.stages import Stages
 from flows.compute.workers import Workers
 from flows.config.model import ModelConfig
 from flows.progress.metrics import MetricsObserver
+from flows.rows.costs import check_costs_of_rows
 from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
 from flows.run_folder.folder import RunFolder
@@ -43,6 +44,7 @@ def fit_rows(
     if several:
         rows = usable_classes(rows, blocks.train, observer)
         labelled = rows.with_classes(blocks)
+    check_costs_of_rows(labelled.train, config.operating_point)
     if model.chooses_features:
         missing = config.data.impute == "keep"
         choice = stages("choose features", choose_features, model, labelled.train, missing, observer)

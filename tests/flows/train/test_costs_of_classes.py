@@ -191,3 +191,22 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
 def test_rows_without_costs_are_refused_before_they_are_read(folder: Path) -> None:
     _, err = aucdist("train", folder / "parts.yaml", "--set", COST, "--set", "data.source.cost_column=null", code=2)
     assert "training rows have no costs: they need `cost_column` in the source" in err
+
+
+def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pd.read_csv(folder / "rows.csv")
+    rows["amount"] = rows["amount"].where(rows["kind"] != "fine", 0.0)
+    rows.to_csv(folder / "free.csv", index=False)
+    monkeypatch.setattr("flows.train.fit_rows.fit", None)  # nothing is fitted
+    _, err = aucdist(
+        "train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder / 'free.csv'}", code=2
+    )
+    assert (
+        "class 'fine': operating_point.cost: miss says cost_column, which is 0 for all positives of the training rows"
+        in err
+    )
+    both = [f"data.source.source={folder / 'free.csv'}", "data.source.positive=crack",
+            "operating_point={cost: {false_alarm: cost_column, miss: 1}}"]  # fmt: skip
+    rows.assign(amount=rows["amount"].where(rows["kind"] == "crack", 0.0)).to_csv(folder / "free.csv", index=False)
+    _, err = aucdist("train", folder / "parts.yaml", *(word for one in both for word in ("--set", one)), code=2)
+    assert "false_alarm says cost_column, which is 0 for all negatives of the training rows" in err
