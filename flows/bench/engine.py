@@ -96,6 +96,7 @@ def _fits() -> Iterator[Row]:
 
     rows = partition(read_train_and_test("kddcup99")[0], 4)
     found, base = set(), 0.0
+    solve(AllPairs().rounds(LocalBlocks(rows), 1e-3), tol=1e-3, max_passes=100)  # compiles what late passes need, too
 
     def fitted(carrier: str, blocks: Blocks) -> Row:
         nonlocal base

@@ -49,8 +49,9 @@ def _compare_fits(slow_peers: bool) -> Iterator[Row]:
 
 
 def _our_fits(name: str, train: Block, test: Block | None, lams: tuple[float, ...]) -> Iterator[Row]:
-    # These very rows warm up: kernels are compiled for each form of rows, whole ones or sparse, of either precision.
-    solve(AllPairs().rounds(LocalBlocks([train]), lams[0]), tol=1e-3, max_passes=5)
+    # These very rows warm up, by a whole fit: kernels are compiled for each form of rows, whole ones or sparse, of either
+    # precision, and some of them only in late passes.
+    solve(AllPairs().rounds(LocalBlocks([train]), lams[0]), tol=1e-3, max_passes=500)
     for lam in lams:
         start = time.perf_counter()
         found = solve(AllPairs().rounds(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)

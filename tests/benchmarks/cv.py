@@ -106,7 +106,7 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards([block], schema, folder)
-        args = (_how(), folder, partial(read_shard, folder), 1)
+        args = (_how(), folder, partial(read_shard, folder), range(1))
 
         def search() -> None:
             done = run_on_workers(jobs, lambda job: by_fold[job.fold], fit_on_worker, *args, client=client)
