@@ -52,7 +52,7 @@ from aucdist.kernels.pair_epochs import (
 from aucdist.kernels.rows import accumulate
 from aucdist.parameters import Constraints, OneOf, Switch
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.dual_table import Table
+from aucdist.solvers.pairs.dual_table import DualTable
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
@@ -96,7 +96,7 @@ class Duals:
 
     Attributes
     ----------
-    table : Table
+    table : DualTable
         Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
     contribution : ndarray of shape (n_features,), float64
         ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
@@ -104,14 +104,14 @@ class Duals:
         Of the contribution, and of the sum of the variables.
     """
 
-    table: Table
+    table: DualTable
     contribution: np.ndarray
     mean: Mean = field(default_factory=Mean)
 
     @classmethod
     def of(cls, block: Block, memory: SamplingMemory) -> "Duals":
         """Return the dual variables in a block's memory; they are 0 before the first step."""
-        return memory.state or cls(Table.for_entries(0), np.zeros(block.n_features))
+        return memory.state or cls(DualTable.for_entries(0), np.zeros(block.n_features))
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ def ascend_dual(
 
 
 def _take_steps(
-    block: Block, memory: SamplingMemory, table: Table, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
-) -> tuple[Table, np.ndarray, np.ndarray, float]:
+    block: Block, memory: SamplingMemory, table: DualTable, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
+) -> tuple[DualTable, np.ndarray, np.ndarray, float]:
     """Return table and w after the steps, and n_steps times either less its sum over the steps."""
     rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.majority)
     table, local = table.copy(), w.copy()
@@ -213,7 +213,7 @@ def _take_steps(
                 table.entries, table.used, table.room, local, float(taken), behind,
             )  # fmt: skip
             behind_dual += more
-            table = Table(table.entries, used)
+            table = DualTable(table.entries, used)
             if used >= table.room:
                 table = table.enlarged()
     return table, local, behind, behind_dual

@@ -14,7 +14,7 @@ FULL = 0.7
 
 
 @dataclass(frozen=True)
-class Table:
+class DualTable:
     """Dual variables by pair.
 
     `entries`: in the layout of `aucdist.kernels.pair_epochs`.
@@ -25,7 +25,7 @@ class Table:
     used: int
 
     @classmethod
-    def for_entries(cls, n: int) -> "Table":
+    def for_entries(cls, n: int) -> "DualTable":
         """Return an empty table in which n entries take at most half of the slots that may be used."""
         length = LEAST
         while n > FULL / 2 * length:
@@ -37,26 +37,26 @@ class Table:
         """The number of slots that may be used before the table has to be enlarged."""
         return int(FULL * len(self.entries))
 
-    def plus(self, entries: np.ndarray, factor: float = 1.0) -> "Table":
+    def plus(self, entries: np.ndarray, factor: float = 1.0) -> "DualTable":
         """Return a table of this one's variables plus factor times these entries; zeros are dropped."""
         n = int(np.count_nonzero(self.entries["value"]) + np.count_nonzero(entries["value"]))
-        other = Table.for_entries(n)
+        other = DualTable.for_entries(n)
         used = add_entries(self.entries, 1.0, other.entries, 0)
-        return Table(other.entries, add_entries(entries, factor, other.entries, used))
+        return DualTable(other.entries, add_entries(entries, factor, other.entries, used))
 
-    def copy(self) -> "Table":
+    def copy(self) -> "DualTable":
         """Return a copy that may be changed. Zeros are dropped if they are many; else a plain copy is faster."""
         if 2 * np.count_nonzero(self.entries["value"]) >= self.used:
-            return Table(self.entries.copy(), self.used)
+            return DualTable(self.entries.copy(), self.used)
         return self.enlarged()
 
-    def enlarged(self) -> "Table":
+    def enlarged(self) -> "DualTable":
         """Return a table with free slots and without zeros."""
         return self.plus(self.entries[:0])
 
-    def towards(self, other: "Table", share: float, most: float = 1.0) -> "Table":
+    def towards(self, other: "DualTable", share: float, most: float = 1.0) -> "DualTable":
         """Return ``(1 - share)`` times these variables plus ``share`` times others, none of them above `most`."""
-        mixed = Table.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
+        mixed = DualTable.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
         np.minimum(mixed.entries["value"], most, out=mixed.entries["value"])
         return mixed
 

@@ -17,7 +17,7 @@ from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.dual import SDCD, DualStart, SDCDPerm
-from aucdist.solvers.pairs.dual_table import Table
+from aucdist.solvers.pairs.dual_table import DualTable
 from aucdist.solvers.pairs.sampling import Pairing
 
 pytestmark = pytest.mark.nojit
@@ -90,7 +90,7 @@ def test_one_block_is_the_kernel_to_the_bit(solver, length, monkeypatch):
     draw = draw_in_order if solver is sdcd_perm else draw_any
     draw(block_seed(7, 0, 0), 0, 9, np.flatnonzero(y < 0), drawn)
     rows = PairRows(block.take(y > 0).rows, block.rows, 23, 1)
-    table, w = Table.for_entries(1000), np.zeros(4)
+    table, w = DualTable.for_entries(1000), np.zeros(4)
     dual_steps(rows, drawn, 0, 1, 1e-2 * 9 * 23, 1.0, table.entries, 0, table.room, w, 0.0, np.zeros(0))
     states = list(solver(LocalBlocks([block]), 1e-2, seed=7, **length))
     assert states[-1].w.tobytes() == w.tobytes()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from aucdist.kernels.pair_epochs import ENTRY
-from aucdist.solvers.pairs.dual_table import Table
+from aucdist.solvers.pairs.dual_table import DualTable
 
 pytestmark = pytest.mark.nojit
 
@@ -13,7 +13,7 @@ def entries_of(values):
 
 def test_table_grows_and_forgets_zeros():
     values = {p * 7 + 1: (p % 4) / 4 for p in range(3000)}
-    table = Table.for_entries(0).plus(entries_of(values))
+    table = DualTable.for_entries(0).plus(entries_of(values))
     assert table.used == 2250 <= table.room
     assert table.total() == pytest.approx(sum(values.values()))
     assert [tuple(e) for e in table.stored()] == [(p, v) for p, v in values.items() if v]
@@ -30,8 +30,8 @@ def test_table_grows_and_forgets_zeros():
 
 def test_table_towards_another():
     one, other = (
-        Table.for_entries(0).plus(entries_of({1: 1.0, 2: 0.5})),
-        Table.for_entries(0).plus(entries_of({1: 1.0, 3: 1.0})),
+        DualTable.for_entries(0).plus(entries_of({1: 1.0, 2: 0.5})),
+        DualTable.for_entries(0).plus(entries_of({1: 1.0, 3: 1.0})),
     )
     way = one.towards(other, 1 / 3)
     assert way.stored()["number"].tolist() == [1, 2, 3]
