@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+UNSEEN = "training rows, each scored by a model that had not seen it"
+"""What sets a threshold out of fold."""
+
 
 def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (label, value) for the summary table of a run.
@@ -118,10 +121,11 @@ def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
     """
     points = [row["operating_point"] for row in classes]
     found = [point["recall"]["value"] for point in points]
+    origin = f" The thresholds were set on {UNSEEN}." if points[0].get("out_of_fold") else ""
     return (
         f"{_wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(found) / len(found))} of a "
         f"class's rows in the mean over classes, and {percent_text(min(found))} of the class with the fewest "
-        f"({points[0]['rows']} rows)."
+        f"({points[0]['rows']} rows).{origin}"
     )
 
 
@@ -164,10 +168,9 @@ def threshold_origin_text(point: dict[str, Any]) -> str:
     """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
     rate = point["fpr"]
     ends = "" if rate["interval"] is None else " (95 %: {} to {})".format(*map(percent_text, rate["interval"]))
+    known = "these training rows" if point["rows"] == "training" else "the training rows"
     if point.get("out_of_fold"):
-        known = "training rows, each scored by a model that had not seen it"
-    else:
-        known = "these training rows" if point["rows"] == "training" else "the training rows"
+        known = UNSEEN
     return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
 
 

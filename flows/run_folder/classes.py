@@ -52,6 +52,7 @@ class ClassEvaluation:
     `test`: None for a class that no test row has, or that all have.
     `scores`: None without test rows.
     `costs`: of the training rows of each class, where the cost column says what wrong decisions cost; else empty.
+    `out_of_fold`: whether training rows scored by models of the other folds set the thresholds.
     """
 
     train: list[ScoreCounts]
@@ -59,6 +60,7 @@ class ClassEvaluation:
     intervals: list[Interval | None]
     scores: ClassScores | None
     costs: Sequence[CostCounts] = ()
+    out_of_fold: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +145,8 @@ def _result_of_class(fitted: FittedClasses, k: int, table: np.ndarray | None) ->
         found["precision"] = float(table[k, k]) / int(predicted.sum()) if predicted.any() else None
     if (wanted := getattr(fitted.config, "operating_point", None)) is not None:
         by_row = _cost_by_row(fitted, k, found["threshold"], wanted.wanted) if evaluation.costs else None
-        found["operating_point"] = operating_point_of(
-            Evaluation(train, test, interval), found["threshold"], wanted.wanted, by_row
-        )
+        point = operating_point_of(Evaluation(train, test, interval), found["threshold"], wanted.wanted, by_row)
+        found["operating_point"] = point | {"out_of_fold": evaluation.out_of_fold}
     return found
 
 
@@ -229,9 +230,9 @@ def _scores_table(fitted: FittedClasses) -> pa.Table:
     scores, classes = fitted.evaluation.scores, fitted.rows.schema.classes
     assert scores is not None
     columns: dict[str, Any] = {"row_id": scores.row_id, "label": _texts(_members(fitted), classes)}
-    columns |= {"prediction": _texts(_predicted(fitted), classes)} | (
-        {} if scores.cost is None else {"cost": scores.cost}
-    )
+    columns["prediction"] = _texts(_predicted(fitted), classes)
+    if scores.cost is not None:
+        columns["cost"] = scores.cost
     return pa.table(columns | {f"score {name}": scores.scores[:, k] for k, name in enumerate(classes)})
 
 

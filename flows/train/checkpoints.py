@@ -109,13 +109,8 @@ class ClassCheckpoints:
         config: CheckpointConfig,
         note: Callable[[str], None],
     ):
-        self._url, self._identity, self._names, self._config, self._note = (
-            url,
-            identity,
-            train.sets.names(),
-            config,
-            note,
-        )
+        self._url, self._identity, self._config, self._note = url, identity, config, note
+        self._names = train.sets.names()
         self.blocks = replace(train, follow=self.follow)
         self._stores: dict[str, CheckpointStore] = {}
         self._termination = Termination()

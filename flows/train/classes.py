@@ -82,7 +82,7 @@ def evaluate_each(
     if operating_point is not None:
         set_operating_points(estimator, unseen or costs or train, operating_point.wanted)
     if blocks.test is None:
-        return ClassEvaluation(train, [None] * len(models), [None] * len(models), None, costs)
+        return ClassEvaluation(train, [None] * len(models), [None] * len(models), None, costs, out_of_fold=bool(unseen))
     test: list[ScoreCounts | None] = []
     intervals: list[Interval | None] = []
     columns = []
@@ -98,14 +98,9 @@ def evaluate_each(
     row_id, code = row_ids_and_labels(blocks.test.blocks)
     matrix = np.column_stack(columns)
     shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
-    scores = ClassScores(
-        row_id,
-        code,
-        matrix,
-        predicted_classes(estimator, shown),
-        None if cost is None else costs_of_rows(blocks.test.blocks),
-    )
-    return ClassEvaluation(train, test, intervals, scores, costs)
+    costs_of_test = None if cost is None else costs_of_rows(blocks.test.blocks)
+    scores = ClassScores(row_id, code, matrix, predicted_classes(estimator, shown), costs_of_test)
+    return ClassEvaluation(train, test, intervals, scores, costs, out_of_fold=bool(unseen))
 
 
 def _score_rows(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:

@@ -186,6 +186,11 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
             model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], y[seen])
             scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
         assert row["threshold"] == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
+        assert row["operating_point"]["out_of_fold"]
+    assert (
+        "set on training rows, each scored by a model that had not seen it"
+        in Path(result["run"], "report.html").read_text()
+    )
 
 
 def test_rows_without_costs_are_refused_before_they_are_read(folder: Path) -> None:
