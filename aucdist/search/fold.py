@@ -150,11 +150,8 @@ def measured(
         counts = count_scores(mapped, model.coef_[0])
         threshold, shift = model.threshold_, model.decision_intercept
     else:
-        counts, threshold, shift = (
-            blocks.unmapped.without_memory().reduce(_count_decisions, model)["counts"].counts,
-            0.0,
-            0.0,
-        )
+        counts = blocks.unmapped.without_memory().reduce(_count_decisions, model)["counts"].counts
+        threshold = shift = 0.0
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)

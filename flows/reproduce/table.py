@@ -139,11 +139,9 @@ class Table(ProtocolKind):
 
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
         """Return the cells."""
-        columns = (
-            list(TableResult.COLUMNS)
-            if self.tolerance is None
-            else [*TableResult.COLUMNS, "at_least_print_minus_tolerance"]
-        )
+        columns = list(TableResult.COLUMNS)
+        if self.tolerance is not None:
+            columns.append("at_least_print_minus_tolerance")
         rows = []
         for cell in self.cells(results):
             reached = None if self.tolerance is None or cell.difference is None else cell.reaches(self.tolerance)
