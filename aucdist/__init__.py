@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aucdist.estimators.top_share import CollapseWarning as CollapseWarning
     from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
 
-__version__ = "0.4.0.dev0"
+__version__ = "0.4.0"
 
 __all__ = [
     "CollapseWarning",
