@@ -94,3 +94,19 @@ def test_the_grid_search_of_peers_chooses_by_the_folds_of_auto():
     score, chosen = suite._tuned(LogisticRegression, {"C": [1e-6, 1.0]})(train)
     assert chosen in ("C 1e-06", "C 1")
     assert score(test.X).shape == (600,)
+
+
+def test_more_rows_than_the_choice_takes(monkeypatch):
+    from sklearn.linear_model import LogisticRegression
+
+    train, _ = ROWS[0]
+    monkeypatch.setattr(suite, "CHOICE_ROWS", 100)
+    few = suite.rows_of_choice(train)
+    assert few.n_samples == 100
+    assert abs((few.y > 0).mean() - (train.y > 0).mean()) < 0.01
+    assert set(few.row_id) < set(train.row_id)
+    score, chosen = suite._tuned(LogisticRegression, {"C": [1e-6, 1.0]})(train)
+    all_rows = LogisticRegression(C=float(chosen.split()[1])).fit(train.X, train.y > 0)
+    np.testing.assert_array_equal(score(train.X), all_rows.predict_proba(train.X)[:, 1])
+    monkeypatch.setattr(suite, "CHOICE_ROWS", 500)
+    assert suite.rows_of_choice(train) is train

@@ -1,7 +1,8 @@
 """The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees with as many settings.
 
 Every contestant chooses among its settings by the same five folds of the training rows and by the same measure, that of `auto`:
-the partial AUC up to `BETA`, with a part of the AUC where positives are few. Then it fits all training rows. On the test rows
+the partial AUC up to `BETA`, with a part of the AUC where positives are few. Where there are more than `CHOICE_ROWS` training
+rows, it chooses by as many of them, the same for every contestant. Then it fits all training rows. On the test rows
 of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
 `MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
 better or worse on most of the splits, of which small sets have three. Over all sets their mean differences are ranked by
@@ -36,6 +37,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.search.auto import auto_search, default_metric
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds
+from benchmarks.peers.contestant import CHOICE_ROWS, stratified_subset
 from benchmarks.peers.data_sets import top_data_sets
 from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores
@@ -51,8 +53,8 @@ AUTO = "aucdist auto"
 MEASURE = find_measure(measure_name(**default_metric(BETA)))
 QUIET = LineObserver(lambda text: None)
 CONDITIONS = (
-    f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds; "
-    f"tested up to {MAX_FPR:g}"
+    f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds "
+    f"of at most {CHOICE_ROWS} training rows; tested up to {MAX_FPR:g}"
 )
 """Stated in the first line of the output and on the page."""
 
@@ -153,15 +155,21 @@ def summary(compared: Mapping[str, Mapping[str, Sequence[Row]]]) -> Iterator[Row
 # ---- contestants ------------------------------------------------------------------------------------------------------------
 
 
+def rows_of_choice(train: Block) -> Block:
+    """Return the training rows, or `CHOICE_ROWS` of them with the same share of positives: those that the folds are made of."""
+    return train if train.n_samples <= CHOICE_ROWS else train.take(stratified_subset(train.y, CHOICE_ROWS))
+
+
 def _auto(train: Block) -> tuple[Scores, str]:
     """Choose and fit as `features: auto` does with `max_fpr`."""
     estimator = PairwiseHingeClassifier(max_fpr=BETA, tol=1e-2)
-    n_pos = int((train.y > 0).sum())
-    search = auto_search(estimator, n_pos=n_pos, n_neg=train.n_samples - n_pos, n_features=train.n_features)
-    blocks, folds = LocalBlocks([train]), Folds(train.row_id, train.y, search.n_folds, seed=FOLD_SEED)
-    table, _ = try_settings(estimator, search, blocks, folds, QUIET)
+    few = rows_of_choice(train)
+    n_pos = int((few.y > 0).sum())
+    search = auto_search(estimator, n_pos=n_pos, n_neg=few.n_samples - n_pos, n_features=few.n_features)
+    folds = Folds(few.row_id, few.y, search.n_folds, seed=FOLD_SEED)
+    table, _ = try_settings(estimator, search, LocalBlocks([few]), folds, QUIET)
     best = table[choose(table, find_measure(search.metric), search.rule)].parameters
-    model = clone(estimator).set_params(**best).fit(blocks)
+    model = clone(estimator).set_params(**best).fit(LocalBlocks([train]))
     return model.decision_function, f"features {best['features']} lam {best['lam']:g}"
 
 
@@ -174,12 +182,13 @@ def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Blo
         def score(model: Any, X: np.ndarray, y: np.ndarray) -> float:
             return MEASURE.of(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
 
-        y = (train.y > 0).astype(int)
-        folds = Folds(train.row_id, train.y, N_FOLDS, seed=FOLD_SEED)
+        few = rows_of_choice(train)
+        folds = Folds(few.row_id, few.y, N_FOLDS, seed=FOLD_SEED)
         both = [folds.sides(fold) for fold in folds.outer()]  # bool arrays by row id
-        sides = [tuple(np.flatnonzero(side[train.row_id]) for side in of_fold) for of_fold in both]
-        model = GridSearchCV(make(), grid, scoring=score, cv=sides).fit(train.X, y)
-        chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
+        sides = [tuple(np.flatnonzero(side[few.row_id]) for side in of_fold) for of_fold in both]
+        search = GridSearchCV(make(), grid, scoring=score, cv=sides, refit=False).fit(few.X, (few.y > 0).astype(int))
+        model = make().set_params(**search.best_params_).fit(train.X, (train.y > 0).astype(int))
+        chosen = " ".join(f"{name} {value:g}" for name, value in search.best_params_.items())
         return lambda X: model.predict_proba(X)[:, 1], chosen
 
     return fit
