@@ -80,11 +80,14 @@ def test_wrong_options(sets):
         next(suite.curves(False, only="two"))
 
 
-def test_peers_have_at_least_as_many_settings_as_auto():
-    for grid in (suite.LIGHTGBM, suite.XGBOOST):
-        n_settings = np.prod([len(values) for values in grid.values()])
-        search = auto_search(suite.PairwiseHingeClassifier(max_fpr=suite.BETA), n_pos=500, n_neg=900, n_features=20)
-        assert len(search.points) <= n_settings == 36
+def test_peers_have_at_least_as_many_settings_as_auto_and_trees_as_large():
+    search = auto_search(suite.PairwiseHingeClassifier(max_fpr=suite.BETA), n_pos=500, n_neg=900, n_features=20)
+    for grid, expected in ((suite.LIGHTGBM, 45), (suite.XGBOOST, 36)):
+        assert len(search.points) <= np.prod([len(values) for values in grid.values()]) == expected
+    maps = [dict(point)["features"] for point in search.points]
+    forests = [one for one in maps if isinstance(one, dict) and one.get("map") == "leaves"]
+    assert max(one["leaves"] for one in forests) <= max(suite.LIGHTGBM["num_leaves"]) <= 2 ** max(suite.XGBOOST["max_depth"])
+    assert max(one["trees"] for one in forests) <= max(suite.LIGHTGBM["n_estimators"]) == max(suite.XGBOOST["n_estimators"])
 
 
 def test_the_grid_search_of_peers_chooses_by_the_folds_of_auto():
