@@ -27,7 +27,7 @@ def top_of_the_list(rows: list[dict[str, str]]) -> str:
         f'<circle cx="{LEFT}" cy="20" r="6" fill="#3949ab"/>',
         _text(LEFT + 12, 24, "aucdist, features: auto"),
         f'<circle cx="{LEFT + 180}" cy="20" r="5" fill="white" stroke="#e65100" stroke-width="2"/>',
-        _text(LEFT + 192, 24, "LightGBM, as many settings"),
+        _text(LEFT + 192, 24, "LightGBM, more settings"),
         _text(RIGHT + 160, 24, "CPU seconds", "end"),
         _text(RIGHT + 90, 44, "aucdist", "end"),
         _text(RIGHT + 160, 44, "LightGBM", "end"),

@@ -86,8 +86,16 @@ def test_peers_have_at_least_as_many_settings_as_auto_and_trees_as_large():
         assert len(search.points) <= np.prod([len(values) for values in grid.values()]) == expected
     maps = [dict(point)["features"] for point in search.points]
     forests = [one for one in maps if isinstance(one, dict) and one.get("map") == "leaves"]
-    assert max(one["leaves"] for one in forests) <= max(suite.LIGHTGBM["num_leaves"]) <= 2 ** max(suite.XGBOOST["max_depth"])
-    assert max(one["trees"] for one in forests) <= max(suite.LIGHTGBM["n_estimators"]) == max(suite.XGBOOST["n_estimators"])
+    assert (
+        max(one["leaves"] for one in forests)
+        <= max(suite.LIGHTGBM["num_leaves"])
+        <= 2 ** max(suite.XGBOOST["max_depth"])
+    )
+    assert (
+        max(one["trees"] for one in forests)
+        <= max(suite.LIGHTGBM["n_estimators"])
+        == max(suite.XGBOOST["n_estimators"])
+    )
 
 
 def test_the_grid_search_of_peers_chooses_by_the_folds_of_auto():
