@@ -36,6 +36,7 @@ PARTS = {
     "engine/checkpoint": ["tests/engine/test_checkpoint.py"],
     "engine/serialize": ["tests/engine/test_serialize.py"],
     "engine/calls": ["tests/engine/test_lost_workers.py"],
+    "engine/reach": ["tests/engine/test_lost_workers.py"],
     "engine/parts": ["tests/engine/test_lost_workers.py"],
     "engine/workers": ["tests/flows/compute/test_clusters.py"],
     "engine/dask": ["tests/engine/test_lost_workers.py", "tests/engine/test_stream.py"],

@@ -7,7 +7,6 @@ import os
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
@@ -18,15 +17,13 @@ from distributed import Client, Future, KilledWorker
 
 from aucdist.engine.batches import RequestBatches
 from aucdist.engine.merge import MergeTree, Summary
-from aucdist.engine.parts import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
+from aucdist.engine.parts import Answer, on_wire, pack, run_beside_scheduler, unpack
+from aucdist.engine.reach import SECONDS_TO_REACH, install, is_direct
 from aucdist.engine.steps import Step
 from aucdist.errors import ClusterLost, RunError
 
 ALLOWED_LOSSES = 3
 """So many workers may be lost in one step on one part, as Dask allows for a task: it may be the step that kills them."""
-
-SECONDS_TO_REACH = 5.0
-"""A worker that does not answer the client's first call for so long cannot be reached from here."""
 
 SECONDS_UNTIL_NOTICED = 30.0
 """So long the client waits until the scheduler, too, knows that a worker is lost. Asked before, it would name the same worker."""
@@ -45,9 +42,6 @@ SECONDS_BETWEEN_SIGNS = 30.0
 
 MOST_BYTES = 2**26
 """Calls that may have to be repeated take so much memory of the client at most; older ones lie in a temporary file."""
-
-_through_scheduler: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
-"""Whether the workers of a client cannot be reached by it."""
 
 _numbers = itertools.count()
 
@@ -218,7 +212,7 @@ class Parts:
 
     def _groups(self) -> list[list[Future]]:
         """Return the parts in groups of neighbours, each of which is run by one call."""
-        size = 1 if _through_scheduler[self.client] else group_size(len(self.futures))
+        size = group_size(len(self.futures)) if is_direct(self.client) else 1
         return [self.futures[first : first + size] for first in range(0, len(self.futures), size)]
 
     async def _run_in(
@@ -319,13 +313,13 @@ class Parts:
     async def _send(self, address: str, part: str, requests: Sequence[Any]) -> Sequence[Answer]:
         """Send requests for a part to a worker, and return the answer to each."""
         answer: Any
-        if _through_scheduler[self.client]:
+        if is_direct(self.client):
+            answer = await self.client.rpc(address).aucdist_run(part=part, requests=list(requests))
+        else:
             answers = await self.client.run(
                 run_beside_scheduler, part, list(requests), workers=[address], on_error="return"
             )
             answer = answers.get(address)
-        else:
-            answer = await self.client.rpc(address).aucdist_run(part=part, requests=list(requests))
         if not isinstance(answer, dict):  # the worker, or its handler, was not there
             raise ConnectionError(f"{address}: {answer!r}")
         answers_of: Sequence[Answer] = answer["answers"]
@@ -381,7 +375,7 @@ class Parts:
                 answer = self.client.rpc(address).aucdist_stop(part=future.key, after=call.state)
                 await asyncio.wait_for(answer, SECONDS_TO_REACH)
 
-        if not _through_scheduler[self.client]:
+        if is_direct(self.client):
             requests = [stop(f, self._addresses[f.key]) for f in self.futures if f.key in self._addresses]
             self._stopping = asyncio.gather(*requests)
 
@@ -395,35 +389,6 @@ class Parts:
 def group_size(n_parts: int) -> int:
     """Return how many parts are run by one call: one, or where they are many as many as there are groups."""
     return 1 if n_parts <= MOST_DIRECT else math.isqrt(n_parts - 1) + 1
-
-
-def install(client: Client) -> None:
-    """Install the handlers on all workers, present and future, and find out whether they can be called from here."""
-    client.register_plugin(StepRunner())
-    if client not in _through_scheduler:
-        reached = client.sync(_any_reached, client)
-        _through_scheduler[client] = not reached
-        if not reached:
-            warnings.warn(
-                "the workers cannot be reached from here, only their scheduler: each step goes through it, which is slower. Run "
-                "where the workers' addresses can be reached, or open their ports to here",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-
-
-async def _any_reached(client: Client) -> bool:
-    """Tell whether any worker answers a call."""
-
-    async def reached(address: str) -> bool:
-        try:
-            await asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH)
-        except OSError:
-            return False
-        return True
-
-    found = await asyncio.gather(*map(reached, await client.nthreads()))
-    return any(found) or not found
 
 
 async def _of_scheduler(answer: Awaitable[Any]) -> Any:

@@ -1,6 +1,7 @@
 """What a fit on a cluster goes through: lost, hung and moved workers, clients that reach the scheduler alone, Ctrl-C."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from distributed import Client
 from support.chains import EXPECTED, N_BLOCKS, VALUES, add, chain_of, load, rows
 
 from aucdist.data.block import partition
-from aucdist.engine import calls, parts
+from aucdist.engine import calls, parts, reach
 from aucdist.engine.calls import Call
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import ClusterLost, RunError
@@ -361,6 +362,7 @@ def far(mortal, monkeypatch):
             return await direct(addr, *args, **kwargs)
 
         monkeypatch.setattr(far.rpc, "connect", connect)
+        monkeypatch.setattr(reach, "SECONDS_TO_REACH", 0.2)  # in which the scheduler loses none of them
         yield far
 
 
@@ -374,6 +376,24 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, m
         found = [again.reduce(add, value) for value in VALUES[:3]]
         kill(mortal, again, 1)
         assert found + [again.reduce(add, value) for value in VALUES[3:]] == EXPECTED
+
+
+def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(mortal, monkeypatch):
+    with Client(mortal.scheduler.address, set_as_default=False) as near:
+        processes = near.run(os.getpid)
+        direct = near.rpc.connect
+
+        async def connect(addr, *args, **kwargs):
+            if addr in processes:
+                with contextlib.suppress(ProcessLookupError):  # it was called before
+                    os.kill(processes[addr], signal.SIGKILL)
+                raise ConnectionRefusedError(f"{addr} is dead")
+            return await direct(addr, *args, **kwargs)
+
+        monkeypatch.setattr(near.rpc, "connect", connect)
+        # A warning that workers cannot be reached would be an error.
+        assert chain_of(DaskBlocks.load(near, load, N_BLOCKS)) == EXPECTED
+        assert reach.is_direct(near)
 
 
 def test_calls_are_as_they_were_when_they_were_made():

@@ -1,12 +1,12 @@
-"""The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees with as many settings.
+"""The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees.
 
-Every contestant chooses among its settings by the same five folds of the training rows and by the same measure, that of `auto`:
-the partial AUC up to `BETA`, with a part of the AUC where positives are few. Where there are more than `CHOICE_ROWS` training
-rows, it chooses by as many of them, the same for every contestant. Then it fits all training rows. On the test rows
-of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
-`MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
-better or worse on most of the splits, of which small sets have three. Over all sets their mean differences are ranked by
-Wilcoxon's test. CPU seconds include the choice.
+Every contestant chooses among its settings, peers among as many as `auto` or more, by the same five folds of the training rows
+and by the same measure, that of `auto`: the partial AUC up to `BETA`, with a part of the AUC where positives are few. Of more
+than `CHOICE_ROWS` training rows the folds have so many, the same for all. Then it fits all training rows. On the test rows of
+each split, `auto` and each peer are compared by the paired test of the partial AUC up to `MAX_FPR`, corrected by Holm's method
+over the peers. On a data set `auto` wins or loses against a peer if it is significantly better or worse on most of the splits,
+of which small sets have three. Over all sets their mean differences are ranked by Wilcoxon's test. CPU seconds include the
+choice.
 
 What `auto` tries was chosen on other problems and splits, named at `aucdist.search.candidates.LEAVES_OF_TOP`. The part of the AUC
 was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18, haberman, ecoli1, winequality-red-4, vehicle1

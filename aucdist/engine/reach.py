@@ -1,0 +1,67 @@
+"""Whether a client can call its workers, or reaches their scheduler alone."""
+
+import asyncio
+import time
+import warnings
+import weakref
+
+from distributed import Client
+
+from aucdist.engine.parts import StepRunner
+
+SECONDS_TO_REACH = 5.0
+"""A worker that does not answer a call without work for so long, and that the scheduler still has then, cannot be reached."""
+
+MOST_LOOKS = 4
+"""So often workers are called anew because all that were called before were lost."""
+
+_direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
+
+
+def is_direct(client: Client) -> bool:
+    """Tell whether the client calls its workers itself; `install` has found it out."""
+    return _direct[client]
+
+
+def install(client: Client) -> None:
+    """Install the handlers on all workers, present and future, and find out whether they can be called from here."""
+    client.register_plugin(StepRunner())
+    if client not in _direct:
+        _direct[client] = client.sync(_can_be_reached, client)
+        if not _direct[client]:
+            warnings.warn(
+                "the workers cannot be reached from here, only their scheduler: each step goes through it, which is slower. Run "
+                "where the workers' addresses can be reached, or open their ports to here",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
+
+async def _can_be_reached(client: Client) -> bool:
+    """Tell whether any worker answers a call, or none was there long enough to say.
+
+    One that is lost does not answer either, and says nothing of those that take its place.
+    """
+
+    async def answers(address: str) -> bool:
+        try:
+            await asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH)
+        except OSError:
+            return False
+        return True
+
+    for _ in range(MOST_LOOKS):
+        addresses = list(await client.nthreads())
+        if any(await asyncio.gather(*map(answers, addresses))):
+            return True
+        if not await _are_lost(client, addresses):
+            return False
+    return True
+
+
+async def _are_lost(client: Client, addresses: list[str]) -> bool:
+    """Tell whether the scheduler has none of these workers any more; it may learn later than the client that one is lost."""
+    end = time.monotonic() + SECONDS_TO_REACH
+    while not (lost := set(addresses).isdisjoint(await client.nthreads())) and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+    return lost
