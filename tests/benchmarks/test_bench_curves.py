@@ -121,3 +121,12 @@ def test_more_rows_than_the_choice_takes(monkeypatch):
     np.testing.assert_array_equal(score(train.X), all_rows.predict_proba(train.X)[:, 1])
     monkeypatch.setattr(suite, "CHOICE_ROWS", 500)
     assert suite.rows_of_choice(train) is train
+
+
+def test_a_set_that_is_too_large_for_ebm_has_a_row_that_says_so(sets, monkeypatch):
+    monkeypatch.setattr(suite, "EBM_CELLS", 1499)
+    systems = [SYSTEMS[0], Contestant("EBM", suite._ebm, slow=True)]
+    assert [row["system"] for row in suite.curves(False, splits=1, only="one", contestants=systems)] == ["auto"]
+    rows = list(suite.curves(True, splits=1, only="one", contestants=systems))
+    assert [row["system"] for row in rows] == ["auto", "EBM"]  # without a test against it there is no row of all sets
+    assert rows[1]["chosen"] == "failed: InputError: 500 x 3 training rows; the suite fits EBM to 1499 cells at most"

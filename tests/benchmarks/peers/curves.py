@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import wilcoxon
 from sklearn.base import clone
 
@@ -49,6 +50,8 @@ BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1
 SPLITS = 3
 LEAST_POSITIVES = 100
+EBM_CELLS = 1_000_000
+"""Training rows times features, at most, of a set on which EBM is fitted."""
 AUTO = "aucdist auto"
 MEASURE = find_measure(measure_name(**default_metric(BETA)))
 QUIET = LineObserver(lambda text: None)
@@ -207,10 +210,17 @@ def _xgboost() -> Any:
 
 
 def _ebm(train: Block) -> tuple[Scores, str]:
+    """Fit with the defaults; a fit of more cells than `EBM_CELLS` would take hours on one thread."""
+    if train.n_samples * train.n_features > EBM_CELLS:
+        raise InputError(f"{train.n_samples} x {train.n_features} training rows; the suite fits EBM to {EBM_CELLS} cells at most")
     from interpret.glassbox import ExplainableBoostingClassifier
 
-    model = ExplainableBoostingClassifier(n_jobs=1, random_state=0).fit(train.X, (train.y > 0).astype(int))
-    return lambda X: model.predict_proba(X)[:, 1], ""
+    model = ExplainableBoostingClassifier(n_jobs=1, random_state=0).fit(_dense(train.X), (train.y > 0).astype(int))
+    return lambda X: model.predict_proba(_dense(X))[:, 1], "defaults"
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else X
 
 
 def all_contestants() -> list[Contestant]:
