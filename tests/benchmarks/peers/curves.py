@@ -212,7 +212,9 @@ def _xgboost() -> Any:
 def _ebm(train: Block) -> tuple[Scores, str]:
     """Fit with the defaults; a fit of more cells than `EBM_CELLS` would take hours on one thread."""
     if train.n_samples * train.n_features > EBM_CELLS:
-        raise InputError(f"{train.n_samples} x {train.n_features} training rows; the suite fits EBM to {EBM_CELLS} cells at most")
+        raise InputError(
+            f"{train.n_samples} x {train.n_features} training rows; the suite fits EBM to {EBM_CELLS} cells at most"
+        )
     from interpret.glassbox import ExplainableBoostingClassifier
 
     model = ExplainableBoostingClassifier(n_jobs=1, random_state=0).fit(_dense(train.X), (train.y > 0).astype(int))
