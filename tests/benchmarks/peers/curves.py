@@ -50,7 +50,7 @@ BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1
 SPLITS = 3
 LEAST_POSITIVES = 100
-EBM_CELLS = 1_000_000
+EBM_CELLS = 5_000_000
 """Training rows times features, at most, of a set on which EBM is fitted."""
 AUTO = "aucdist auto"
 MEASURE = find_measure(measure_name(**default_metric(BETA)))
