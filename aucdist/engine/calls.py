@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from distributed import Client, Future, KilledWorker
 from aucdist.engine.batches import RequestBatches
 from aucdist.engine.merge import MergeTree, Summary
 from aucdist.engine.parts import Answer, on_wire, pack, run_beside_scheduler, unpack
-from aucdist.engine.reach import SECONDS_TO_REACH, install, is_direct
+from aucdist.engine.reach import SECONDS_TO_REACH, install, is_direct, of_scheduler
 from aucdist.engine.steps import Step
 from aucdist.errors import ClusterLost, RunError
 
@@ -341,7 +341,7 @@ class Parts:
             if holders := await self._holders(future):
                 self._addresses[future.key] = address = holders[0]
                 break
-            if await _of_scheduler(self.client.nthreads()):
+            if await of_scheduler(self.client.nthreads()):
                 empty_since = None
             else:
                 empty_since = empty_since or time.monotonic()
@@ -364,7 +364,7 @@ class Parts:
         """Return for each part the addresses of the workers that hold it."""
         if any(future.status == "cancelled" for future in futures):  # nobody here cancels one
             raise ClusterLost("the scheduler was lost")
-        found = await _of_scheduler(self.client.who_has(futures))
+        found = await of_scheduler(self.client.who_has(futures))
         return [sorted(found.get(future.key, ())) for future in futures]
 
     def _stop(self, call: Call) -> None:
@@ -389,17 +389,6 @@ class Parts:
 def group_size(n_parts: int) -> int:
     """Return how many parts are run by one call: one, or where they are many as many as there are groups."""
     return 1 if n_parts <= MOST_DIRECT else math.isqrt(n_parts - 1) + 1
-
-
-async def _of_scheduler(answer: Awaitable[Any]) -> Any:
-    """Return what the scheduler answers.
-
-    Raises ClusterLost if it does not.
-    """
-    try:
-        return await answer
-    except OSError as error:
-        raise ClusterLost(f"the scheduler was lost: {error}") from error
 
 
 def died_again(name: str) -> RunError:

@@ -4,10 +4,13 @@ import asyncio
 import time
 import warnings
 import weakref
+from collections.abc import Awaitable
+from typing import Any
 
 from distributed import Client
 
 from aucdist.engine.parts import StepRunner
+from aucdist.errors import ClusterLost
 
 SECONDS_TO_REACH = 5.0
 """A worker that does not answer a call without work for so long, and that the scheduler still has then, cannot be reached."""
@@ -24,7 +27,10 @@ def is_direct(client: Client) -> bool:
 
 
 def install(client: Client) -> None:
-    """Install the handlers on all workers, present and future, and find out whether they can be called from here."""
+    """Install the handlers on all workers, present and future, and find out whether they can be called from here.
+
+    Raises ClusterLost if the scheduler is lost meanwhile.
+    """
     client.register_plugin(StepRunner())
     if client not in _direct:
         _direct[client] = client.sync(_can_be_reached, client)
@@ -51,7 +57,7 @@ async def _can_be_reached(client: Client) -> bool:
         return True
 
     for _ in range(MOST_LOOKS):
-        addresses = list(await client.nthreads())
+        addresses = list(await of_scheduler(client.nthreads()))
         if any(await asyncio.gather(*map(answers, addresses))):
             return True
         if not await _are_lost(client, addresses):
@@ -62,6 +68,19 @@ async def _can_be_reached(client: Client) -> bool:
 async def _are_lost(client: Client, addresses: list[str]) -> bool:
     """Tell whether the scheduler has none of these workers any more; it may learn later than the client that one is lost."""
     end = time.monotonic() + SECONDS_TO_REACH
-    while not (lost := set(addresses).isdisjoint(await client.nthreads())) and time.monotonic() < end:
+    while not set(addresses).isdisjoint(await of_scheduler(client.nthreads())):
+        if time.monotonic() > end:
+            return False
         await asyncio.sleep(0.05)
-    return lost
+    return True
+
+
+async def of_scheduler(answer: Awaitable[Any]) -> Any:
+    """Return what the scheduler answers.
+
+    Raises ClusterLost if it does not.
+    """
+    try:
+        return await answer
+    except OSError as error:
+        raise ClusterLost(f"the scheduler was lost: {error}") from error

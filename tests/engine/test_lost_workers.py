@@ -396,6 +396,17 @@ def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(m
         assert reach.is_direct(near)
 
 
+def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mortal, monkeypatch):
+    with Client(mortal.scheduler.address, set_as_default=False) as near:
+
+        async def lost():
+            raise OSError("closed")
+
+        monkeypatch.setattr(near, "nthreads", lost)  # a mock: no real scheduler ends just then
+        with pytest.raises(ClusterLost, match="the scheduler was lost: closed"):
+            reach.install(near)
+
+
 def test_calls_are_as_they_were_when_they_were_made():
     w = np.zeros(3)
     call = Call(add, (w,))
