@@ -1,4 +1,4 @@
-"""Puts the tables of `docs/benchmarks` into the pages "Benchmarks" and "Scale": what stands between their markers comes from the
+"""Puts the tables of `docs/benchmarks` into the pages `PAGES`: what stands between their markers comes from the
 CSV files.
 
 A marker is ``<!-- table NAME -->``, with a name of `TABLES`, and what it begins ends with ``<!-- end -->``.
@@ -9,14 +9,15 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
 PAGES = tuple(
-    DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md")
+    DOCS / "pages" / name
+    for name in ("benchmarks.md", "which-estimator.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md")
 )
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -79,7 +80,7 @@ class Table:
     """
 
     file: str
-    columns: dict[str, tuple[str, Form]]
+    columns: Mapping[str, tuple[str, Form]]
     where: Callable[[Cells], bool] = lambda row: True
 
     def lines(self) -> Iterator[str]:
@@ -129,6 +130,8 @@ DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short),
 TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "libauc SOPA-s", "lightgbm")
 LINKS_SHOWN = ("kddcup99", "a9a", "a9a, 80 features that leave one optimum")
 LARGE = ("letter-recognition", "magic04", "a9a", "skin_nonskin", "covtype-ramp-test")
+HINGE_AND_RAMP = ("aucdist pairwise hinge", "aucdist pairwise ramp")
+LOSSES_SHOWN = ("letter-recognition", "magic04", "a9a", "100 sets")
 MAPS_SHOWN = (
     "linear",
     "bins + pairs",
@@ -344,6 +347,26 @@ TABLES = {
             "where": ("carrier", plain), "passes": ("passes", short), "fit, s": ("fit s", short),
             "whole run, s": ("whole run s", short), "CPU, s": ("CPU s", short),
             "memory of all processes, MiB": ("all MiB", short), "weights": ("digest of the weights", plain),
+        },
+    ),
+    "hinge and ramp": Table(
+        "peers",
+        {"data": DATA, "system": SYSTEM, "value chosen": ("value", short), "AUC": ("AUC", area)},
+        lambda row: row["data"] in ("skin", "covtype-93k", "magic04") and row["system"] in HINGE_AND_RAMP,
+    ),
+    "which loss": Table(
+        "trees",
+        {
+            "data": ("set", plain), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
+            "AUC of rare sets": ("AUC of rare sets", area),
+        },
+        lambda row: row["system"] in ("bins", "bins, logit") and row["split"] in ("mean", "all") and row["set"] in LOSSES_SHOWN,
+    ),
+    "a million rows": Table(
+        "shapes",
+        {
+            "system": SYSTEM, "rows": ("rows", short), "features": ("features", short), "threads": ("threads", short),
+            "seconds": SECONDS, "CPU, s": ("CPU s", short), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
         },
     ),
     "calls": Table(

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,18 @@ def measured(system: str, threads: int, limit: float) -> Row:
         with suppress(EOFError):
             found = {"note": "its process ended"}
             found = here.recv()
-        process.join()
+    end(process)
+    return row | found
+
+
+def end(process: BaseProcess) -> None:
+    """End a process and those that it has started: once it has sent its row it may wait for its own workers for ever."""
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
     process.kill()
     process.join()
-    return row | found
 
 
 def cpu_seconds() -> float:

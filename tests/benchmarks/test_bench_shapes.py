@@ -1,6 +1,11 @@
 """The suite `shapes`: its rows on few of them, what is not there, what takes too long, and what breaks."""
 
+import subprocess
+import time
+from contextlib import suppress
+
 import numpy as np
+import psutil
 import pytest
 from support.forked_workers import forked_processes
 
@@ -40,6 +45,23 @@ def test_a_system_is_ended_at_its_limit(few):
 def test_a_system_that_breaks_is_a_row(few, monkeypatch):
     monkeypatch.setitem(shapes.PACKAGES, "no such system", "")
     assert shapes.measured("no such system", 1, 60.0)["note"] == "its process ended"
+
+
+def never_ends(result, name, threads, rows):
+    """Send a row, and wait for a process of its own that sleeps."""
+    child = subprocess.Popen(["sleep", "600"])
+    result.send({"AUC": 1.0, "sleeper": child.pid})
+    child.wait()
+
+
+def test_a_process_that_waits_for_its_own_is_ended_with_them(few, monkeypatch):
+    """EBM's workers did not end after a fit of a million rows, and so the suite did not."""
+    monkeypatch.setattr(shapes, "fit_and_score", never_ends)
+    row = shapes.measured("bins", 1, 600.0)
+    assert row["AUC"] == 1.0
+    with suppress(psutil.NoSuchProcess):  # what nobody waits for may stay a zombie
+        while psutil.Process(row["sleeper"]).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
 
 
 def test_an_unknown_system_is_refused_before_work():
