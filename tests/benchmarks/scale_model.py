@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.calls import group_size
+from aucdist.engine.parts import LONG, as_integers
 from aucdist.solvers.pairs.cuts import number_of_components
 from aucdist.solvers.pairs.cutting_planes import STEPS
 
@@ -140,9 +141,11 @@ class CountingBlocks(Blocks):
 
 
 def byte_count(thing: Any) -> int:
-    """Return the bytes of the arrays and numbers in nested tuples, lists and dataclasses."""
+    """Return the bytes of arrays and numbers in nested tuples, lists and dataclasses, as `aucdist.engine.parts` sends them."""
     if isinstance(thing, np.ndarray):
-        return int(thing.nbytes)
+        may_be_counts = thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous
+        integers = as_integers(thing) if may_be_counts else None
+        return int(thing.nbytes if integers is None else integers.nbytes)
     if isinstance(thing, list | tuple):
         return sum(map(byte_count, thing))
     if is_dataclass(thing):
@@ -162,7 +165,9 @@ def count_work(blocks: Blocks, fit: Callable[[Blocks], int]) -> Workload:
 
 
 def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: int, searched: int) -> Workload:
-    """Return what `count_work` would count, without making the data and without the client's seconds.
+    """Return what `count_work` would count of rows of weight 1, without making the data and without the client's seconds.
+
+    Counts of rows are taken to fill four bytes each, which is the most that they do below 2**31.
 
     Parameters
     ----------
@@ -174,18 +179,24 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     """
     components, n = number_of_components(anchors, rows - anchors, features), 8
     seek = n * (features + 1)
-    search = n * (3 * searched + 2 * len(STEPS) + 1)
-    cut = 5 * n + 2 * n * anchors
-    finish = n * (components * anchors + blocks + 1 + 1)
+    search = n * (2 * searched + 2 * len(STEPS) + 1) + (_bytes(anchors, 1) if searched == anchors else n * searched)
+    cut = n * (anchors + 5) + _bytes(anchors, 1)
+    finish = _bytes(components * anchors, 4) + n * (blocks + 1 + 1)
     gradients = n * components * features
-    cut_summary = n * (components * (anchors + 1) + components + 2)
+    cut_summary = _bytes(components * (anchors + 1), 4) + n * (components + 2)
+    weights = blocks * _bytes(anchors // blocks, 1) + n * (anchors % blocks)
     steps = passes - 1
     return Workload(
         rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,
         n * (features + 3) + passes * (cut + finish) + steps * (seek + search),
-        (2 + steps) * n * anchors,
+        weights + (1 + steps) * n * anchors,
         passes * (cut_summary + gradients) + steps * n * (len(STEPS) + 1),
     )  # fmt: skip
+
+
+def _bytes(n: int, of_each: int) -> int:
+    """Return the bytes of n float64 values that hold integers of so many bytes."""
+    return n * (of_each if n >= LONG else 8)
 
 
 # ---- the model --------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import local_client
 from aucdist.engine.merge import MergeTree
+from aucdist.engine.parts import LONG, pack
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from benchmarks import SUITES
@@ -54,10 +55,12 @@ def test_expected_work_is_counted_work(simulation):
     blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
     workload = count_work(blocks, suite.fit_passes)
     anchors = min(blocks.n_pos, blocks.n_neg)
-    prediction = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors, anchors)
+    expected = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors, anchors)
     assert workload.passes == suite.PASSES
-    assert workload.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
-    assert replace(workload, client=0.0) == prediction
+    assert workload.reductions == expected.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
+    for counted, of_work in ((workload.arguments, expected.arguments), (workload.summed, expected.summed)):
+        assert of_work / 4 < counted <= of_work  # small counts take one byte or two
+    assert workload.gathered == expected.gathered
 
 
 def test_counting_changes_no_bit():
@@ -76,6 +79,17 @@ def test_counting_changes_no_bit():
 
 def test_byte_count_goes_into_tuples_lists_and_dataclasses():
     assert byte_count((1.0, [np.zeros(3), np.zeros(2, dtype=np.int32)], ClusterSize(1, 2))) == 8 + 24 + 8 + 4 * 8
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ones(1000), np.arange(1000.0), np.arange(-4e4, 4e4), np.linspace(0.0, 1.0, 1000), np.ones(2000)[::2],
+        np.ones(LONG - 1), np.arange(1000),
+    ],
+)  # fmt: skip
+def test_bytes_are_counted_as_they_are_sent(values):
+    assert byte_count(values) <= len(pack(values)) < byte_count(values) + 400
 
 
 def clusters() -> list[ClusterSize]:
@@ -180,8 +194,8 @@ def test_a_prediction_is_the_sum_of_its_parts(monkeypatch):
     assert parts.to_numpy() == pytest.approx(table["s a pass"].to_numpy())
     scores = table[table["design"] == "each anchor's score"].set_index("workers")
     cells = table[table["design"] == "as built: cells"].set_index("workers")
-    # The scores of 1e7 anchors, and of each node that is sent a sum for each of them.
-    assert scores.loc[10, "GB to the client"] == pytest.approx(nodes_sent(29_803, 10) * 8e7 / 1e9, rel=0.1)
+    # The scores of 1e7 anchors, and of each node that is sent a sum for each of them in four bytes.
+    assert scores.loc[10, "GB to the client"] == pytest.approx(nodes_sent(29_803, 10) * 4e7 / 1e9, rel=0.1)
     assert cells["GB to the client"].max() < 10 * scores["GB to the client"].min()
     # Read anew where a worker has more than it keeps, else from memory.
     assert scores.loc[1000, "compute s"] == pytest.approx(10**7 * (KNOWN.row + 50 * KNOWN.value))
