@@ -35,7 +35,7 @@ from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, LinearModel, files_of_model, is_card
+from aucdist.model import ABOUT, LinearModel, digest_of_model, files_of_model, is_card
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
 
@@ -97,6 +97,7 @@ class _ScoringFile:
 
     key: Sha256
     model: str = ""
+    model_sha256: str = ""
     reader: dict[str, Any] | None = None
     contributions: bool = False
     top: int = 0
@@ -238,8 +239,9 @@ def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> Bl
 def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
     """Write the file that workers read, unless it is there."""
     content = _ScoringFile(
-        scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions, scoring.top, scoring.cost
-    )
+        scoring.key, scoring.model, digest_of_model(scoring.model), scoring.reader.to_json(), scoring.contributions,
+        scoring.top, scoring.cost,
+    )  # fmt: skip
     if unless != content:
         files.write_bytes(scoring.url, json.dumps(redacted(asdict(content), scoring.urls)).encode())
     return scoring

@@ -333,6 +333,11 @@ def files_of_model(url: str) -> list[str]:
     return [about] if listed else [f"{url}/{WEIGHTS}", about]
 
 
+def digest_of_model(url: str) -> str:
+    """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
+    return hashlib.sha256(read_bytes(url if is_card(url) else f"{url}/{ABOUT}")).hexdigest()
+
+
 def card_model(card: Scorecard) -> LinearModel:
     """Return a scorecard as a model, whose scores are the points above the cutoff.
 

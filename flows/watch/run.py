@@ -24,7 +24,7 @@ from aucdist.drift.performance import losses, performance, performance_of_classe
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.held_out import load_with_seen
-from aucdist.model import LinearModel, refuse_infinite
+from aucdist.model import LinearModel, digest_of_model, refuse_infinite
 from aucdist.store.history import read_store, split_version
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -43,9 +43,10 @@ from flows.watch.state import WatchState
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """The model of a watch."""
+    """The model of a watch; `digest` tells it from others, wherever it lies."""
 
     folder: str
+    digest: str
     version: int | None
     model: LinearModel | ClassModels
     profile: Profile
@@ -102,7 +103,7 @@ def open_watched(config: WatchConfig) -> Watched:
     folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
     model, (profile, _) = load_with_seen(folder)
     state = WatchState(absolute(config.state or f"{url}/watch").rstrip("/"))
-    return Watched(folder, None if change is None else change.version, model, profile, state)
+    return Watched(folder, digest_of_model(folder), None if change is None else change.version, model, profile, state)
 
 
 def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
@@ -110,7 +111,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     assert config.data is not None
     source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
-    identity = {"data": fingerprint_of(source), "model": watched.folder.rpartition("/")[2]}
+    identity = {"data": fingerprint_of(source), "model": watched.digest}
     if state.has("batches", batch):
         if state.read("batches", batch).get("identity") == identity:
             return batch  # the same command again
@@ -175,11 +176,12 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     if batch not in names:
         raise InputError(f"no batch {batch!r} was watched: there are {', '.join(names[-10:]) or 'none'}")
     record = state.read("batches", batch)
-    if record["identity"]["model"] != watched.folder.rpartition("/")[2]:
-        raise InputError(
-            f"batch {batch} was watched with version {record['version']}, not {watched.version}: name that one, as in "
-            f"URL@{record['version']}"
+    if record["identity"]["model"] != watched.digest:
+        version = record["version"]
+        other = (
+            "another model: name that one" if version is None else f"version {version}: name it, as in URL@{version}"
         )
+        raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
     before = state.labels(batch)
     known = (
@@ -246,11 +248,8 @@ def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
         raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
     done = json.loads(files.read_bytes(f"{scores}/{batch_scoring.DONE}"))
     started = json.loads(files.read_bytes(f"{scores}/{batch_scoring.IN_PROGRESS}"))
-    model = str(started.get("model", "")).rpartition("/")[2]
-    if model != watched.folder.rpartition("/")[2]:
-        raise InputError(
-            f"{where} has scores of {model}, not of {watched.folder.rpartition('/')[2]}: name the model that made them"
-        )
+    if started.get("model_sha256") != watched.digest:
+        raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
     if (done.get("rows"), done.get("parts")) != (reader.n_samples, reader.n_blocks):
         raise InputError(f"{where} has scores of {done.get('rows')} rows, and the batch has {reader.n_samples:,}")
 

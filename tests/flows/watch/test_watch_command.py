@@ -32,16 +32,19 @@ def week(seed: int, n: int = 1500, shift: float = 0.0, new_town: float = 0.0, mi
     return table
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("watch")
+def trained(folder: Path, *more: str) -> str:
     week(0, 4000).to_parquet(folder / "train.parquet")
     reading = "format: parquet, label: left, positive: 'yes', missing: keep, categorical: [town], unknown: ignore"
     source = f"{{source: {folder}/train.parquet, {reading}}}"
     data = f"data={{source: {source}, test: {{fraction: 0.4}}, impute: median, scale: standard}}"
-    args = [part for setting in (*SETTINGS, data) for part in ("--set", setting)]
-    trained = json.loads(run("train", "digits", "--output", folder / "runs", "--json", *args)[0])["run"]
-    run("promote", trained, folder / "store")
+    args = [part for setting in (*SETTINGS, data, *more) for part in ("--set", setting)]
+    return str(json.loads(run("train", "digits", "--output", folder / "runs", "--json", *args)[0])["run"])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("watch")
+    run("promote", trained(folder), folder / "store")
     return str(folder / "store")
 
 
@@ -89,6 +92,22 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
         "watch", store, tmp_path / "fewer.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a", code=2
     )
     assert "has scores of 1500 rows, and the batch has 1,400" in refused[1]
+
+
+def test_runs_are_told_from_one_another_where_no_store_names_versions(tmp_path: Path) -> None:
+    week(4).to_parquet(tmp_path / "rows.parquet")
+    week(4)[["left"]].assign(row_id=range(1500)).to_csv(tmp_path / "labels.csv", index=False)
+    one, other = (trained(tmp_path, f"model.lam={lam}") for lam in (0.01, 0.1))
+    state = ("--state", tmp_path / "state")
+    watched(one, tmp_path / "rows.parquet", *state)
+    for given in ((tmp_path / "rows.parquet",), ("--labels", tmp_path / "labels.csv")):
+        assert "another model" in run("watch", other, *given, *state, code=2)[1]
+    assert watched(one, "--labels", tmp_path / "labels.csv", *state)["performance"]["labelled"] == 1500
+    run("score", f"{one}/model", tmp_path / "rows.parquet", tmp_path / "scores")
+    scores = ("--scores", tmp_path / "scores", "--state", tmp_path / "taken")
+    assert "has scores of another model" in run("watch", other, tmp_path / "rows.parquet", *scores, code=2)[1]
+    run("promote", one, tmp_path / "store")  # a copy is the same model
+    assert watched(tmp_path / "store", tmp_path / "rows.parquet", *scores)["rows"] == 1500
 
 
 def test_what_moves_is_named_with_exit_code_3_and_drawn(store: str, tmp_path: Path) -> None:
