@@ -322,7 +322,8 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
     }  # fmt: skip
     for workers in (10, 100, 1000):
         cluster = ClusterSize(workers, workers, BANDWIDTH, DELAY)
-        for design, (workload, sent) in designs.items():
+        for design, (workload, kept) in designs.items():
+            sent = workload.sent
             bytes_by_worker = 4 * features * rows / workers
             groups = -(-workers // group_size(workers))
             nodes = nodes_sent(blocks, workers)
@@ -334,8 +335,8 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
             yield {
                 "design": design, "workers": workers, "s a pass": sum(parts.values()) / passes,
                 **{f"{name} s": seconds / passes for name, seconds in parts.items()},
-                "GB to the client": (workload.gathered + nodes_sent(blocks, groups) * workload.summed) / passes / 1e9,
-                "GB from the client": groups * workload.arguments / passes / 1e9,
+                "GB to the client": (sent.gathered + nodes_sent(blocks, groups) * sent.summed) / passes / 1e9,
+                "GB from the client": groups * sent.arguments / passes / 1e9,
                 "GB of rows a worker": bytes_by_worker / 1e9,
-                "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * sent * (5 + nodes / workers)) / 1e9,
+                "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * kept * (5 + nodes / workers)) / 1e9,
             }  # fmt: skip

@@ -20,13 +20,11 @@ REDUCTIONS_PER_PASS = 4
 
 
 @dataclass(frozen=True)
-class Workload:
-    """The work of a fit, independent of the machines.
+class Traffic:
+    """Bytes between the client and the workers.
 
     Attributes
     ----------
-    rows, features, blocks, passes : int
-    reductions : int
     arguments : int
         Bytes of the arguments of all steps, counted once; every worker receives them.
     gathered : int
@@ -34,6 +32,27 @@ class Workload:
     summed : int
         Bytes of the other values in the summaries of one block, which are added up: on each worker, as far as the tree over
         the blocks goes there.
+    """
+
+    arguments: int = 0
+    gathered: int = 0
+    summed: int = 0
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        """Return the bytes of both."""
+        return Traffic(self.arguments + other.arguments, self.gathered + other.gathered, self.summed + other.summed)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The work of a fit, independent of the machines.
+
+    Attributes
+    ----------
+    rows, features, blocks, passes : int
+    reductions : int
+    in_memory, sent : Traffic
+        What travels, as it lies in memory and as it is sent: counts of rows as small integers.
     client : float
         CPU seconds of the client between the reductions.
     """
@@ -43,9 +62,8 @@ class Workload:
     blocks: int
     passes: int
     reductions: int = 0
-    arguments: int = 0
-    gathered: int = 0
-    summed: int = 0
+    in_memory: Traffic = Traffic()
+    sent: Traffic = Traffic()
     client: float = 0.0
 
 
@@ -79,9 +97,9 @@ class Constants(NamedTuple):
     reduction, worker : float
         Seconds of a reduction, and of each worker in it.
     byte : float
-        Seconds to serialize and deserialize a byte, without the network.
+        Seconds to serialize and deserialize what takes a byte in memory, without the network.
     wire : float
-        Bytes on the network for each counted byte.
+        Bytes on the network for each counted byte that is sent.
     trips : float
         Network delays in a reduction.
     """
@@ -108,7 +126,7 @@ class Run:
 
 
 class CountingBlocks(Blocks):
-    """Blocks that count the bytes of arguments and of summaries, as `Workload` does, and their CPU seconds.
+    """Blocks that count arguments and summaries, as `Workload` does, and their CPU seconds.
 
     Parameters
     ----------
@@ -119,8 +137,8 @@ class CountingBlocks(Blocks):
         super().__init__(blocks.infos)
         self._blocks = blocks
         self._ranges = blocks.ranges  # found once for a data set, so it is no part of a fit's work
-        self.reductions = self.arguments = self.gathered = self.summed = 0
-        self.seconds = 0.0
+        self.reductions, self.seconds = 0, 0.0
+        self.in_memory, self.sent = Traffic(), Traffic()
 
     def without_memory(self) -> "CountingBlocks":
         """Return these blocks with empty memory, so that the counts of a fit are found here."""
@@ -133,24 +151,29 @@ class CountingBlocks(Blocks):
         summary = self._blocks.reduce(step, *args)
         self.seconds += time.process_time() - start
         self.reductions += 1
-        self.arguments += byte_count(args)
         lists = [value for value in summary.values() if isinstance(value, list)]
-        self.gathered += byte_count(lists)
-        self.summed += byte_count(list(summary.values())) - byte_count(lists)
+        others = [value for value in summary.values() if not isinstance(value, list)]
+        self.in_memory += Traffic(*(byte_count(things) for things in (args, lists, others)))
+        self.sent += Traffic(*(byte_count(things, sent=True) for things in (args, lists, others)))
         return summary
 
 
-def byte_count(thing: Any) -> int:
-    """Return the bytes of arrays and numbers in nested tuples, lists and dataclasses, as `aucdist.engine.parts` sends them."""
+def byte_count(thing: Any, *, sent: bool = False) -> int:
+    """Return the bytes of arrays and numbers in nested tuples, lists and dataclasses: in memory, or as they are sent."""
     if isinstance(thing, np.ndarray):
-        may_be_counts = thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous
-        integers = as_integers(thing) if may_be_counts else None
-        return int(thing.nbytes if integers is None else integers.nbytes)
+        return int(_as_sent(thing).nbytes if sent else thing.nbytes)
     if isinstance(thing, list | tuple):
-        return sum(map(byte_count, thing))
+        return sum(byte_count(one, sent=sent) for one in thing)
     if is_dataclass(thing):
-        return sum(byte_count(getattr(thing, one.name)) for one in fields(thing))
+        return sum(byte_count(getattr(thing, one.name), sent=sent) for one in fields(thing))
     return 8
+
+
+def _as_sent(values: np.ndarray) -> np.ndarray:
+    """Return an array as `aucdist.engine.parts` sends it."""
+    may_be_counts = values.dtype == np.float64 and values.size >= LONG and values.flags.c_contiguous
+    integers = as_integers(values) if may_be_counts else None
+    return values if integers is None else integers
 
 
 def count_work(blocks: Blocks, fit: Callable[[Blocks], int]) -> Workload:
@@ -159,15 +182,12 @@ def count_work(blocks: Blocks, fit: Callable[[Blocks], int]) -> Workload:
     passes = fit(counts)
     own = time.process_time() - start - counts.seconds
     return Workload(
-        blocks.n_samples, blocks.n_features, blocks.n_blocks, passes, counts.reductions, counts.arguments, counts.gathered,
-        counts.summed, own,
+        blocks.n_samples, blocks.n_features, blocks.n_blocks, passes, counts.reductions, counts.in_memory, counts.sent, own,
     )  # fmt: skip
 
 
 def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: int, searched: int) -> Workload:
     """Return what `count_work` would count of rows of weight 1, without making the data and without the client's seconds.
-
-    Counts of rows are taken to fill four bytes each, which is the most that they do below 2**31.
 
     Parameters
     ----------
@@ -177,26 +197,39 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     searched : int
         How many of them the line search uses.
     """
-    components, n = number_of_components(anchors, rows - anchors, features), 8
+    shape = rows, features, blocks, passes, anchors, searched
+    reductions = 1 + 2 * passes + 2 * (passes - 1)
+    in_memory, sent = expected_traffic(*shape, weight=8, count=8), expected_traffic(*shape, weight=1, count=4)
+    return Workload(rows, features, blocks, passes, reductions, in_memory, sent)
+
+
+def expected_traffic(
+    rows: int, features: int, blocks: int, passes: int, anchors: int, searched: int, *, weight: int, count: int
+) -> Traffic:
+    """Return the traffic of a fit, if weights and counts of rows take so many bytes each; parameters as of `expected_work`.
+
+    Sent counts fill four bytes at most, below 2**31, and small ones less.
+    """
+    components, n, steps = number_of_components(anchors, rows - anchors, features), 8, passes - 1
+
+    def size(values: int, of_each: int) -> int:
+        return values * (of_each if values >= LONG else n)
+
     seek = n * (features + 1)
-    search = n * (2 * searched + 2 * len(STEPS) + 1) + (_bytes(anchors, 1) if searched == anchors else n * searched)
-    cut = n * (anchors + 5) + _bytes(anchors, 1)
-    finish = _bytes(components * anchors, 4) + n * (blocks + 1 + 1)
+    weights_searched = (
+        size(anchors, weight) if searched == anchors else n * searched
+    )  # a part of them is not contiguous
+    search = n * (2 * searched + 2 * len(STEPS) + 1) + weights_searched
+    cut = n * (anchors + 5) + size(anchors, weight)
+    finish = size(components * anchors, count) + n * (blocks + 1 + 1)
     gradients = n * components * features
-    cut_summary = _bytes(components * (anchors + 1), 4) + n * (components + 2)
-    weights = blocks * _bytes(anchors // blocks, 1) + n * (anchors % blocks)
-    steps = passes - 1
-    return Workload(
-        rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,
+    cut_summary = size(components * (anchors + 1), count) + n * (components + 2)
+    weights = blocks * size(anchors // blocks, weight) + n * (anchors % blocks)
+    return Traffic(
         n * (features + 3) + passes * (cut + finish) + steps * (seek + search),
         weights + (1 + steps) * n * anchors,
         passes * (cut_summary + gradients) + steps * n * (len(STEPS) + 1),
-    )  # fmt: skip
-
-
-def _bytes(n: int, of_each: int) -> int:
-    """Return the bytes of n float64 values that hold integers of so many bytes."""
-    return n * (of_each if n >= LONG else 8)
+    )
 
 
 # ---- the model --------------------------------------------------------------------------------------------------------
@@ -219,14 +252,20 @@ def workers_called(workload: Workload, cluster: ClusterSize) -> int:
     return min(cluster.workers, workload.blocks)
 
 
-def bytes_moved(workload: Workload, cluster: ClusterSize) -> int:
-    """Return the bytes that the client sends and receives in a fit, and then each worker that calls others."""
+def bytes_moved(workload: Workload, traffic: Traffic, cluster: ClusterSize) -> int:
+    """Return the bytes that the client sends and receives in a fit, and then each worker that calls others.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Of the workload: `in_memory` or `sent`.
+    """
     workers = workers_called(workload, cluster)
     size = group_size(workers)
     groups = -(-workers // size)
-    of_workers, of_groups = (nodes_sent(workload.blocks, n) * workload.summed for n in (workers, groups))
-    at_client = groups * workload.arguments + workload.gathered + of_groups
-    at_worker = 0 if size == 1 else (size - 1) * workload.arguments + (workload.gathered + of_workers) // groups
+    of_workers, of_groups = (nodes_sent(workload.blocks, n) * traffic.summed for n in (workers, groups))
+    at_client = groups * traffic.arguments + traffic.gathered + of_groups
+    at_worker = 0 if size == 1 else (size - 1) * traffic.arguments + (traffic.gathered + of_workers) // groups
     return at_client + at_worker
 
 
@@ -244,10 +283,10 @@ def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     """
     workers = workers_called(workload, cluster)
     rows = workload.rows * workload.passes / min(workers, cluster.cores)
-    moved = bytes_moved(workload, cluster)
+    in_memory, sent = (bytes_moved(workload, traffic, cluster) for traffic in (workload.in_memory, workload.sent))
     calls = workload.reductions * calls_in_turn(workers)
     return np.array(
-        [rows, rows * workload.features, workload.reductions, calls, moved, moved / cluster.bandwidth,
+        [rows, rows * workload.features, workload.reductions, calls, in_memory, sent / cluster.bandwidth,
          workload.reductions * cluster.delay]
     )  # fmt: skip
 

@@ -26,6 +26,7 @@ from benchmarks.scale_model import (
     ClusterSize,
     Constants,
     Run,
+    Traffic,
     Workload,
     byte_count,
     count_work,
@@ -39,7 +40,8 @@ from benchmarks.scale_model import (
 from flows.bench import suites
 
 KNOWN = Constants(row=2e-8, value=5e-9, reduction=8e-3, worker=2e-3, byte=4e-9, wire=1.05, trips=4.0)
-WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, arguments=3 * 10**7, gathered=10**7, summed=5 * 10**6, client=0.1)
+IN_MEMORY, SENT = Traffic(3 * 10**7, 10**7, 5 * 10**6), Traffic(10**7, 9 * 10**6, 10**6)
+WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, in_memory=IN_MEMORY, sent=SENT, client=0.1)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +60,11 @@ def test_expected_work_is_counted_work(simulation):
     expected = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors, anchors)
     assert workload.passes == suite.PASSES
     assert workload.reductions == expected.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
-    for counted, of_work in ((workload.arguments, expected.arguments), (workload.summed, expected.summed)):
-        assert of_work / 4 < counted <= of_work  # small counts take one byte or two
-    assert workload.gathered == expected.gathered
+    assert workload.in_memory == expected.in_memory
+    assert workload.sent.gathered == expected.sent.gathered
+    for name in ("arguments", "summed"):
+        most = getattr(expected.sent, name)
+        assert most / 4 < getattr(workload.sent, name) <= most  # small counts take one byte or two
 
 
 def test_counting_changes_no_bit():
@@ -89,7 +93,8 @@ def test_byte_count_goes_into_tuples_lists_and_dataclasses():
     ],
 )  # fmt: skip
 def test_bytes_are_counted_as_they_are_sent(values):
-    assert byte_count(values) <= len(pack(values)) < byte_count(values) + 400
+    sent = byte_count(values, sent=True)
+    assert sent <= len(pack(values)) < sent + 400
 
 
 def clusters() -> list[ClusterSize]:
@@ -100,8 +105,8 @@ def clusters() -> list[ClusterSize]:
 def workloads() -> list[Workload]:
     return [
         WORKLOAD,
-        replace(WORKLOAD, rows=10**4, arguments=10**6, summed=10**5),
-        replace(WORKLOAD, gathered=10**6, summed=10**4),
+        replace(WORKLOAD, rows=10**4, in_memory=Traffic(10**6, 10**7, 10**5)),
+        replace(WORKLOAD, in_memory=replace(IN_MEMORY, gathered=10**6), sent=replace(SENT, summed=10**4)),
         replace(WORKLOAD, features=60),
     ]
 

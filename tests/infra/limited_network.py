@@ -259,7 +259,7 @@ def row_of(one: Measured, constants: Constants, used: bool) -> dict[str, Any]:
     return {
         **scale.prediction_row(name, run, constants, used), **{f"{part} s": seconds for part, seconds in parts.items()},
         "cores": run.cluster.cores, "Mbit/s": run.cluster.bandwidth / MBIT, "delay ms": 1e3 * run.cluster.delay,
-        "reductions": run.workload.reductions, "MB counted": bytes_moved(run.workload, run.cluster) / 1e6,
+        "reductions": run.workload.reductions, "MB counted": bytes_moved(run.workload, run.workload.sent, run.cluster) / 1e6,
         "MB sent": " + ".join(f"{n / 1e6:.1f}" for n in bytes_sent),
     }  # fmt: skip
 

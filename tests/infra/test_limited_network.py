@@ -10,7 +10,7 @@ import socket
 import numpy as np
 import pytest
 from benchmarks import scale
-from benchmarks.scale_model import ClusterSize, Constants, Run, Workload
+from benchmarks.scale_model import ClusterSize, Constants, Run, Traffic, Workload
 
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
@@ -72,7 +72,8 @@ def test_connections_are_passed_on_both_ways():
 
 
 def test_a_row_has_the_parts_of_the_prediction():
-    workload = Workload(1000, 20, 8, 6, reductions=23, arguments=10**6, gathered=10**5, summed=10**4, client=0.01)
+    traffic = Traffic(10**6, 10**5, 10**4)
+    workload = Workload(1000, 20, 8, 6, reductions=23, in_memory=traffic, sent=traffic, client=0.01)
     run = Run(workload, ClusterSize(8, 2, 125e6, 2e-3), 0.5)
     row = slow.row_of(("few rows", run, [10**6, 2 * 10**6]), Constants(0.0, 5e-9, 1e-3, 2e-4, 4e-9, 1.1, 3.0), False)
     assert sum(row[f"{part} s"] for part in ("compute", "latency", "bytes", "client")) == pytest.approx(row["model s"])

@@ -112,7 +112,7 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
         counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.6, seed=0, shift=2.0)]))
         *_, last = itertools.islice(in_cells(counting, TopShare(0.3)).rounds(1e-2), 8)
         assert last.slack > 0.0
-        sent.append((counting.arguments, counting.gathered))
+        sent.append((counting.in_memory.arguments, counting.in_memory.gathered))
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
 
