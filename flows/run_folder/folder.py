@@ -31,7 +31,8 @@ def model_folder(url: str) -> str:
     if is_card(url):
         return url
     url = resolve(url.rstrip("/"), ABOUT)
-    return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
+    of_run = f"{url}/model"
+    return of_run if not exists(f"{url}/{ABOUT}") and exists(f"{of_run}/{ABOUT}") else url
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from flows.command import AsJson, Cluster, Command, Data, Debug, SourceSettings,
 
 
 def score(
-    model: Annotated[str, typer.Argument(help="A model: a folder or URL, such as runs/<run>/model.")],
+    model: Annotated[str, typer.Argument(help="A run folder, or the model in it: a folder or URL.")],
     data: Data,
     output: Annotated[str, typer.Argument(help="A folder or URL for the scores, empty or of this very run.")],
     settings: SourceSettings = None,

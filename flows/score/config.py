@@ -10,7 +10,7 @@ from flows.config.s3 import S3Config
 class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
-    model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")
+    model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
     output: str = Field(min_length=1, description="Folder or URL of the scores")
     top: int = Field(
         default=0, ge=0, description="Of a model of several classes: so many columns name the most likely ones"

@@ -15,6 +15,7 @@ from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.compute.workers import Workers
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
+from flows.run_folder.folder import model_folder
 from flows.run_folder.leftovers import leftover_line
 from flows.score.config import ScoreConfig
 
@@ -42,7 +43,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
 
 def format_of(model: str) -> str | None:
     """Return the format of the rows that a model was trained on; None if it does not say."""
-    return load_any_model(absolute(model)).reading.get("format")
+    return load_any_model(model_folder(absolute(model))).reading.get("format")
 
 
 def cost_line(cost: dict[str, Any]) -> str:
@@ -62,7 +63,7 @@ def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> 
     """Check that the rows have the features of the model, and number them."""
     source, name = source_of(config), config.name or ""
     return batch_scoring.begin(
-        config.model, source, config.output, each=parallel_map, hold=workers.hold, name=name,
+        model_folder(absolute(config.model)), source, config.output, each=parallel_map, hold=workers.hold, name=name,
         contributions=config.contributions, top=config.top,
     )  # fmt: skip
 

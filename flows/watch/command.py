@@ -9,7 +9,9 @@ from flows.command import ALARMS, AsJson, Cluster, Command, Debug, SourceSetting
 
 
 def watch(
-    model: Annotated[str, typer.Argument(help="A model store, or URL@3, or a model: a folder or URL.")],
+    model: Annotated[
+        str, typer.Argument(help="A model store, or URL@3, or a run folder, or a model: a folder or URL.")
+    ],
     data: Annotated[
         str | None,
         typer.Argument(help="The rows of a batch: a data set of the catalog, a YAML file, or a file or URL."),

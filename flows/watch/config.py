@@ -12,7 +12,9 @@ from flows.config.s3 import S3Config
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
-    model: str = Field(min_length=1, description="A model store, or store@3, or a model: a folder or URL")
+    model: str = Field(
+        min_length=1, description="A model store, or store@3, or a run folder, or a model: a folder or URL"
+    )
     data: UnlabelledRef | None = Field(default=None, description="The rows of the batch; they need no label")
     scores: str | None = Field(
         default=None, min_length=1, description="Scores of these rows by `aucdist score`; by default they are scored"

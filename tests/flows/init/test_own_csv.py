@@ -66,7 +66,7 @@ def test_scores_of_new_rows_are_those_of_the_model(printed: tuple[Path, dict[str
     folder, said = printed
     new = pd.read_csv(folder / "new-clicks.csv", parse_dates=["seen"])
     age_missing = int(new["age"].isna().sum())
-    assert said["score trained/*/model"].endswith(f"missing values: age {age_missing}\nunknown values: browser 1\n")
+    assert said["score trained/*"].endswith(f"missing values: age {age_missing}\nunknown values: browser 1\n")
     model = load_model(str(next(folder.glob("trained/*/model"))))
     hours = (new["seen"] - pd.Timestamp(0)) / pd.Timedelta(1, "D")
     parts = [
