@@ -31,7 +31,12 @@ def install(client: Client) -> None:
 
     Raises ClusterLost if the scheduler is lost meanwhile.
     """
-    client.register_plugin(StepRunner())
+    try:
+        client.register_plugin(StepRunner())
+    except OSError:
+        # A worker was lost meanwhile, of which the scheduler makes an error: those that are left have the handlers, and it gives
+        # them to those that come. Or it is lost itself.
+        client.sync(_ask_scheduler, client)
     if client not in _direct:
         _direct[client] = client.sync(_can_be_reached, client)
         if not _direct[client]:
@@ -41,6 +46,11 @@ def install(client: Client) -> None:
                 RuntimeWarning,
                 stacklevel=5,
             )
+
+
+async def _ask_scheduler(client: Client) -> None:
+    """Raise ClusterLost if the scheduler is lost."""
+    await of_scheduler(client.nthreads())
 
 
 async def _can_be_reached(client: Client) -> bool:

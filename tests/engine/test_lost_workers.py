@@ -396,6 +396,36 @@ def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(m
         assert reach.is_direct(near)
 
 
+def test_a_worker_that_dies_while_it_gets_the_handlers_is_no_error(mortal, monkeypatch, tmp_path):
+    died = tmp_path / "died"
+
+    class Dying(parts.StepRunner):
+        def setup(self, worker):
+            with contextlib.suppress(FileExistsError):
+                died.touch(exist_ok=False)
+                os._exit(1)
+            super().setup(worker)
+
+    monkeypatch.setattr(reach, "StepRunner", Dying)
+    assert chain_of(DaskBlocks.load(mortal, load, N_BLOCKS)) == EXPECTED
+    assert died.exists()
+
+
+def test_a_scheduler_that_is_lost_while_it_gives_out_the_handlers_is_named(mortal, monkeypatch):
+    with Client(mortal.scheduler.address, set_as_default=False) as near:
+
+        async def lost():
+            raise OSError("closed")
+
+        def closed(plugin):
+            raise OSError("closed")
+
+        monkeypatch.setattr(near, "nthreads", lost)  # a mock, as below
+        monkeypatch.setattr(near, "register_plugin", closed)
+        with pytest.raises(ClusterLost, match="the scheduler was lost: closed"):
+            reach.install(near)
+
+
 def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mortal, monkeypatch):
     with Client(mortal.scheduler.address, set_as_default=False) as near:
 
