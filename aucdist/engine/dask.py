@@ -22,9 +22,10 @@ from aucdist.data.group_numbers import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
-from aucdist.engine.calls import Call, KeptState, Parts, died_again
+from aucdist.engine.calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, died_again
 from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
+from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
 
 RESTART_SECONDS = 10.0
@@ -254,8 +255,16 @@ def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
 
 
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:
-    """Return each worker's memory limit in bytes (0: none) and its threads."""
-    workers = client.scheduler_info()["workers"].values()
+    """Return each worker's memory limit in bytes (0: none) and its threads.
+
+    Where all are lost just now, it waits for the first that comes.
+
+    Raises RunError if none comes.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        wait_for_workers(client, 1, SECONDS_WITHOUT_WORKERS)
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
 
 

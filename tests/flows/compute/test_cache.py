@@ -1,5 +1,7 @@
 """Whether rows stay in memory or are read again: the rule, and its message."""
 
+import threading
+
 import pytest
 
 from aucdist.errors import InputError
@@ -50,3 +52,14 @@ def test_the_room_of_workers_and_of_this_process():
     assert worker_memory(None)[0][0] > 2**28
     with local_client(2, threads=2, memory_limit="700MiB") as client:
         assert worker_memory(client) == [(700 * 2**20, 2)] * 2
+
+
+def test_the_room_of_workers_is_that_of_the_next_where_all_are_lost():
+    from distributed import LocalCluster
+
+    options = {"dashboard_address": None, "threads_per_worker": 2, "memory_limit": "700MiB", "processes": False}
+    with LocalCluster(n_workers=0, **options) as cluster, cluster.get_client() as client:
+        coming = threading.Timer(0.5, cluster.scale, (1,))
+        coming.start()
+        assert worker_memory(client) == [(700 * 2**20, 2)]
+        coming.join()
