@@ -35,7 +35,7 @@ from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, LinearModel, digest_of_model, files_of_model, is_card
+from aucdist.model import ABOUT, LinearModel, digest_of_model, is_card
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
 
@@ -154,10 +154,10 @@ def begin(
             )
     cost = costs_of_scoring(source, loaded)
     source = to_score(source, loaded).model_copy(update={} if cost is None else cost.columns_of(source))
-    digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
+    digest = digest_of_model(model)
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     said: list[Any] = [
-        digests,
+        digest,
         fingerprint_of(source),
         manifest,
         n_parts,
@@ -173,7 +173,8 @@ def begin(
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
         if reader is not None:
             items: Sequence[Any] = range(reader.n_blocks)
-            return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items), unless=earlier)
+            known = Scoring(model, output, key, reader, urls, contributions, top, cost, items)
+            return _written(known, digest, unless=earlier)
     elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
@@ -183,7 +184,7 @@ def begin(
     reader, items = open_parts(
         source, each=each, hold=hold, n_parts=n_parts, schema=labels_schema(loaded), labelled=False, name=name
     )
-    return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items))
+    return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items), digest)
 
 
 def is_unfinished(output: str) -> bool:
@@ -236,12 +237,11 @@ def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> Bl
     return None if elsewhere or reader.manifest != (manifest or "") else reader
 
 
-def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
+def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) -> Scoring:
     """Write the file that workers read, unless it is there."""
     content = _ScoringFile(
-        scoring.key, scoring.model, digest_of_model(scoring.model), scoring.reader.to_json(), scoring.contributions,
-        scoring.top, scoring.cost,
-    )  # fmt: skip
+        scoring.key, scoring.model, digest, scoring.reader.to_json(), scoring.contributions, scoring.top, scoring.cost
+    )
     if unless != content:
         files.write_bytes(scoring.url, json.dumps(redacted(asdict(content), scoring.urls)).encode())
     return scoring

@@ -3,7 +3,6 @@
 The folder of each class is a model of two classes, which whatever reads models takes as it is.
 """
 
-import hashlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model, refuse_infinite
+from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, digest_of_model, is_card, load_model, refuse_infinite
 from aucdist.store.history import resolve
 
 
@@ -195,7 +194,7 @@ def save_class_models(url: str, classes: Sequence[str], *, topics: bool, spreads
     members = [
         {
             "name": name, "folder": class_folder(k), "spread": float(spreads[k]),
-            "about_sha256": _digest(f"{url}/{class_folder(k)}/{ABOUT}"),
+            "about_sha256": digest_of_model(f"{url}/{class_folder(k)}"),
         }
         for k, name in enumerate(classes)
     ]  # fmt: skip
@@ -236,7 +235,7 @@ def load_class_models(url: str) -> ClassModels:
     models = []
     for one in content.classes:
         folder = f"{url}/{one.folder}"
-        if _digest(f"{folder}/{ABOUT}") != one.about_sha256:
+        if digest_of_model(folder) != one.about_sha256:
             raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}")
         models.append(load_model(folder))
     if len({model.schema.feature_names for model in models}) > 1:
@@ -260,7 +259,3 @@ def schema_of_class(schema: Schema, k: int) -> Schema:
     name = schema.classes[k]
     others = tuple(other for other in (*schema.positive, *schema.negative) if other != name)
     return replace(schema, positive=(name,), negative=others, classes=(), topics=False, sets=())
-
-
-def _digest(url: str) -> str:
-    return hashlib.sha256(read_bytes(url)).hexdigest()

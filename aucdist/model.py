@@ -324,15 +324,6 @@ def is_card(url: str) -> bool:
     return url.endswith(".json")
 
 
-def files_of_model(url: str) -> list[str]:
-    """Return the URLs of the files that decide what a model gives, which is the file itself of a scorecard."""
-    if is_card(url):
-        return [url]
-    about = f"{url}/{ABOUT}"
-    listed = parse_checked(read_bytes(about), _Version, shown(about)).format == CLASSES_FORMAT
-    return [about] if listed else [f"{url}/{WEIGHTS}", about]
-
-
 def digest_of_model(url: str) -> str:
     """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
     return hashlib.sha256(read_bytes(url if is_card(url) else f"{url}/{ABOUT}")).hexdigest()
