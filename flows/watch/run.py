@@ -26,6 +26,7 @@ from aucdist.errors import InputError
 from aucdist.held_out import load_with_seen
 from aucdist.model import LinearModel, digest_of_model, refuse_infinite
 from aucdist.store.history import read_store, split_version
+from aucdist.store.lease import lease
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -183,18 +184,29 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
+    scores = _scores_of(watched, record, batch)
+    if strangers := join(scores, new, watched.columns)[2]:
+        raise InputError(
+            f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
+            "rows: is it another batch? Name it by --batch"
+        )
+    with lease(state.url, f"watch --labels of batch {batch}"):  # of two at once, one would undo what the other adds
+        _add_labels(new, missing, batch, scores, watched)
+    return batch
+
+
+def _add_labels(
+    new: pd.DataFrame, missing: int, batch: str, scores_of_rows: Sequence[pd.DataFrame], watched: Watched
+) -> None:
+    """Add labels to those known of a batch, and measure the rows that have some."""
+    state = watched.state
     before = state.labels(batch)
     known = (
         (pd.concat([before, new]) if len(before) else new)
         .drop_duplicates(ROW_ID, keep="last")
         .sort_values(ROW_ID, ignore_index=True)
     )
-    y, scores, strangers = join(_scores_of(watched, record, batch), known, watched.columns)
-    if strangers:
-        raise InputError(
-            f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
-            "rows: is it another batch? Name it by --batch"
-        )
+    y, scores, _ = join(scores_of_rows, known, watched.columns)
     max_fpr, promised = promise(watched)
     if isinstance(watched.model, ClassModels):
         members = members_of(y, watched.model.classes, topics=watched.model.topics)
@@ -203,7 +215,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         now = performance(y, scores, max_fpr, watched.model.probability)
     counts = {
         "labelled": len(y),
-        "unlabelled": record["rows"] - len(y),
+        "unlabelled": sum(map(len, scores_of_rows)) - len(y),
         "missing": missing,
         "new": len(known) - len(before),
     }
@@ -212,7 +224,6 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     state.write(
         "performance", batch, jsonable(now | counts | {"max_fpr": max_fpr, "promised": promised, "alarms": alarms})
     )
-    return batch
 
 
 def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:

@@ -1,7 +1,8 @@
 """What was watched so far: a record of each batch, its scores, its labels, and one page for all of them.
 
 The folder has ``batches/<name>.json``, created once for each batch; ``scores/<name>/`` unless `aucdist score` wrote them;
-``labels/<name>.parquet`` and ``performance/<name>.json``, which are replaced as a whole when labels come; and ``index.html``.
+``labels/<name>.parquet`` and ``performance/<name>.json``, which are replaced as a whole when labels come; ``leases/``, since one
+process at a time adds labels; and ``index.html``.
 """
 
 import io

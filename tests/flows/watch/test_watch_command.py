@@ -12,6 +12,7 @@ from support.command_line import run
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
+from aucdist.store.lease import lease
 
 SETTINGS = (
     "cluster=none",
@@ -162,6 +163,21 @@ def test_wrong_labels_are_refused_and_change_nothing(
     said = run("watch", store, "--labels", tmp_path / "labels.parquet", "--state", tmp_path / "state", code=2)[1]
     assert re.search(message, said)
     assert sorted(p for p in (tmp_path / "state").rglob("*")) == before
+
+
+def test_of_two_that_add_labels_at_once_one_is_refused_and_neither_undoes_the_other(store: str, tmp_path: Path) -> None:
+    table, state = week(50), ("--state", tmp_path / "state")
+    table.to_parquet(tmp_path / "rows.parquet")
+    watched(store, tmp_path / "rows.parquet", *state)
+    labels = table[["left"]].assign(row_id=range(1500))
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    labels[:700].to_csv(first, index=False)
+    labels[700:].to_csv(second, index=False)
+    with lease(str(tmp_path / "state"), "watch --labels of batch rows"):
+        said = run("watch", store, "--labels", first, *state, code=2)[1]
+    assert "is in use by watch --labels of batch rows on" in said
+    assert watched(store, "--labels", second, *state)["performance"]["labelled"] == 800
+    assert watched(store, "--labels", first, *state)["performance"]["labelled"] == 1500
 
 
 def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
