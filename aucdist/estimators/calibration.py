@@ -30,8 +30,8 @@ N_FOLDS = 5
 SEED = 0
 
 
-def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
-    """Return the map from a fitted model's `decision_function` to probabilities.
+def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]:
+    """Return the map from a fitted model's `decision_function` to probabilities, and the scores that it is fitted to.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
     counts: ScoreCounts = out_of_fold(model, blocks.unmapped)
     found = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
     share = counts.n_pos / (counts.n_pos + counts.n_neg)
-    return found.corrected(share, model.prior).shifted(-model.decision_intercept)
+    return found.corrected(share, model.prior).shifted(-model.decision_intercept), counts
 
 
 def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
@@ -71,6 +71,12 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     for more in counts[1:]:
         total = total + more
     return total
+
+
+def training_scores_unseen(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
+    """Return `out_of_fold` of the rows that a model was just fitted to; what its calibration has counted is not counted again."""
+    known = getattr(model, "_unseen", None)
+    return known if cost is None and known is not None else out_of_fold(model, blocks, cost)
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:

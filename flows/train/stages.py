@@ -12,7 +12,7 @@ from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.classes import AnyBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import out_of_fold
+from aucdist.estimators.calibration import training_scores_unseen
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.costs import CostCounts
@@ -91,7 +91,9 @@ def evaluate(
     if operating_point is not None:
         cost = operating_point.wanted["cost"] if operating_point.uses_cost_column else None
         costs = None if cost is None else count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], cost)
-        unseen = out_of_fold(estimator, blocks.train, cost) if operating_point.scores_unseen(estimator) else None
+        unseen = (
+            training_scores_unseen(estimator, blocks.train, cost) if operating_point.scores_unseen(estimator) else None
+        )
     group_weight = group_weight_of(estimator)
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])

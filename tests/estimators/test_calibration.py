@@ -1,3 +1,4 @@
+import pickle
 import warnings
 
 import dask.array as da
@@ -22,7 +23,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold
+from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold, training_scores_unseen
 from aucdist.estimators.path import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
@@ -99,6 +100,24 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
         counts = out_of_fold(model, blocks)
         np.testing.assert_allclose(counts.values, wanted.values, rtol=1e-9)
         np.testing.assert_array_equal(counts.pos, wanted.pos)
+
+
+def test_scores_that_the_calibration_has_counted_are_not_counted_again(monkeypatch):
+    X, y = drawn(400)
+    blocks = LocalBlocks([Block.of(X, y)])
+    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(blocks)
+    wanted = out_of_fold(model, blocks)
+    plain = PairwiseSquareClassifier(lam=1e-2).fit(blocks)
+    loaded = pickle.loads(pickle.dumps(model))
+    for one in (plain, loaded):  # a model that travels leaves them behind
+        np.testing.assert_array_equal(training_scores_unseen(one, blocks).values, wanted.values)
+    monkeypatch.setattr("aucdist.estimators.calibration.out_of_fold", None)
+    found = training_scores_unseen(model, blocks)
+    np.testing.assert_array_equal(found.values, wanted.values)
+    np.testing.assert_array_equal(found.pos, wanted.pos)
+    model.set_params(calibration=None)._fit(model._validated_blocks(blocks, None, None), None)
+    with pytest.raises(TypeError):
+        training_scores_unseen(model, blocks)
 
 
 def test_logit_is_logistic_regression_of_the_scores():
