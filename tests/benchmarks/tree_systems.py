@@ -63,7 +63,7 @@ class Contestant:
 
     def runs(self, n_samples: int, slow_peers: bool) -> bool:
         """Return whether it is to be run on so many training rows."""
-        return slow_peers or (not self.slow and (self.most_rows is None or n_samples <= self.most_rows))
+        return (slow_peers or not self.slow) and (self.most_rows is None or n_samples <= self.most_rows)
 
 
 # ---- our models -----------------------------------------------------------------------------------------------------------

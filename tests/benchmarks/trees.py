@@ -51,7 +51,7 @@ def trees(
     Parameters
     ----------
     slow_peers : bool
-        Also kernel machines on the large sets, and explainable boosting machines.
+        Also explainable boosting machines.
     only : str, optional
         Names of data sets, separated by commas.
     splits : int
