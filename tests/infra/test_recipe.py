@@ -42,6 +42,14 @@ def test_version_is_that_of_the_sources(file: str) -> None:
     assert re.findall(r"^ *version: (.+)$", (ROOT / file).read_text("utf-8"), re.MULTILINE) == [aucdist.__version__]
 
 
+def test_tags_of_the_image_are_the_version_of_the_sources() -> None:
+    files = [path for folder in ("configs", "infra", "docs/pages") for path in (ROOT / folder).rglob("*")]
+    texts = [path.read_text("utf-8") for path in files if path.suffix in ("", ".md", ".yaml") and path.is_file()]
+    tags = [tag for text in texts for tag in re.findall(r"\baucdist:(\d+\.\d+\.\S+)", text)]
+    assert len(tags) >= 8
+    assert set(tags) == {aucdist.__version__.partition(".dev")[0]}
+
+
 def test_command_is_that_of_the_project(project: dict[str, Any]) -> None:
     recipe = yaml.safe_load((ROOT / "infra" / "conda" / "recipe.yaml").read_text("utf-8"))
     files, cli = (output["build"] for output in recipe["outputs"])
