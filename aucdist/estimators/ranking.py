@@ -1,7 +1,7 @@
 """Estimators that rank: a threshold set after the fit, and probabilities by calibration."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,14 +72,11 @@ class RankingClassifier(LinearClassifier):
         counts = count_scores(blocks, solution.w)
         self.threshold_, self._auc = best_threshold(counts), auc(counts)
         self.intercept_ = np.array([-self.threshold_])
-        self._unseen: ScoreCounts | None = None
         if self.calibration is not None:
-            self.probability_, self._unseen = calibrated(self, blocks)
+            self.probability_, unseen = calibrated(self, blocks)
+            if hasattr(self, "_unseen"):
+                self._unseen = unseen
         return counts
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the scores of the calibration, which serve the run that has just fitted the model."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_unseen"}
 
     def _training_auc(self, blocks: Blocks) -> float:
         return self._auc

@@ -54,7 +54,7 @@ def fit_rows(
         begin = start_each_from if several else start_from
         observer.note(begin(model.built, load_any_model(start), rows))
     point = config.operating_point
-    estimator, counts = stages("fit", fit, model, labelled.train, observer, checkpoints)
+    estimator, counts = stages("fit", fit, model, labelled.train, observer, checkpoints, point)
     evaluation = stages(
         "evaluate", evaluate_each if several else evaluate, estimator, counts, labelled, observer, point
     )

@@ -12,7 +12,7 @@ from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.classes import AnyBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import training_scores_unseen
+from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.costs import CostCounts
@@ -35,12 +35,16 @@ def fit(
     train: AnyBlocks,
     observer: RunObserver,
     checkpoints: CheckpointStore | ClassCheckpoints | None = None,
+    operating_point: OperatingPointConfig | None = None,
 ) -> tuple[Any, Any]:
     """Return the fitted estimator, and the counts of the training scores where the fit needed them; of each class, if several.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
+    `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
     """
     estimator = model.built
+    if operating_point is not None and operating_point.scores_unseen(estimator):
+        will_need_unseen(estimator)
 
     def round_done(record: dict[str, Any]) -> None:
         observer.round(record, estimator.tol)

@@ -1,4 +1,3 @@
-import pickle
 import warnings
 
 import dask.array as da
@@ -23,7 +22,15 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold, training_scores_unseen
+from aucdist.estimators.calibration import (
+    N_FOLDS,
+    SEED,
+    isotonic,
+    link_map,
+    out_of_fold,
+    training_scores_unseen,
+    will_need_unseen,
+)
 from aucdist.estimators.path import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
@@ -102,22 +109,32 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
         np.testing.assert_array_equal(counts.pos, wanted.pos)
 
 
-def test_scores_that_the_calibration_has_counted_are_not_counted_again(monkeypatch):
+def test_scores_that_the_calibration_has_kept_are_not_counted_again(monkeypatch):
     X, y = drawn(400)
     blocks = LocalBlocks([Block.of(X, y)])
-    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(blocks)
-    wanted = out_of_fold(model, blocks)
-    plain = PairwiseSquareClassifier(lam=1e-2).fit(blocks)
-    loaded = pickle.loads(pickle.dumps(model))
-    for one in (plain, loaded):  # a model that travels leaves them behind
-        np.testing.assert_array_equal(training_scores_unseen(one, blocks).values, wanted.values)
-    monkeypatch.setattr("aucdist.estimators.calibration.out_of_fold", None)
-    found = training_scores_unseen(model, blocks)
+    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit")
+    counted = []
+    monkeypatch.setattr(
+        "aucdist.estimators.calibration.out_of_fold", lambda *given: counted.append(1) or out_of_fold(*given)
+    )
+
+    def times(*cost):
+        counted.clear()
+        found = training_scores_unseen(model.fit(blocks), blocks, *cost)
+        return found, len(counted)
+
+    wanted, twice = times()
+    assert twice == 2  # nobody had asked before the fit
+    will_need_unseen(model)
+    found, once = times()
+    assert once == 1
     np.testing.assert_array_equal(found.values, wanted.values)
     np.testing.assert_array_equal(found.pos, wanted.pos)
-    model.set_params(calibration=None)._fit(model._validated_blocks(blocks, None, None), None)
-    with pytest.raises(TypeError):
-        training_scores_unseen(model, blocks)
+    assert times()[1] == 2  # and they are kept no longer
+    will_need_unseen(model)
+    assert times({"false_alarm": 1.0, "miss": 2.0})[1] == 2
+    will_need_unseen(model.set_params(calibration=None))
+    assert times()[1] == 1
 
 
 def test_logit_is_logistic_regression_of_the_scores():
