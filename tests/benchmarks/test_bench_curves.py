@@ -1,14 +1,17 @@
 """The suite `curves` with systems that need no fit, and its peers on a few rows. No time is asserted."""
 
+import os
+
 import numpy as np
 import pytest
 
 from aucdist.data.shards.simulate import simulate
-from aucdist.errors import InputError
+from aucdist.errors import InputError, RunError
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.search.auto import auto_search
 from benchmarks.peers import curves as suite
 from benchmarks.tree_systems import Contestant
+from benchmarks.within import cpu_seconds, within
 
 ROWS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((500, 600))) for seed in (0, 1, 2)]
 
@@ -123,10 +126,26 @@ def test_more_rows_than_the_choice_takes(monkeypatch):
     assert suite.rows_of_choice(train) is train
 
 
-def test_a_set_that_is_too_large_for_ebm_has_a_row_that_says_so(sets, monkeypatch):
-    monkeypatch.setattr(suite, "EBM_CELLS", 1499)
-    systems = [SYSTEMS[0], Contestant("EBM", suite._ebm, slow=True)]
+def test_a_system_that_is_not_done_in_its_cpu_seconds_has_a_row_that_says_so(sets):
+    systems = [SYSTEMS[0], Contestant("EBM", lambda train: within(1, never_ends), slow=True)]
     assert [row["system"] for row in suite.curves(False, splits=1, only="one", contestants=systems)] == ["auto"]
     rows = list(suite.curves(True, splits=1, only="one", contestants=systems))
     assert [row["system"] for row in rows] == ["auto", "EBM"]  # without a test against it there is no row of all sets
-    assert rows[1]["chosen"] == "failed: InputError: 500 x 3 training rows; the suite fits EBM to 1499 cells at most"
+    assert rows[1]["chosen"] == "failed: RunError: not done in 1 CPU seconds"
+
+
+def never_ends() -> None:
+    while True:
+        pass
+
+
+def test_work_in_a_copy_of_the_process_comes_back_or_says_why_not():
+    start = cpu_seconds()
+    np.testing.assert_array_equal(within(60, lambda: np.arange(3)), [0, 1, 2])
+    assert cpu_seconds() > start
+    with pytest.raises(RunError, match=r"^ZeroDivisionError: division by zero$"):
+        within(60, lambda: 1 / 0)
+    with pytest.raises(RunError, match=r"^its process ended: 7$"):
+        within(60, lambda: os._exit(7))
+    with pytest.raises(RunError, match=r"^not done in 1 CPU seconds$"):
+        within(1, never_ends)

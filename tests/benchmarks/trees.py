@@ -8,7 +8,6 @@ are measured side by side, each by one thread.
 import functools
 import itertools
 import multiprocessing
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +20,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test
 from benchmarks.tree_systems import Contestant, all_contestants
+from benchmarks.within import cpu_seconds
 from flows.bench import common
 from flows.bench.common import TEST_SHARE, Row
 
@@ -152,12 +152,12 @@ def _dense(block: Block) -> Block:
 def _measure(system: Contestant, name: str, seed: int, train: Block, test: Block) -> Row:
     row: Row = {"set": name, "split": seed, "system": system.name, "rows": train.n_samples, "features": train.n_features,
                 "positives": int((train.y > 0).sum())}  # fmt: skip
-    start = time.process_time()  # each system has one thread, so that other work on the machine hardly counts
+    start = cpu_seconds()  # each system has one thread, so that other work on the machine hardly counts
     try:
         score, chosen = system.fit(train)
     except Exception as error:  # the others still count; the table says what failed
         return row | {"chosen": f"failed: {type(error).__name__}: {error}"[:200]}
-    seconds = time.process_time() - start
+    seconds = cpu_seconds() - start
     scores = np.asarray(score(test.X), dtype=np.float64)
     return row | {
         "AUC": float(roc_auc_score(test.y, scores)), "PR-AUC": float(average_precision_score(test.y, scores)),
