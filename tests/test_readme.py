@@ -57,7 +57,7 @@ def test_models_one_can_read_stand_where_the_kept_table_says() -> None:
     assert f"a mean AUC of {_auc(ours['AUC'])} in {_tenths(ours['seconds'])} s" in SAID
     assert f"LightGBM of twenty settings {_auc(boosted['AUC'])} in {_tenths(boosted['seconds'])} s" in SAID
     assert f"it has {_auc(ebm['AUC'])} in {ebm['seconds']:.0f} s, they {_auc(there)}." in SAID
-    assert (ours["set"], boosted["set"], ebm["set"]) == ("100 sets", "100 sets", "79 sets")
+    assert (ours["set"], boosted["set"], ebm["set"]) == ("100 sets", "100 sets", "82 sets")
 
 
 def test_the_top_of_the_list_stands_where_the_kept_table_says() -> None:
