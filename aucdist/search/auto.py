@@ -122,8 +122,9 @@ def _points_of_top(estimator: BlockClassifier, maps: Sequence[dict[str, Any] | N
     points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)
     over_all = _points(estimator, [one for one in maps if one in ALL_PAIRS], lam, LAMS_OF_ALL_PAIRS)
     every = [point | {name: value} for point in points] + [point | {name: None} for point in over_all]
-    own = estimator.get_params()  # a table of the settings has a column for each parameter that some of them name
-    return [{key: own[key] for point in every for key in point} | point for point in every]
+    own = estimator.get_params()
+    named = {key: own[key] for point in every for key in point}  # a table of settings has a column for each of these
+    return [named | point for point in every]
 
 
 def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:

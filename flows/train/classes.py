@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.estimators.calibration import training_scores_unseen
+from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
@@ -78,7 +78,7 @@ def evaluate_each(
         if cost is not None:
             costs.append(count_costs(of_class, one.coef_[0], cost))
         if operating_point is not None and operating_point.scores_unseen(one):
-            unseen.append(training_scores_unseen(one, rows, cost))
+            unseen.append(out_of_fold(one, rows, cost))
     if operating_point is not None:
         set_operating_points(estimator, unseen or costs or train, operating_point.wanted)
     if blocks.test is None:

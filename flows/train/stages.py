@@ -10,7 +10,7 @@ import numpy as np
 from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
-from aucdist.engine.classes import AnyBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.pair_groups import group_weight_of
@@ -43,7 +43,8 @@ def fit(
     `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
     """
     estimator = model.built
-    if operating_point is not None and operating_point.scores_unseen(estimator):
+    two_classes = not isinstance(train, ClassBlocks)  # of many classes the scores would take gigabytes
+    if two_classes and operating_point is not None and operating_point.scores_unseen(estimator):
         will_need_unseen(estimator)
 
     def round_done(record: dict[str, Any]) -> None:

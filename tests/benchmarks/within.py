@@ -33,9 +33,7 @@ def within(seconds: int, work: Callable[[], T]) -> T:
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(there, seconds, work))
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # from Python 3.12 on: of other threads, which the copy does not have and does not need
+        warnings.simplefilter("ignore")  # Python 3.12 warns of copies of a process with threads; this one needs none
         process.start()
     there.close()
     try:
@@ -45,7 +43,7 @@ def within(seconds: int, work: Callable[[], T]) -> T:
     process.join()
     if done:
         return found  # type: ignore[no-any-return]
-    late = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+    late = process.exitcode == -signal.SIGXCPU
     raise RunError(f"not done in {seconds} CPU seconds" if late else found or f"its process ended: {process.exitcode}")
 
 
