@@ -30,7 +30,7 @@ def search_section(search: Search) -> dict[str, Any]:
         "verdict": search_verdict(search),
         "paragraphs": _paragraphs(search),
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 and _is_numeric(search, varied[0]) else None,
-        "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
+        "heat": _heat_map(search, *varied) if len(varied) == 2 and _is_grid(search, *varied) else None,
         "table": _settings_table(search),
         "classes": _classes_table(search) if "of_classes" in search else None,
     }
@@ -56,6 +56,12 @@ def _varied_parameters(search: Search) -> list[str]:
     """Return the parameters that take more than one value."""
     table = search["table"]
     return [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
+
+
+def _is_grid(search: Search, down: str, across: str) -> bool:
+    """Return whether each value of one parameter was tried with each of the other; `features: auto` leaves some out."""
+    tried = {(repr(row["parameters"][down]), repr(row["parameters"][across])) for row in search["table"]}
+    return len(tried) == len({one for one, _ in tried}) * len({other for _, other in tried})
 
 
 def _is_numeric(search: Search, name: str) -> bool:

@@ -103,8 +103,9 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report, monkeypatch):
         [row({"lam": 1.0}, [0.8, 0.9]), row({"lam": 0.1}, [None, 0.9])],
         [row({"lam": 0.0}, [0.8, 0.9]), row({"lam": -1.0}, [0.7, 0.9], not_converged=1)],
         [row({"lam": lam, "a": a, "b": b}, [0.8, 0.9]) for lam, a, b in itertools.product((1, 2), (1, 2), (1, 2))],
+        [row({"features": f, "max_fpr": m}, [0.8, 0.9]) for f, m in ((None, 0.1), ("bins", 0.1), (None, None))],
     ],
-    ids=["words", "one", "failed", "not positive", "three"],
+    ids=["words", "one", "failed", "not positive", "three", "no grid"],
 )
 def test_any_search_can_be_shown(report, table, monkeypatch):
     render_only(monkeypatch, "path")
