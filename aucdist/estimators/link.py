@@ -19,7 +19,7 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
-from aucdist.parameters import Constraints, Number, OneOf, Switch, count, share
+from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, share
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 from aucdist.solvers.links import Gradient, Lipschitz, Newton
 from aucdist.solvers.links.gev_shape import GEVShape, map_shape
@@ -30,6 +30,8 @@ SHAPES = ("map", "bayes")
 MOST_XI = 0.99
 """Of a shape that is looked for with the calibrated loss, which needs it below 1."""
 MOST_SHAPE_ROUNDS = 200
+LAM = 1e-3
+"""The default `lam` of balanced classes."""
 
 
 class SeparationWarning(UserWarning):
@@ -62,8 +64,10 @@ class LinkClassifier(LinearClassifier):
         `aucdist.solvers.links.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
         for small data, `aucdist.solvers.links.gev_shape_bayes`. Both have priors of width 1 on the weights: standardise
         the features first.
-    lam : float, default=1e-3
-        Weight of the penalty. The paper has sums in place of the mean: its lambda is n_samples * lam.
+    lam : float or None, default=None
+        Weight of the penalty. None means ``1e-3 * 4 p (1 - p)``, where p is the share of positives: 1e-3 for balanced classes and
+        4e-6 for one positive in a thousand. A rare class curves the mean loss by about p (1 - p), so that a fixed `lam` would
+        flatten its probabilities. The paper has sums in place of the mean: its lambda is n_samples * lam.
     fit_intercept : bool, default=True
     penalise_intercept : bool, default=False
         True is the paper's way. It also decides whether the intercept has a prior where xi is looked for.
@@ -99,6 +103,8 @@ class LinkClassifier(LinearClassifier):
     xi_trace_ : DataFrame
         Where xi was looked for, a row per round: ``"map"``: round, xi, log_posterior; ``"bayes"``: round, xi,
         log_likelihood, acceptance (share of the steps taken), effective_samples (of xi).
+    lam_ : float
+        The weight of the penalty that the fit took.
     probability_ : LinkMap
         From `decision_function` to probabilities.
     gradient_norm_ : float
@@ -121,6 +127,7 @@ class LinkClassifier(LinearClassifier):
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Newton, Lipschitz, Gradient)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
+        "lam": above_0(optional=True),
         "prior": share(optional=True),
         "link": OneOf(LINKS),
         "loss": OneOf(LOSSES),
@@ -134,6 +141,7 @@ class LinkClassifier(LinearClassifier):
 
     link: str = "gev"
     loss: str = "calibrated"
+    lam: float | None = None  # type: ignore[assignment]
     solver: Any = "newton"
     xi: float | str | None = None
     fit_intercept: bool = True
@@ -177,6 +185,8 @@ class LinkClassifier(LinearClassifier):
         return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+        rate = blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg)
+        self.lam_ = LAM * 4.0 * rate * (1.0 - rate) if self.lam is None else self.lam
         shape = self._find_shape(blocks)
         if start is None and shape is not None:
             start = shape.theta
@@ -184,7 +194,7 @@ class LinkClassifier(LinearClassifier):
         options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
         if not self._loss.convex:
             options["gradient_tol"] = self.tol
-        rounds = self.resolved_solver.rounds(blocks, self.lam, start, **options)
+        rounds = self.resolved_solver.rounds(blocks, self.lam_, start, **options)
         return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def loss_at(self, xi: float) -> LinkLoss:
@@ -271,5 +281,5 @@ class LinkClassifier(LinearClassifier):
         if separates(blocks, self.coef_[0]):
             yield SeparationWarning(
                 "the weights separate the classes of the training rows completely: the fit is finite thanks to lam alone, which "
-                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam:g})"
+                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam_:g})"
             )

@@ -141,7 +141,7 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     changed |= {name: None for name in ("calibration", "prior", "max_fpr", "max_false_positives")}
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
-    line.set_params(lam=max(estimator.lam, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
+    line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end

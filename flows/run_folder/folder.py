@@ -52,8 +52,9 @@ class RunFolder:
 def run_name(name: str, model: ModelConfig) -> str:
     """Return the name of a training run's folder: with the time, the solver, and lam if it is known before the run."""
     built, tail = model.built, "-auto" if model.chooses_features else ""
-    if hasattr(built, "lam") and not (model.chooses_features and model.lam is None):
-        tail = f"-lam{built.lam:g}{tail}"
+    lam = model.lam if model.chooses_features else getattr(built, "lam", None)
+    if lam is not None:
+        tail = f"-lam{lam:g}{tail}"
     return timestamped(f"{name}-{built.resolved_solver.name}{tail}")
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import statsmodels.api as sm
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -321,3 +322,28 @@ def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, se
     monkeypatch.setattr("aucdist.estimators.scores.FEW", few)
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
     assert separates(LocalBlocks(partition(block, n_blocks)), np.ones(1)) is separated
+
+
+def test_the_default_lam_does_not_flatten_the_probabilities_of_rare_events():
+    def rows(seed, n):
+        r = np.random.RandomState(seed)
+        X = r.randn(n, 4)
+        p = expit(X @ [1.2, -0.8, 0.5, 0] - 8.1)
+        return X, (r.rand(n) < p).astype(int), p
+
+    X, y, _ = rows(3, 100_000)
+    X_test, _, true = rows(99, 200_000)
+    model = LinkClassifier(link="logit").fit(X, y)
+    assert model.lam_ == 4e-3 * y.mean() * (1.0 - y.mean())
+    found = model.predict_proba(X_test)[:, 1]
+    top = np.argsort(-found)[:2000]
+    assert found[top].mean() == pytest.approx(true[top].mean(), rel=0.05)  # .0193; lam=1e-3 gives .0045
+    assert LinkClassifier(link="logit", lam=1e-3).fit(X, y).lam_ == 1e-3
+
+
+def test_the_default_lam_is_1e_3_for_balanced_classes_and_counts_weights():
+    X, _ = drawn(200)
+    y = np.tile([1, -1], 100)
+    assert LinkClassifier(link="logit").fit(X, y).lam_ == pytest.approx(1e-3, rel=1e-15)
+    weighted = LinkClassifier(link="logit").fit(X, y, sample_weight=np.where(y > 0, 1.0, 3.0))
+    assert weighted.lam_ == pytest.approx(0.75e-3, rel=1e-12)

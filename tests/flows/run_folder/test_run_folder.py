@@ -110,4 +110,5 @@ def test_name_says_what() -> None:
     assert run_name("a9a", ModelConfig()).endswith("-a9a-all-pairs-lam0.001")
     assert run_name("a9a", ModelConfig(estimator="MarginMeanClassifier")).endswith("-a9a-svrg")
     assert run_name("a9a", ModelConfig(features="auto")).endswith("-a9a-all-pairs-auto")
+    assert run_name("a9a", ModelConfig(estimator="LinkClassifier")).endswith("-a9a-newton")
     assert run_name("a9a", ModelConfig(features="auto", lam=0.1)).endswith("-a9a-all-pairs-lam0.1-auto")
