@@ -51,8 +51,8 @@ STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold
 class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted`,
-    `_scores_without_intercept` and `decision_intercept`; see `WithSolver` for its parameters.
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted`
+    and `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 
     of_pairs: ClassVar[bool] = False
@@ -194,11 +194,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """The history of each class, after a fit of several: see `history_`."""
         return [model.history_ for model in self.estimators_]
 
-    @property
-    def thresholds_(self) -> np.ndarray:
-        """The threshold of each class, after a fit of several."""
-        return np.array([model.threshold_ for model in self.estimators_])
-
     @abstractmethod
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         """Run the solver on these rows until the loop ends it."""
@@ -209,16 +204,11 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @abstractmethod
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        """Return the scores of validated rows, as `threshold_` divides them: float64 of shape (n_samples,)."""
+        """Return the scores of validated rows, as `raw_threshold` divides them: float64 of shape (n_samples,)."""
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of validated rows, with the intercept: float64 of shape (n_samples,)."""
         return self._scores_without_intercept(X) + self.decision_intercept
-
-    @property
-    @abstractmethod
-    def decision_intercept(self) -> float:
-        """What `decision_function` adds to the scores."""
 
     @property
     def history_(self) -> pd.DataFrame:

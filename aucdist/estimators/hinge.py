@@ -59,8 +59,6 @@ class HingeClassifier(LinearClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-    threshold_ : float
-        Minus the intercept: where scores without it part the classes.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
     resume_ : HingeStart
@@ -127,7 +125,6 @@ class HingeClassifier(LinearClassifier):
         self._set_certificate(solution)
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
-        self.threshold_ = -float(w[-1])
 
     def _initial_weights(self, n_features: int) -> Any:
         weights = super()._initial_weights(n_features)

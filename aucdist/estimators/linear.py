@@ -81,11 +81,6 @@ class LinearClassifier(BlockClassifier):
     def _training_auc(self, blocks: Blocks) -> float:
         return auc_of_rows(blocks, self.coef_[0])
 
-    @property
-    def decision_intercept(self) -> float:
-        """What `decision_function` adds to X w."""
-        return float(self.intercept_[0])
-
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         return scores_of(X, self.coef_[0], 0.0, getattr(self, "feature_map_", None))
 

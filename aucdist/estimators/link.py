@@ -96,8 +96,6 @@ class LinkClassifier(LinearClassifier):
     ----------
     intercept_ : ndarray of shape (1,), float64
         b. `decision_function` is the score minus that of the probability one half.
-    threshold_ : float
-        Where X w has the probability one half.
     xi_ : float
         ``gev``: the shape.
     xi_trace_ : DataFrame
@@ -265,16 +263,16 @@ class LinkClassifier(LinearClassifier):
         whole = LinkMap(1.0, link, 1.0, last.intercept)
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
         # Where the corrected odds are even.
-        self.threshold_ = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
-        self.probability_: LinkMap = whole.shifted(self.threshold_)
+        threshold = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
+        self._decision_intercept, self.probability_ = 0.0 - threshold, whole.shifted(threshold)
 
     def _set_intercept(self, intercept: float) -> None:
-        pass  # that of the link stays: it belongs to the probabilities
+        self._decision_intercept = intercept  # that of the link belongs to the probabilities, and stays
 
     @property
     def decision_intercept(self) -> float:
         """What `decision_function` adds to X w."""
-        return -self.threshold_
+        return self._decision_intercept
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         yield from super()._warnings_of_fit(blocks)

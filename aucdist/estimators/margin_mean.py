@@ -96,10 +96,9 @@ class MarginMeanClassifier(BlockClassifier):
     coef_ : ndarray of shape (1, n_features), float64
         ``linear``: for features as they came.
     intercept_ : ndarray of shape (1,), float64
-    threshold_ : float
-        Where G-mean on all training rows is largest: a row is called positive whose score without the intercept is above it.
+        Chosen so that G-mean on all training rows is largest where rows with scores above 0 are predicted positive.
     margin_threshold_ : float
-        The same as a margin. The paper calls a row positive by the sign of ``decision_function(X) + margin_threshold_``.
+        What the fit chose, as a margin. The paper calls a row positive by the sign of ``decision_function(X) + margin_threshold_``.
     support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
         ``rbf``: the rows of the fit, scaled.
     dual_coef_ : ndarray of shape (1, n_sample), float64
@@ -147,11 +146,6 @@ class MarginMeanClassifier(BlockClassifier):
     scale: str | None = "standard"
     sample_counts_: tuple[int, int] = field(init=False)
     _scaling: Preprocessor = field(init=False)
-
-    @property
-    def decision_intercept(self) -> float:
-        """What `decision_function` adds to X w, or to the sums of kernel values."""
-        return -self.threshold_
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
@@ -263,15 +257,15 @@ class MarginMeanClassifier(BlockClassifier):
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"].counts
-            self.margin_threshold_ = self.threshold_ = best_threshold(counts)
+            self.margin_threshold_ = threshold = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
             offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
             self.coef_ = w[np.newaxis, :]
             counts = count_scores(blocks, w)
-            self.threshold_ = best_threshold(counts)
-            self.margin_threshold_ = self.threshold_ + offset
-        self.intercept_, self._auc = np.array([-self.threshold_]), auc(counts)
+            threshold = best_threshold(counts)
+            self.margin_threshold_ = threshold + offset
+        self.intercept_, self._auc = np.array([0.0 - threshold]), auc(counts)
         return counts
 
     def _training_auc(self, blocks: Blocks) -> float:

@@ -56,9 +56,9 @@ class OnlineClassifier(RankingClassifier):
         solver = self.resolved_solver
         seed = int(check_random_state(self.random_state).randint(2**31)) if solver.random else 0
         self.stream_, threshold = solver.learn(stream, block, self.lam, seed)
-        self.threshold_ = getattr(self, "threshold_", 0.0) if threshold is None else threshold
         self.coef_ = self.stream_.w[np.newaxis, :]
-        self.intercept_ = np.array([-self.threshold_])
+        if threshold is not None or not hasattr(self, "intercept_"):
+            self.intercept_ = np.array([0.0 - (threshold or 0.0)])
         for stale in ("certificate_", "_records", "n_passes_"):  # of a `fit` before
             self.__dict__.pop(stale, None)
         return self

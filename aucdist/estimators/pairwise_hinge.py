@@ -73,8 +73,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-        Minus the threshold: the pairs leave it open, so it is set where G-mean on the training rows is largest.
-    threshold_ : float
+        The pairs leave it open, so it is chosen such that G-mean on the training rows is largest where rows with scores above 0
+        are predicted positive.
     classes_ : ndarray of shape (2,)
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     monotone_ : ndarray of shape (n_features_in_,), int8

@@ -54,8 +54,6 @@ class PairwiseSquareClassifier(OnlineClassifier):
 
     Attributes
     ----------
-    threshold_ : float
-        Where G-mean on the training rows is largest; after `partial_fit` midway between the class means' scores.
     classes_ : ndarray of shape (2,)
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     monotone_ : ndarray of shape (n_features_in_,), int8

@@ -36,9 +36,7 @@ class RankingClassifier(LinearClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-        Minus the threshold.
-    threshold_ : float
-        Where G-mean on the training rows is largest.
+        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     """
@@ -70,8 +68,7 @@ class RankingClassifier(LinearClassifier):
         self._set_certificate(solution)
         self.coef_ = solution.w[np.newaxis, :]
         counts = count_scores(blocks, solution.w)
-        self.threshold_, self._auc = best_threshold(counts), auc(counts)
-        self.intercept_ = np.array([-self.threshold_])
+        self.intercept_, self._auc = np.array([0.0 - best_threshold(counts)]), auc(counts)
         if self.calibration is not None:
             self.probability_, unseen = calibrated(self, blocks)
             if hasattr(self, "_unseen"):

@@ -1,6 +1,7 @@
-"""The threshold of a fitted model, given or found on rows for a requirement."""
+"""The threshold of a fitted model, set by hand or chosen on rows for a requirement."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,64 +16,48 @@ from aucdist.metrics.public import labels_of
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 
-def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Mapping[str, Any]) -> float:
-    """Return the threshold of the scores without the intercept that meets one requirement on the rows.
-
-    `model`: fitted, of two classes.
-    `X`, `y` and `sample_weight`: the rows, in memory.
-    `wanted`: the requirements of `aucdist.metrics.threshold_at` by name; one is not None.
-    """
-    given = _checked_request(X, y, wanted)
-    labels = _known_labels(model, y)
-    scores, positive = model._scores_without_intercept(checked_rows(model, X)), labels == model.classes_[1]
-    return threshold_at(positive, scores, sample_weight=sample_weight, **given)
-
-
-def thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Mapping[str, Any]) -> np.ndarray:
-    """Return for each of several classes the threshold that meets one requirement, float64 of shape (n_classes,).
-
-    `model`: fitted, of several classes.
-    `X`, `y`, `sample_weight` and `wanted`: as for `threshold_of_rows`; with labels `y` is an indicator matrix.
-    """
-    given, n = _checked_request(X, y, wanted), len(model.estimators_)
-    if model.label_sets_.exclusive:
-        members = _known_labels(model, y)[:, np.newaxis] == model.classes_
-    else:
-        indicator = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+def _thresholds_of_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any]
+) -> list[float]:
+    """Return the threshold of X w that meets a requirement on rows; of several classes one for each against the rest."""
+    several = model.has_several_classes
+    if several and not model.label_sets_.exclusive:
+        indicator, n = np.asarray(y.toarray() if hasattr(y, "toarray") else y), len(model.estimators_)
         if indicator.ndim != 2 or indicator.shape[1] != n or not np.isin(indicator, (0, 1)).all():
             raise InputError(
                 f"y must be an indicator matrix of 0 and 1 with {n} columns, one for each label of the model"
             )
         members = indicator == 1
-    X, found = checked_rows(model, X), np.empty(n)
-    for k, (name, one) in enumerate(zip(model.label_sets_.names(), model.estimators_, strict=True)):
-        scores = one._scores_without_intercept(X)
+    else:
+        labels = labels_of("y", y)
+        strange = ~np.isin(labels, model.classes_)
+        if strange.any():
+            at = int(np.argmax(strange))
+            raise InputError(
+                f"y has {labels[at]!r} at position {at} (counted from 0); the model has {model.classes_.tolist()}"
+            )
+        members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
+    X, thresholds = checked_rows(model, X), []
+    for k, of_class in enumerate(model.estimators_ if several else [model]):
+        scores = of_class._scores_without_intercept(X)
         try:
-            found[k] = threshold_at(members[:, k], scores, sample_weight=sample_weight, **given)
+            thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
         except InputError as error:
-            raise InputError(f"class {name!r}: {error}") from None
-    return found
+            if not several:
+                raise
+            raise InputError(f"class {model.label_sets_.names()[k]!r}: {error}") from None
+    return thresholds
 
 
-def _checked_request(X: Any, y: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the one requirement that is given, by its name."""
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if X is None or y is None or len(given) != 1:
-        raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(wanted))
-    if is_dask(X):
-        raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
-    return given
-
-
-def _known_labels(model: Any, y: Any) -> np.ndarray:
-    labels = labels_of("y", y)
-    strange = ~np.isin(labels, model.classes_)
-    if strange.any():
-        at = int(np.argmax(strange))
-        raise InputError(
-            f"y has {labels[at]!r} at position {at} (counted from 0); the model has {model.classes_.tolist()}"
-        )
-    return labels
+def _without_intercept(threshold: float, intercept: float) -> float:
+    """Return the threshold of X w that is passed exactly where X w + intercept, rounded, passes `threshold`."""
+    if not np.isfinite([threshold, intercept]).all():
+        return threshold
+    middle = (Fraction(threshold) + Fraction(float(np.nextafter(threshold, np.inf)))) / 2 - Fraction(intercept)
+    cut = float(middle)  # up to about here, sums are rounded to the threshold
+    while Fraction(cut) > middle or cut + intercept > threshold:
+        cut = float(np.nextafter(cut, -np.inf))
+    return cut
 
 
 class WithThreshold:
@@ -80,8 +65,20 @@ class WithThreshold:
 
     estimators_: list[Any]
     intercept_: np.ndarray
-    threshold_: float
     probability_: ProbabilityMap
+
+    @property
+    def threshold_(self) -> float:
+        """What `predict` compares scores of `decision_function` with: 0, always."""
+        check_is_fitted(self)
+        if "estimators_" in vars(self):
+            raise AttributeError
+        return 0.0
+
+    @property
+    def thresholds_(self) -> np.ndarray:
+        """The threshold of each class, after a fit of several: 0, always."""
+        return np.zeros(len(self.estimators_))
 
     def set_threshold(
         self,
@@ -96,13 +93,14 @@ class WithThreshold:
         recall: float | None = None,
         cost: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
+        """Move the scores so that `predict`, which flags scores above 0, flags other rows; ranking and probabilities stay.
 
         Parameters
         ----------
         threshold : float, optional
-            Of the scores without the intercept, such as ``X @ coef_[0]``: rows above it are predicted positive. Without it, give
-            rows and one requirement. Of several classes an array of shape (n_classes,), in the order of `classes_`.
+            A score of `decision_function` as it is before this call: it becomes 0, so that rows above it are predicted positive.
+            Without it, give rows and one requirement. Of several classes an array of shape (n_classes,), in the order of
+            `classes_`.
         X, y, sample_weight : optional
             Rows that choose the threshold, as for `fit`: training rows, or better others, but not those of the test. Of several
             classes each gets the threshold that meets the requirement with this class against the rest.
@@ -117,26 +115,55 @@ class WithThreshold:
             If neither a threshold is given nor rows and one requirement, or if no threshold meets it.
         """
         check_is_fitted(self)
-        wanted = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        requirement = {name: value for name, value in named.items() if value is not None}
+        by_rows = X is not None and y is not None and len(requirement) == 1
+        if (threshold is None) != by_rows or (threshold is not None and (requirement or sample_weight is not None)):
+            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
+        if is_dask(X):
+            raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
         several = "estimators_" in vars(self)
+        models = self.estimators_ if several else [self]
         if threshold is None:
-            of_rows = thresholds_of_rows if several else threshold_of_rows
-            threshold = of_rows(self, X, y, sample_weight, wanted)
-        elif any(given is not None for given in (X, y, sample_weight, *wanted.values())):
-            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(wanted))
-        if several:
-            thresholds, n = np.asarray(threshold, dtype=np.float64), len(self.estimators_)
-            if thresholds.shape != (n,):
-                raise InputError(f"set_threshold: {n} thresholds are needed, in the order of classes_")
-            for one, value in zip(self.estimators_, thresholds.tolist(), strict=True):
-                one.set_threshold(value)
+            cuts = _thresholds_of_rows(self, X, y, sample_weight, requirement)
+        else:
+            values = np.asarray(threshold, dtype=np.float64)
+            if np.isnan(values).any():
+                raise InputError(f"threshold is {threshold!r}; a number is needed")
+            if values.shape != ((len(models),) if several else ()):
+                raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
+            values = values * getattr(self, "spreads_", 1.0)
+            cuts = [
+                _without_intercept(value, model.decision_intercept)
+                for value, model in zip(np.atleast_1d(values).tolist(), models, strict=True)
+            ]
+        self.set_raw_threshold(cuts if several else cuts[0])
+
+    @property
+    def raw_threshold(self) -> float:
+        """The threshold on the scale of X w, of sums of kernel values for a kernel machine: minus the intercept of scores."""
+        return 0.0 - self.decision_intercept
+
+    def set_raw_threshold(self, threshold: Any) -> None:
+        """Have `predict` flag the rows whose X w, or sum of kernel values, is above a threshold.
+
+        Parameters
+        ----------
+        threshold : float, or a sequence of one for each of several classes
+        """
+        if "estimators_" in vars(self):
+            for model, value in zip(self.estimators_, threshold, strict=True):
+                model.set_raw_threshold(value)
             stack_intercepts(self)
             return
-        by = threshold - self.threshold_
-        self.threshold_ = threshold
-        self._set_intercept(-threshold)
         if hasattr(self, "probability_"):
-            self.probability_ = self.probability_.shifted(by)
+            self.probability_ = self.probability_.shifted(threshold + self.decision_intercept)
+        self._set_intercept(0.0 - threshold)
+
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w, or to the sums of kernel values."""
+        return float(self.intercept_[0])
 
     def _set_intercept(self, intercept: float) -> None:
         self.intercept_ = np.array([intercept])

@@ -30,8 +30,6 @@ class UnivariateRankingClassifier(OnlineClassifier):
 
     Attributes
     ----------
-    threshold_ : float
-        Where G-mean on the training rows is largest; after `partial_fit` minus b.
     stream_ : object
         After `partial_fit`: what is remembered of the rows so far.
 

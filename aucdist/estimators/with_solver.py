@@ -54,6 +54,8 @@ class CommonParameters(BaseEstimator):
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
     n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
     feature_map_ : FittedMap
         With `features`.
     n_features_in_ : int

@@ -144,11 +144,11 @@ def measured(
     if measure.needs == "groups":
         return measure.of(scored_groups(model, blocks, group_weight, mapped), 0.0)
     if measure.needs == "costs":
-        return measure.of(count_costs(mapped, model.coef_[0], measure.cost), model.threshold_)
+        return measure.of(count_costs(mapped, model.coef_[0], measure.cost), model.raw_threshold)
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         counts = count_scores(mapped, model.coef_[0])
-        threshold, shift = model.threshold_, model.decision_intercept
+        threshold, shift = model.raw_threshold, model.decision_intercept
     else:
         counts = blocks.unmapped.without_memory().reduce(_count_decisions, model)["counts"].counts
         threshold = shift = 0.0

@@ -135,7 +135,7 @@ def _result_of_class(fitted: FittedClasses, k: int, table: np.ndarray | None) ->
         "test_auc_interval": None if interval is None else [interval.low, interval.high],
         "recall": None,
         "precision": None,
-        "threshold": float(one.threshold_),
+        "threshold": float(one.raw_threshold),
         "certificate": {**asdict(certificate), "status": certificate.status.value},
         "passes": one.n_passes_,
     }

@@ -67,7 +67,7 @@ def save_fitted(
         about={
             "estimator": type(estimator).__name__,
             "parameters": jsonable(estimator.plain_params()),
-            "threshold": jsonable(estimator.threshold_),
+            "threshold": jsonable(estimator.raw_threshold),
             **({} if point is None else {"operating_point": point.wanted}),
             "certificate": certificate,
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
@@ -112,7 +112,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         history=estimator.history_,
         train=fitted.evaluation.train,
         test=fitted.evaluation.test,
-        threshold=estimator.threshold_,
+        threshold=estimator.raw_threshold,
         weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
         cost=cost_of(fitted),
         versions=versions(),

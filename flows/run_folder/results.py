@@ -143,7 +143,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         result["groups"] = jsonable(fitted.evaluation.groups)
     wanted = getattr(fitted.config, "operating_point", None)
     if wanted is not None:
-        threshold, costs = float(estimator.threshold_), fitted.evaluation.costs
+        threshold, costs = float(estimator.raw_threshold), fitted.evaluation.costs
         by_row = None
         if costs is not None:
             by_row = mean_cost_of_rows(costs, costed_rows(fitted.evaluation.scores), threshold, wanted.wanted["cost"])
@@ -199,7 +199,7 @@ def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]
 
 def details_of(fitted: FittedRun) -> dict[str, Any]:
     """Return what ``metrics.json`` has beyond `result_of`."""
-    threshold, evaluation = fitted.estimator.threshold_, fitted.evaluation
+    threshold, evaluation = fitted.estimator.raw_threshold, fitted.evaluation
     parts = {"train": evaluation.train, "test": evaluation.test}
     details: dict[str, Any] = jsonable(
         {

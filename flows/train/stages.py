@@ -62,7 +62,7 @@ def fit(
 def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str, Any]) -> None:
     """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
     counts = next(known for known in (evaluation.unseen, evaluation.costs, evaluation.train) if known is not None)
-    estimator.set_threshold(_threshold(counts, wanted))
+    estimator.set_raw_threshold(_threshold(counts, wanted))
 
 
 def _threshold(counts: ScoreCounts | CostCounts, wanted: dict[str, Any]) -> float:
@@ -77,7 +77,7 @@ def set_operating_points(estimator: Any, counts: Sequence[ScoreCounts | CostCoun
             found.append(_threshold(of_class, wanted))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
-    estimator.set_threshold(found)
+    estimator.set_raw_threshold(found)
 
 
 def evaluate(

@@ -246,13 +246,15 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
                 PairwiseHingeClassifier(tol=1e-2), X, y == model.classes_[k] if labels is y else labels[:, k]
             )
             alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
-            assert one.threshold_ == alone.threshold_ == -model.intercept_[k] == model.thresholds_[k]
+            assert one.raw_threshold == alone.raw_threshold == -model.intercept_[k]
         np.testing.assert_array_equal(model.decision_function(X).argsort(axis=0), ranks)
-        before = model.thresholds_
         with pytest.raises(InputError, match="thresholds are needed, in the order of classes_"):
             model.set_threshold(0.0)
-        model.set_threshold(before + 1.0)
-        np.testing.assert_array_equal(model.thresholds_, before + 1.0)
+        scores = model.decision_function(X)
+        by = 0.1 * np.arange(1, 1 + scores.shape[1])
+        model.set_threshold(by)
+        np.testing.assert_allclose(model.decision_function(X), scores - by, atol=1e-12)
+        assert not model.thresholds_.any()
     with pytest.raises(InputError, match="an indicator matrix of 0 and 1 with 3 columns"):
         model.set_threshold(X=X, y=y, fpr=0.05)
     of_noise = fitted(PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)

@@ -61,7 +61,7 @@ def test_many_scores_are_counted_in_cells_that_no_partition_changes(monkeypatch)
     whole = rows(n_blocks=1).reduce(_rows)
     X, y = whole["X"][0], whole["y"][0]
     predicted = np.where(estimator.predict(X) > 0, 1, -1)
-    table = confusion(counts, estimator.threshold_)
+    table = confusion(counts, estimator.raw_threshold)
     assert (table["tp"], table["fp"]) == (np.sum(predicted[y > 0] > 0), np.sum(predicted[y < 0] > 0))
     exact = ScoreCounts.from_scores(y, X @ estimator.coef_[0])
     assert 0 < abs(auc(counts) - auc(exact)) <= auc_error(counts)

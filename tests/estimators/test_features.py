@@ -117,7 +117,7 @@ def test_rows_in_blocks_that_are_streamed_give_the_same_bits(features):
     read = fit(PairwiseHingeClassifier(features=features), LocalBlocks.load(parts.__getitem__, 3, stream=True))
     np.testing.assert_array_equal(here.coef_, read.coef_)
     assert here.certificate_ == read.certificate_
-    assert here.threshold_ == read.threshold_
+    assert here.raw_threshold == read.raw_threshold
 
 
 def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone():

@@ -78,7 +78,7 @@ def test_fitted_attributes(data, penalty, solver, fit_intercept):
     assert 0.0 <= c.dual <= c.primal
     assert c.relative_gap == pytest.approx((c.primal - c.dual) / c.primal)
     assert (b != 0.0) == fit_intercept
-    assert model.threshold_ == -b
+    assert model.raw_threshold == -b
     assert model.n_passes_ == model.history_["passes"].iloc[-1]
     assert model.history_["zeros"].iloc[-1] == (w == 0).mean()
     np.testing.assert_allclose(model.decision_function(X), X @ w + b)

@@ -60,7 +60,7 @@ def test_fitted_attributes(link, solver):
     scores = model.decision_function(X)
     np.testing.assert_array_equal(scores > 0, found[:, 1] > 0.5)
     np.testing.assert_array_equal(model.predict(X), np.where(found[:, 1] > 0.5, 1, -1))
-    np.testing.assert_allclose(scores, X @ model.coef_[0] - model.threshold_, atol=1e-12)
+    np.testing.assert_allclose(scores, X @ model.coef_[0] - model.raw_threshold, atol=1e-12)
     assert hasattr(model, "xi_") == hasattr(model, "xi_trace_") == (link == "gev")
     assert model.certificate_.status == "converged"
     assert model.gradient_norm_ < 1e-3

@@ -117,7 +117,7 @@ def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
     rows = X[which.sample_indices_]
     Z = (X - rows.mean(axis=0)) / rows.std(axis=0)
     scores = rbf_kernel(Z, scaled, gamma=1 / 1.5**2) @ model.dual_coef_[0]
-    np.testing.assert_allclose(model.decision_function(X), scores - model.threshold_, atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(X), scores - model.raw_threshold, atol=1e-9)
     assert model.sigma_ == 1.5
     assert not hasattr(model, "coef_")
     # Some rows at a time, to the same numbers.
@@ -236,7 +236,7 @@ def test_same_bits_on_workers(client):
             fit(blocks, sampler=sampler, solver="svrg", solver__n_outer=4, **parameters) for blocks in (here, there)
         )
         assert one.certificate_ == other.certificate_
-        assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
+        assert (one.sample_counts_, one.raw_threshold) == (other.sample_counts_, other.raw_threshold)
         name = "dual_coef_" if parameters else "coef_"
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
 

@@ -72,8 +72,8 @@ def test_the_threshold_is_of_the_buffered_rows(solver, data):
     def g_mean(threshold):
         return (scores[buffer.y > 0] > threshold).mean() * (scores[buffer.y < 0] <= threshold).mean()
 
-    assert g_mean(fed.threshold_) == pytest.approx(max(g_mean(t) for t in scores))
-    assert fed.intercept_.tolist() == [-fed.threshold_]
+    assert g_mean(fed.raw_threshold) == pytest.approx(max(g_mean(t) for t in scores))
+    assert fed.intercept_.tolist() == [-fed.raw_threshold]
 
 
 def test_one_class_teaches_nothing_yet(data):

@@ -31,7 +31,7 @@ def test_fitted_attributes(data):
     assert c.relative_gap == pytest.approx((c.primal - c.dual) / c.primal)
     assert c.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)
     assert model.coef_.shape == (1, 5)
-    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.intercept_.tolist() == [-model.raw_threshold]
     assert model.n_features_in_ == 5
     assert model.n_passes_ == model.history_["passes"].iloc[-1]
     assert not hasattr(model, "predict_proba")

@@ -28,7 +28,7 @@ def test_fitted_attributes(data):
     assert c.primal == pytest.approx(value, rel=1e-10)
     assert model.majorant_gap_ == pytest.approx(gradient @ gradient / (2e-2 * value), rel=1e-6)
     assert model.majorant_gap_ <= 1e-3
-    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.intercept_.tolist() == [-model.raw_threshold]
     assert model.n_passes_ == model.history_["passes"].iloc[-1]
     assert roc_auc_score(y, model.decision_function(X)) > 0.85
     assert not hasattr(model, "predict_proba")

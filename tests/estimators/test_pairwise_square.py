@@ -50,7 +50,7 @@ def test_fitted_attributes(data, solver):
     assert c.dual <= best * (1 + 1e-12)
     assert c.primal >= best * (1 - 1e-12)
     assert c.relative_gap == pytest.approx((c.primal - c.dual + c.rounding) / c.primal, rel=1e-6)
-    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.intercept_.tolist() == [-model.raw_threshold]
     assert model.n_passes_ == model.history_["passes"].iloc[-1]
     assert roc_auc_score(y, model.decision_function(X)) > 0.85
     assert not hasattr(model, "predict_proba")

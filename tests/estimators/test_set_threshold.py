@@ -42,6 +42,21 @@ def test_predictions_meet_the_requirement(model):
         )
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_scores_above_the_threshold_are_those_that_predict_flags(model):
+    model.fit(X, Y)
+    for k in range(20):
+        scores = model.decision_function(X)
+        assert ((scores > model.threshold_) == flagged(model)).all()
+        given = np.sort(scores)[-10 * (k + 1)] * (1.0 if k % 2 else 1.0 + 1e-16)
+        model.set_threshold(given)  # a score of a row: exactly the rows above it, whatever the rounding of the shift
+        np.testing.assert_array_equal(flagged(model), scores > given)
+        assert model.threshold_ == 0.0
+    model.set_threshold(X=X, y=Y, alerts=0.1)
+    assert ((model.decision_function(X) > model.threshold_) == flagged(model)).all()
+
+
 def test_probabilities_and_ranking_stay():
     model = MODELS[1].fit(X, Y)
     before, order = model.predict_proba(X), np.argsort(model.decision_function(X), kind="stable")
@@ -66,7 +81,7 @@ def test_probabilities_and_ranking_stay():
 )
 def test_wrong_calls_change_nothing(given, said):
     model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
-    before = model.threshold_
+    before = model.intercept_
     with pytest.raises(ValueError, match=said):  # an InputError is one
         model.set_threshold(**given)
-    assert model.threshold_ == before
+    assert model.intercept_ is before
