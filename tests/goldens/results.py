@@ -1,0 +1,205 @@
+"""Results that must not change when code only moves: what each command prints, and what fits, searches and papers give.
+
+    python tests/goldens/results.py --check            # all of them, several minutes; exit code 1 if one differs
+    python tests/goldens/results.py --write [NAME ...]  # keep what the code gives now, after a change that is meant
+
+Names are `help`, `train/<configuration>`, `cv/digits` and `paper/<number>`. Each is kept as `<name>.json` beside this file: the
+numbers themselves, and of arrays and tables a digest, the sum and the largest value. On the kind of machine on which they were
+kept, results agree to the last bit. Elsewhere another BLAS or another processor may round differently: there numbers agree to
+one part in a million, and digests are not compared.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DATA = Path(os.environ.get("AUCDIST_DATA", ROOT.parent / "shared" / "data"))
+AUCDIST = [sys.executable, "-c", "import sys; sys.argv[0] = 'aucdist'; from flows.entry import main; main()"]
+TRAINED = sorted(path.stem for path in (ROOT / "configs" / "train").glob("*.yaml"))
+PAPERS = sorted(path.name for path in (ROOT / "configs" / "reproduce").iterdir() if path.is_dir())
+NAMES = ("help", *(f"train/{name}" for name in TRAINED), "cv/digits", *(f"paper/{name}" for name in PAPERS))
+FAST = ("help", "train/digits", "cv/digits")
+CHANGING = {"seconds", "run", "versions", "fingerprint", "output", "report", "peak_memory", "timings", "created"}
+"""Keys that say when, where and by which versions something was made."""
+
+
+def machine() -> str:
+    """Return what the last bits of a result may depend on."""
+    info = Path("/proc/cpuinfo")
+    cpu = (
+        next((x.split(":")[1] for x in info.read_text().splitlines() if x.startswith("model name")), "")
+        if info.is_file()
+        else ""
+    )
+    return f"{platform.machine()} {cpu.strip() or platform.processor()}, numpy {np.__version__}"
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of a command: this checkout, these data, no colours, 100 columns."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {
+        **os.environ,
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "AUCDIST_DATA": str(DATA),
+        "DO_NOT_TRACK": "1",
+        "PYTHONPATH": path,
+    }
+
+
+def run(*arguments: str) -> str:
+    """Return what a command prints."""
+    done = subprocess.run(
+        [*AUCDIST, *arguments], capture_output=True, text=True, env=surroundings(), cwd=ROOT, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"aucdist {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def of_array(values: np.ndarray) -> dict[str, Any]:
+    """Return the digest of an array, and two numbers that nearly equal arrays have nearly in common."""
+    numbers = np.ascontiguousarray(values, dtype=np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    return {
+        "digest": hashlib.sha256(numbers.tobytes()).hexdigest()[:16],
+        "shape": list(values.shape),
+        "sum": math.fsum(finite.ravel()),
+        "largest": float(np.abs(finite).max(initial=0.0)),
+    }
+
+
+def without_changing(value: Any) -> Any:
+    """Return a JSON value without the keys of `CHANGING`."""
+    if isinstance(value, dict):
+        return {key: without_changing(entry) for key, entry in value.items() if key not in CHANGING}
+    return [without_changing(entry) for entry in value] if isinstance(value, list) else value
+
+
+def of_folder(folder: Path) -> dict[str, Any]:
+    """Return what a run folder holds: JSON values, and digests of arrays and of the numbers in tables."""
+    kept: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.name == "metrics.json" or path.name == "summary.json":
+            kept[name] = without_changing(json.loads(path.read_text()))
+        elif path.suffix == ".npy":
+            kept[name] = of_array(np.load(path, allow_pickle=False))
+        elif path.suffix in {".parquet", ".csv"} and "history" not in path.name:
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+            numbers = table.select_dtypes("number").drop(
+                columns=[c for c in table if "second" in str(c)], errors="ignore"
+            )
+            kept[name] = of_array(numbers.to_numpy(dtype=np.float64))
+    return kept
+
+
+HELP = """
+import contextlib, io, json, sys
+from flows.entry import main
+def text(*arguments):
+    printed, sys.argv = io.StringIO(), ["aucdist", *arguments, "--help"]
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        main()
+    return printed.getvalue()
+listed = text().split("Commands:")[1].split("Exit codes")[0].splitlines()
+names = [line.split()[0] for line in listed if line[:2] == "  " and line[2:3].strip()]
+print(json.dumps({name: text(name).splitlines() for name in names}))
+"""
+"""A program that prints the help of every command: one process for all, since starting one takes seconds."""
+
+
+def result(name: str) -> dict[str, Any]:
+    """Return what the code gives now."""
+    kind, _, which = name.partition("/")
+    if kind == "help":
+        printed = subprocess.run(
+            [sys.executable, "-c", HELP], capture_output=True, text=True, env=surroundings(), cwd=ROOT, check=True
+        )
+        return dict(json.loads(printed.stdout))
+    with tempfile.TemporaryDirectory() as folder:
+        if kind == "train":
+            printed = run("train", which, "--json", "--output", folder)
+        elif kind == "cv":
+            quick = [
+                "--set",
+                "cluster={kind: none}",
+                "--set",
+                "grid.lam=[0.1, 0.01]",
+                "--set",
+                "folds.repeats=1",
+                "--set",
+                "nested=2",
+            ]
+            printed = run("cv", which, "--json", "--output", folder, *quick)
+        else:
+            printed = run("reproduce", which, "--quick", "--json", "--output", folder)
+        folders = sorted(Path(folder).iterdir())
+        return {"json": without_changing(json.loads(printed)), "files": of_folder(folders[-1])}
+
+
+def differences(old: Any, new: Any, *, exact: bool, at: str = "") -> list[str]:
+    """Return where two results differ: to the last bit, or by more than rounding explains."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [key for key in {**old, **new} if exact or key != "digest"]
+        return [
+            line for key in names for line in differences(old.get(key), new.get(key), exact=exact, at=f"{at}/{key}")
+        ]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [
+            line
+            for i, pair in enumerate(zip(old, new, strict=True))
+            for line in differences(*pair, exact=exact, at=f"{at}[{i}]")
+        ]
+    close = not exact and all(isinstance(value, int | float) for value in (old, new))
+    if old == new or (close and math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-9)):
+        return []
+    return [f"{at}: {old!r} was kept, {new!r} is given now"]
+
+
+def path_of(name: str) -> Path:
+    """Return the file in which a result is kept."""
+    return HERE / f"{name.replace('/', '-')}.json"
+
+
+def compare(name: str) -> list[str]:
+    """Return how what the code gives now differs from what was kept."""
+    kept = json.loads(path_of(name).read_text())
+    return differences(kept["result"], result(name), exact=kept["machine"] == machine())
+
+
+def main() -> None:
+    """Check the results, or keep them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--check", action="store_true")
+    action.add_argument("--write", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all by default: {', '.join(NAMES)}")
+    given = parser.parse_args()
+    failed = False
+    for name in given.names or NAMES:
+        if given.write:
+            path_of(name).write_text(json.dumps({"machine": machine(), "result": result(name)}, indent=1) + "\n")
+            print(f"{name}: kept", flush=True)
+            continue
+        lines = compare(name)
+        failed |= bool(lines)
+        print(f"{name}: {'as kept' if not lines else f'{len(lines)} differences'}", *lines[:20], sep="\n  ", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
