@@ -48,8 +48,8 @@ defaults: setup  ## does each estimator converge with its defaults? a row for ea
 	$(BIN)/python tests/defaults.py --output docs/benchmarks/defaults.csv
 
 bench: setup  ## measure on this machine
-	$(BIN)/aucdist bench pairwise
-	$(BIN)/aucdist bench engine
+	PYTHONPATH=tests $(BIN)/python -m benchmarks pairwise
+	PYTHONPATH=tests $(BIN)/python -m benchmarks engine
 
 benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made again from the files in docs/benchmarks
 	$(BIN)/python docs/since_release.py

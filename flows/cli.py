@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from flows.bench import command as bench
 from flows.command import OK, TERMINATED, Command, report_errors
 from flows.compare import command as compare
 from flows.cv import command as cv
@@ -35,7 +34,6 @@ COMMANDS: tuple[Command, ...] = (
     rollback.COMMAND,
     models.COMMAND,
     reproduce.COMMAND,
-    bench.COMMAND,
     shard.COMMAND,
     score.COMMAND,
     watch.COMMAND,

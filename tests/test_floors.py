@@ -36,7 +36,6 @@ USE_CASES = {
         "data",
         "up",
         "reproduce",
-        "bench",
     )
 }
 FLOORS = [
@@ -183,7 +182,7 @@ PEERS = ["imblearn", "statsmodels", "skglm", "dask_ml", "lightgbm", "xgboost", "
             ("import flows.train.run", ["prefect"]),
             ("import flows.reproduce.config, flows.reproduce.run", [*PEERS, *REPORT[1:]]),
             (
-                "import flows.bench.suites, flows.bench.output, benchmarks.peers.suite, benchmarks.link",
+                "import benchmarks.suites, benchmarks.output, benchmarks.peers.suite, benchmarks.link",
                 [*PEERS, *REPORT[1:]],
             ),
         ],

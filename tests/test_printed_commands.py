@@ -24,7 +24,7 @@ WITH_COMMANDS = [
 ]
 
 COMMANDS = (PAGES / "how-to" / "command-line.md").read_text(encoding="utf-8")
-LONG = {"aucdist bench pairwise", "aucdist reproduce 000"}
+LONG = {"aucdist reproduce 000"}
 """These take an hour; the tests of benches and papers run small ones."""
 
 pytestmark = pytest.mark.slow

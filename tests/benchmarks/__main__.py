@@ -1,13 +1,22 @@
-"""``PYTHONPATH=tests python -m benchmarks SUITE``: `aucdist bench`, with the suites and options of the peers."""
+"""``PYTHONPATH=tests python -m benchmarks SUITE``: run a suite, print its rows, and write its files."""
 
 from typing import Annotated
 
 import typer
 
-from flows.bench.command import Output, SlowPeers
 from flows.command import Debug, report_errors
 
 app = typer.Typer(add_completion=False)
+
+SlowPeers = Annotated[bool, typer.Option("--slow-peers", help="Also run the peers that take minutes.")]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="FILE.html: a page with table and figure, and a CSV file; FILE.csv: a CSV and an SVG file. Either has "
+        "a JSON file beside it, which names versions and machine.",
+    ),
+]
 
 
 @app.command()
@@ -46,12 +55,11 @@ def main(
 ) -> None:
     """Measure our code and its peers on this machine, after a warm-up."""
     with report_errors(debug):
-        from benchmarks import SUITES
-        from flows.bench.measure import measure
-        from flows.bench.suites import load_suite
+        from benchmarks.measure import measure
+        from benchmarks.suites import load_suite
 
         measure(
-            load_suite(suite, SUITES), "python -m benchmarks", slow_peers=slow_peers, output=output, only=only,
+            load_suite(suite), slow_peers=slow_peers, output=output, only=only,
             threads=threads, repeats=repeats, splits=splits, processes=processes, limit=limit,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Fold, Folds
-from flows.bench.common import Row, read_train_and_test, seconds_of
+from benchmarks.common import Row, read_train_and_test, seconds_of
 from flows.cv.jobs import JobSettings, fit_on_copies
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))

@@ -20,8 +20,8 @@ from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import unknown
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
+from benchmarks.common import Row
 from benchmarks.group_systems import GroupRows, System, all_systems
-from flows.bench.common import Row
 
 FOLDS, INNER_FOLDS, SEED = 5, 3, 77
 HELD_OUT = 3

@@ -14,7 +14,7 @@ from aucdist.solvers.base import Solution, solve
 from aucdist.solvers.hinge.columns import SCD
 from aucdist.solvers.hinge.dual import SDCD
 from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
-from flows.bench.common import Row, fastest, read_train_and_test, seconds_of
+from benchmarks.common import Row, fastest, read_train_and_test, seconds_of
 
 GOAL = 1e-3
 NEAR = 1e-2

@@ -23,7 +23,7 @@ from aucdist.report import plots
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.anchors import sorted_anchors
-from flows.bench.common import Row, fastest
+from benchmarks.common import Row, fastest
 from flows.reproduce.figures import LINE_STYLES
 
 N_ROWS, N_FEATURES, N_WIDE, DENSITY = 581_012, 54, 62_061, 1.3e-3

@@ -17,7 +17,7 @@ from aucdist.solvers.base import Solution, solve
 from aucdist.solvers.links.gev_shape import map_shape
 from aucdist.solvers.links.problem import MOST_FEATURES, LinkProblem, LinkRound
 from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
-from flows.bench.common import Row, read_train_and_test
+from benchmarks.common import Row, read_train_and_test
 
 gradient = rounds_of(Gradient)
 lipschitz = rounds_of(Lipschitz)

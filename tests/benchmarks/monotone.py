@@ -13,8 +13,8 @@ from aucdist.data.sources.catalog import catalog
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics import ranking
+from benchmarks.common import Row, split_and_scale
 from benchmarks.peers.data_sets import data_sets, random_splits
-from flows.bench.common import Row, split_and_scale
 
 LAMS = (1e-2, 1e-3)
 LARGE = ("page-blocks0", "magic04", "a9a", "covtype-93k", "kddcup99")

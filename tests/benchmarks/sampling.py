@@ -17,7 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Step, Summary
 from aucdist.estimators.margin_mean import MarginMeanClassifier
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
-from flows.bench.common import Row
+from benchmarks.common import Row
 
 IMBALANCED_SETS = (
     "led7digit-0-2-4-5-6-7-8-9_vs_1", "shuttle-c0-vs-c4", "page-blocks-1-3_vs_4", "yeast4", "winequality-red-4",

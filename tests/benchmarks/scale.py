@@ -28,6 +28,7 @@ from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
 from aucdist.solvers.pairs.cuts import MAX_COMPONENTS
 from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS, CuttingPlanes
+from benchmarks.common import Row, seconds_of
 from benchmarks.memory import peak_memory
 from benchmarks.scale_model import (
     ClusterSize,
@@ -41,7 +42,6 @@ from benchmarks.scale_model import (
     predict,
     total,
 )
-from flows.bench.common import Row, seconds_of
 from flows.rows.rows import Rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6

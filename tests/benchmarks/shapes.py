@@ -24,7 +24,7 @@ from aucdist.errors import unknown
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics import average_precision_score, roc_auc_score
-from flows.bench.common import Row
+from benchmarks.common import Row
 
 ROWS, TEST_ROWS, FEATURES = 1_000_000, 200_000, 50
 FEW = 20_000

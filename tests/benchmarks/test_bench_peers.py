@@ -13,7 +13,7 @@ from support.forked_workers import forked_processes
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
 from aucdist.metrics.compare import delong_test, holm
-from benchmarks import SUITES
+from benchmarks import SUITES, suites
 from benchmarks import limits as limits_suite
 from benchmarks.peers import linear, referee, suite
 from benchmarks.peers.contestant import Choice, choose_value, middle_out, stratified_subset
@@ -22,7 +22,6 @@ from benchmarks.peers.linear import skglm, with_ones
 from benchmarks.peers.referee import run_contest
 from benchmarks.peers.system import LINEAR, OURS, System
 from benchmarks.peers.table import Contest, result_rows
-from flows.bench import suites
 
 TRAIN, TEST = (simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((400, 300)))
 ROWS = [(TRAIN, TEST)]

@@ -19,7 +19,7 @@ from aucdist.engine.merge import MergeTree
 from aucdist.engine.parts import LONG, pack
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from benchmarks import SUITES
+from benchmarks import SUITES, suites
 from benchmarks import scale as suite
 from benchmarks.scale_model import (
     REDUCTIONS_PER_PASS,
@@ -37,7 +37,6 @@ from benchmarks.scale_model import (
     terms,
     total,
 )
-from flows.bench import suites
 
 KNOWN = Constants(row=2e-8, value=5e-9, reduction=8e-3, worker=2e-3, byte=4e-9, wire=1.05, trips=4.0)
 IN_MEMORY, SENT = Traffic(3 * 10**7, 10**7, 5 * 10**6), Traffic(10**7, 9 * 10**6, 10**6)

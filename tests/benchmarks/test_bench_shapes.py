@@ -10,8 +10,7 @@ import pytest
 from support.forked_workers import forked_processes
 
 from aucdist.errors import InputError
-from benchmarks import SUITES, shapes
-from flows.bench import suites
+from benchmarks import SUITES, shapes, suites
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc
+from benchmarks.common import TEST_SHARE
 from benchmarks.peers import passes as passes_suite
 from benchmarks.peers import top as suite
 from benchmarks.peers import top_systems
 from benchmarks.peers.data_sets import WITH_MANY_POSITIVES, data_sets, top_data_sets
 from benchmarks.peers.system import LINEAR, OTHER, OURS, FittedModel, System
-from flows.bench.common import TEST_SHARE
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))
 

@@ -10,10 +10,9 @@ from support.forked_workers import forked_processes
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
-from benchmarks import SUITES, trees
+from benchmarks import SUITES, suites, trees
+from benchmarks.output import write_table
 from benchmarks.tree_systems import Contestant, all_contestants, chosen_by_folds
-from flows.bench import suites
-from flows.bench.output import write_table
 
 
 def sets(name, seed):

@@ -8,14 +8,13 @@ from support.contestants import counts, means, slow_to_choose, slow_to_fit
 from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
-from benchmarks import SUITES
+from benchmarks import SUITES, common, suites
 from benchmarks.peers import contestant, referee, suite
 from benchmarks.peers import data_sets as sets
 from benchmarks.peers.contestant import BudgetPoint, Choice, choose_value
 from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
 from benchmarks.peers.system import LINEAR, OURS, FittedModel, System
 from benchmarks.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
-from flows.bench import common, suites
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 SPLITS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((400, 300))) for seed in range(3)]

@@ -19,10 +19,10 @@ from aucdist.data.sources.catalog import catalog
 from aucdist.errors import InputError, unknown
 from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test
+from benchmarks import common
+from benchmarks.common import TEST_SHARE, Row
 from benchmarks.tree_systems import Contestant, all_contestants
 from benchmarks.within import cpu_seconds
-from flows.bench import common
-from flows.bench.common import TEST_SHARE, Row
 
 SEEDS = (9001, 9002, 9003, 9004, 9005)
 LARGE = ("magic04", "covtype-ramp-test", "skin_nonskin", "a9a", "letter-recognition")

@@ -29,12 +29,12 @@ from typing import Any
 import pandas as pd
 import psutil
 import yaml
+from benchmarks.about import Measurement
 
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.engine.checkpoint import MANIFEST
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.bench.about import Measurement
 
 ROUNDS = 5
 """So many of them are between two checkpoints of a run that is killed."""

@@ -30,6 +30,8 @@ from urllib.parse import urlsplit
 import dask
 import pandas as pd
 from benchmarks import scale
+from benchmarks.about import Measurement
+from benchmarks.common import seconds_of
 from benchmarks.scale_model import ClusterSize, Constants, Run, Workload, bytes_moved, fit_constants, predict
 from distributed import LocalCluster
 
@@ -37,8 +39,6 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.dask import DaskBlocks, connect
 from aucdist.errors import InputError
-from flows.bench.about import Measurement
-from flows.bench.common import seconds_of
 from flows.rows.rows import Rows
 
 SUBNET = "10.213.8"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.page import MAX_WIDTH, bench_tables, render_bench_page
 from support.browser import CLIPPED, WINDOW, Browser, browser, installed
 from test_comparison_page import NAMES, pair
 from test_page import report, scores  # noqa: F401  # the fixture
 from test_search_section import row, search
 
-from aucdist.report.bench import MAX_WIDTH, bench_tables, render_bench_page
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.report.html import Report, render_run_page
 from aucdist.report.watch import render_watch_page
@@ -117,9 +117,7 @@ def test_a_narrow_table_stays_whole() -> None:
 
 @needs_chromium
 def test_the_page_of_a_benchmark_fits(chromium: Browser, tmp_path: Path) -> None:
-    assert_fits(
-        chromium, tmp_path, render_bench_page("aucdist bench peers", "x86_64, Python 3.11", wide_results(), None)
-    )
+    assert_fits(chromium, tmp_path, render_bench_page("peers", "x86_64, Python 3.11", wide_results(), None))
 
 
 @needs_chromium

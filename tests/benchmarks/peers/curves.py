@@ -36,12 +36,12 @@ from aucdist.metrics.ranking import auc
 from aucdist.search.auto import auto_search, default_metric
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds
+from benchmarks.common import Row
 from benchmarks.peers.contestant import CHOICE_ROWS, stratified_subset
 from benchmarks.peers.data_sets import top_data_sets
 from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores, explainable_boosting
 from benchmarks.within import cpu_seconds
-from flows.bench.common import Row
 from flows.progress.console import LineObserver
 from flows.train.feature_choice import try_settings
 

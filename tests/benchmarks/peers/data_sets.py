@@ -7,7 +7,7 @@ from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.catalog import catalog
 from aucdist.data.sources.source import Source
-from flows.bench.common import SEED, read_train_and_test, split_and_scale
+from benchmarks.common import SEED, read_train_and_test, split_and_scale
 
 TrainAndTest = tuple[Block, Block]
 Splits = Callable[[int], list[TrainAndTest]]

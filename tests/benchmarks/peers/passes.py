@@ -8,8 +8,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import unknown
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
+from benchmarks.common import Row
 from benchmarks.peers.data_sets import data_sets
-from flows.bench.common import Row
 
 BETAS = (1.0, 0.1, 0.05, 0.01)
 PASSES_DATA = ("kddcup99", "a9a", "news20", "skin", "covtype-93k")

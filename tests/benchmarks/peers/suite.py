@@ -27,12 +27,12 @@ from pathlib import Path
 import pandas as pd
 
 from aucdist.errors import InputError, unknown
+from benchmarks.common import Row
 from benchmarks.peers import linear, others
 from benchmarks.peers.contestant import CHOICE_ROWS
 from benchmarks.peers.data_sets import FEW_ROWS, data_sets
 from benchmarks.peers.referee import LIMIT, run_contest
 from benchmarks.peers.table import Contest, result_rows
-from flows.bench.common import Row
 
 SYSTEMS = linear.SYSTEMS + others.SYSTEMS
 CONDITIONS = (

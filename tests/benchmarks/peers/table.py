@@ -16,10 +16,10 @@ import numpy as np
 
 from aucdist.metrics import roc_auc_interval
 from aucdist.metrics.compare import Difference, delong_test, holm
+from benchmarks.common import Row
 from benchmarks.peers.contestant import CHOICE_ROWS, BudgetPoint
 from benchmarks.peers.referee import Trial
 from benchmarks.peers.system import LINEAR, OTHER, OURS, System
-from flows.bench.common import Row
 
 NEAR = (1e-3, 1e-4)
 """A time is that of the first budget from which on the AUC stays at most so far below the best final one of a linear system."""

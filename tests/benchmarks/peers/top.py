@@ -22,12 +22,12 @@ from aucdist.metrics.compare import Difference, holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.top import recall_at_fpr
+from benchmarks.common import Row
 from benchmarks.peers.contestant import middle_out, stratified_subset
 from benchmarks.peers.data_sets import TrainAndTest, top_data_sets
 from benchmarks.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
 from benchmarks.peers.system import LINEAR, OURS, System
 from benchmarks.peers.top_systems import SYSTEMS, TOP
-from flows.bench.common import Row
 
 LEAST_POSITIVES = 100
 MAX_FPR = 0.01

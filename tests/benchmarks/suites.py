@@ -1,16 +1,15 @@
-"""The suites of `aucdist bench`, and how one is run.
+"""The suites, and how one is run.
 
-How to add a suite: write a generator of rows with the name of the suite, in one module, and add a row to `SUITES`, or to that of
-`tests/benchmarks` for what compares us with others. The module may also have a function ``figure(results)``, which returns the
-text of an SVG file, and a string ``CONDITIONS``, which is stated with the results. A module is imported when its suite is run,
-because some import packages that are slow to load or optional.
+How to add a suite: write a generator of rows with the name of the suite, in one module, and add a row to `SUITES`. The module
+may also have a function ``figure(results)``, which returns the text of an SVG file, and a string ``CONDITIONS``, which is stated
+with the results. A module is imported when its suite is run, because some import packages that are slow to load or optional.
 """
 
 import importlib
 import inspect
 import platform
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +17,30 @@ import pandas as pd
 
 from aucdist.errors import InputError, unknown
 from aucdist.extras import load_optional
-from flows.bench.common import Row
+from benchmarks.common import Row
 
 Log = Callable[[str], None]
 
 SUITES = {
-    "pairwise": "flows.bench.pairwise",
-    "engine": "flows.bench.engine",
-    "workers": "flows.bench.engine",
-    "data": "flows.bench.data",
+    "pairwise": "benchmarks.pairwise",
+    "engine": "benchmarks.engine",
+    "workers": "benchmarks.engine",
+    "data": "benchmarks.data",
+    "cv": "benchmarks.cv",
+    "coverage": "benchmarks.cv",
+    "sampling": "benchmarks.sampling",
+    "groups": "benchmarks.groups",
+    "hinge": "benchmarks.hinge",
+    "link": "benchmarks.link",
+    "peers": "benchmarks.peers.suite",
+    "top": "benchmarks.peers.top",
+    "curves": "benchmarks.peers.curves",
+    "passes": "benchmarks.peers.passes",
+    "limits": "benchmarks.limits",
+    "monotone": "benchmarks.monotone",
+    "shapes": "benchmarks.shapes",
+    "scale": "benchmarks.scale",
+    "trees": "benchmarks.trees",
 }
 """The module of each suite."""
 
@@ -51,16 +65,16 @@ class Suite:
     conditions: str | None = None
 
 
-def load_suite(name: str, suites: Mapping[str, str] = SUITES) -> Suite:
+def load_suite(name: str) -> Suite:
     """Return a suite by its name.
 
     Raises InputError for an unknown suite, or a package that is not installed.
     """
-    if name not in suites:
-        raise unknown("suite", name, suites)
+    if name not in SUITES:
+        raise unknown("suite", name, SUITES)
     for package in PACKAGES.get(name, ()):
         load_optional(package)
-    module = importlib.import_module(suites[name])
+    module = importlib.import_module(SUITES[name])
     return Suite(name, getattr(module, name), getattr(module, "figure", None), getattr(module, "CONDITIONS", None))
 
 

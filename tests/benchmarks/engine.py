@@ -19,7 +19,7 @@ from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from flows.bench.common import Row, read_train_and_test, seconds_of
+from benchmarks.common import Row, read_train_and_test, seconds_of
 
 
 def engine(slow_peers: bool) -> Iterator[Row]:

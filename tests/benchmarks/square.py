@@ -17,7 +17,7 @@ from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.exact import Exact, exact_path
 from aucdist.solvers.square.svrg import SVRG
 from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
-from flows.bench.common import Row, fastest, read_train_and_test
+from benchmarks.common import Row, fastest, read_train_and_test
 
 GOAL = 1e-6
 LAMS = (1e-2, 1e-3)

@@ -5,22 +5,21 @@ from typing import Any
 
 import typer
 
-from flows.bench import output as files
-from flows.bench.about import Measurement
-from flows.bench.suites import Suite, bench
+from benchmarks import output as files
+from benchmarks.about import Measurement
+from benchmarks.suites import Suite, bench
 
 
-def measure(suite: Suite, command: str, *, slow_peers: bool, output: str | None, **options: Any) -> None:
+def measure(suite: Suite, *, slow_peers: bool, output: str | None, **options: Any) -> None:
     """Run a suite, print its rows, and write its files.
 
-    `command`: what runs suites, such as ``"aucdist bench"``: the files name the line that runs this one again.
-    `output`: as `flows.bench.output.write_results` takes it.
+    `output`: as `benchmarks.output.write_results` takes it.
     `options`: of the suite; None means that an option is not given.
     """
     if output is not None:
         files.check_output(suite, output)
     given = [f"--{name} {value}" for name, value in options.items() if value is not None]
-    line = " ".join([command, suite.name, *(["--slow-peers"] if slow_peers else []), *given])
+    line = " ".join(["python -m benchmarks", suite.name, *(["--slow-peers"] if slow_peers else []), *given])
     measurement = Measurement(line)
     keep = None if output is None else functools.partial(files.write_table, output)
     table = bench(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)

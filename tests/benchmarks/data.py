@@ -14,8 +14,8 @@ from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.sources.catalog import find
 from aucdist.kernels.rows import project
-from flows.bench.common import Row
-from flows.bench.data_parsers import parsers
+from benchmarks.common import Row
+from benchmarks.data_parsers import parsers
 
 RUNS = 5
 

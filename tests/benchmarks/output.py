@@ -1,4 +1,4 @@
-"""The files of `aucdist bench --output`: a CSV of the table, what it was measured with, and its figure or a page."""
+"""The files of ``--output``: a CSV of the table, what it was measured with, and its figure or a page."""
 
 from pathlib import PurePosixPath
 
@@ -7,9 +7,9 @@ import pandas as pd
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
-from aucdist.report.bench import render_bench_page
-from flows.bench.about import Measurement
-from flows.bench.suites import CURVE, Suite
+from benchmarks.about import Measurement
+from benchmarks.page import render_bench_page
+from benchmarks.suites import CURVE, Suite
 
 SUFFIXES = (".csv", ".html")
 
@@ -46,7 +46,7 @@ def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement:
     write_bytes(f"{stem}.json", measurement.to_json(results.attrs["conditions"]).encode())
     if output.endswith(".html"):
         shown = results.drop(columns=CURVE, errors="ignore")
-        page = render_bench_page(f"aucdist bench {suite.name}", results.attrs["conditions"], shown, svg)
+        page = render_bench_page(suite.name, results.attrs["conditions"], shown, svg)
         write_bytes(output, page.encode())
     elif svg is not None:
         write_bytes(f"{stem}.svg", svg.encode())

@@ -17,7 +17,7 @@ from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import unpacked
-from flows.bench.common import Row, seconds_of
+from benchmarks.common import Row, seconds_of
 
 N_PARTS = 16
 

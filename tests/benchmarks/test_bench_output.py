@@ -1,4 +1,4 @@
-"""The files of `aucdist bench --output`."""
+"""The files of ``--output``."""
 
 import json
 import re
@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from aucdist.errors import InputError
 from aucdist.report import plots
-from flows.bench import output, suites
-from flows.cli import app
+from benchmarks import output, suites
+from benchmarks.__main__ import app
 
 pytestmark = pytest.mark.nojit
 
@@ -35,7 +35,7 @@ def suite(request, monkeypatch):
 
 
 def bench(name):
-    return CliRunner().invoke(app, ["bench", "tiny", "--slow-peers", "--output", str(name)])
+    return CliRunner().invoke(app, ["tiny", "--slow-peers", "--output", str(name)])
 
 
 def test_a_table_and_its_figure(suite, tmp_path):
@@ -43,7 +43,7 @@ def test_a_table_and_its_figure(suite, tmp_path):
     files = {file.name for file in (tmp_path / "new").iterdir()}
     assert files == {"of.html.csv", "of.html.json"} | ({"of.html.svg"} if suite else set())
     about = json.loads((tmp_path / "new" / "of.html.json").read_text(encoding="utf-8"))
-    assert about["command"] == "aucdist bench tiny --slow-peers"
+    assert about["command"] == "python -m benchmarks tiny --slow-peers"
     assert "one thread" in about["conditions"]
     assert about["packages"]["numpy"] == np.__version__
     assert str(tmp_path) not in json.dumps(about)
@@ -58,7 +58,7 @@ def test_a_page_and_its_table(suite, tmp_path):
     assert bench(tmp_path / "tiny.html").exit_code == 0
     assert {file.name for file in tmp_path.iterdir()} == {"tiny.html", "tiny.csv", "tiny.json"}
     page = (tmp_path / "tiny.html").read_text(encoding="utf-8")
-    assert "<h1>aucdist bench tiny</h1>" in page
+    assert "<h1>tiny</h1>" in page
     assert "one thread" in page
     heads = re.findall(r'<th scope="col".*?>(.*?)</th>', page)
     assert heads == ["system", "seconds", "gap", "note"]  # the curve is for the figure

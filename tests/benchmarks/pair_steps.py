@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.data.shards.simulate import simulate
 from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
 from aucdist.kernels.pair_rows import PairRows
-from flows.bench.common import Row, fastest
+from benchmarks.common import Row, fastest
 
 LAM = 1e-3
 BATCH = 4096

@@ -13,9 +13,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from flows.bench.common import Row, read_train_and_test, seconds_of
-from flows.bench.pair_steps import pair_steps
-from flows.bench.square import compare_square
+from benchmarks.common import Row, read_train_and_test, seconds_of
+from benchmarks.pair_steps import pair_steps
+from benchmarks.square import compare_square
 
 LAMS = {"kddcup99": (1e-2, 1e-3, 1e-4, 1e-5), "a9a": (1e-2, 1e-3, 1e-4), "news20": (1e-2, 1e-3, 1e-4)}
 SIMULATED = (1e-2, 1e-3, 1e-4)
