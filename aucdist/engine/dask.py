@@ -4,7 +4,7 @@ import copy
 import itertools
 import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 import dask
 import numpy as np
-import pandas as pd
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client, get_worker, wait
 from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
@@ -181,77 +180,96 @@ def _make_part(numbers: list[int], *blocks: Block) -> Part:
 
 
 def blocks_from_collections(
-    X: Any, y: Any, weight: Any = None, groups: Any = None, *, encode: Callable[[np.ndarray], np.ndarray],
-    several: bool = False, graded: bool = False,
-) -> Blocks:  # fmt: skip
+    X: Any, columns: Mapping[str, Any], encode: Callable[[np.ndarray], np.ndarray], *, several: bool, graded: bool
+) -> Blocks:
     """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
 
     Parameters
     ----------
     X : dask Array or DataFrame of shape (n_samples, n_features)
-    y, weight, groups : dask Array or Series of shape (n_samples,)
-        Chunked as X is, or re-chunked to it.
+    columns : mapping of dask Arrays or Series of shape (n_samples,)
+        ``y``, and ``weight`` and ``groups`` if there are some. Chunked as X is, or re-chunked to it.
     encode : callable
         Turns a chunk's labels into -1 and +1; with `several` classes, into places in a table of sets of them.
-    several : bool, default=False
-    graded : bool, default=False
+    graded : bool
         Whether labels are grades, which the blocks keep.
     """
-    rows, labels = dask_chunks(X), dask_chunks(y, like=X)
-    given = {"weight": weight, "groups": groups}
-    more = {name: dask_chunks(values, like=X) for name, values in given.items() if values is not None}
-    lengths = dask.compute(*(dask.delayed(len)(part) for part in labels))
-    offsets = np.cumsum([0, *lengths])
-    made = [
-        dask.delayed(_make_block)(
-            rows[i], labels[i], **{name: parts[i] for name, parts in more.items()}, encode=encode, several=several,
-            graded=graded, index=i, first=int(offsets[i]),
-        )
-        for i in range(len(rows))
-    ]  # fmt: skip
+    chunks: Any = _chunks_of_frames(X, columns) if _are_frames(X, *columns.values()) else _chunks_of_arrays(X, columns)
     try:
         client = get_client()
     except ValueError:
-        return LocalBlocks(dask.compute(*made))
-    return DaskBlocks.of_futures(client, client.compute(made))
+        client = None
+    chunks = dask.persist(*chunks) if client is None else client.persist(chunks)
+    lengths = dask.compute(*(dask.delayed(_length)(chunk) for chunk in chunks))
+    offsets = np.cumsum([0, *lengths]).tolist()
+    made = [
+        dask.delayed(_make_block)(chunk, encode, several, graded, index, first)
+        for index, (chunk, first) in enumerate(zip(chunks, offsets, strict=False))
+    ]
+    return LocalBlocks(dask.compute(*made)) if client is None else DaskBlocks.of_futures(client, client.compute(made))
 
 
-def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
-    """Return a Dask collection's chunks of rows as delayed objects.
+def _are_frames(*collections: Any) -> bool:
+    return all(hasattr(collection, "to_dask_array") for collection in collections)
 
-    Parameters
-    ----------
-    collection : dask Array, DataFrame or Series
-        Columns in one piece, or put into one.
-    like : dask collection, optional
-        Rows are chunked as in this one.
 
-    Raises
-    ------
-    InputError
-        If the rows cannot be matched.
+def _chunks_of_frames(X: Any, columns: Mapping[str, Any]) -> list[Any]:
+    """Return delayed chunks of rows of DataFrames and Series with the same partitions, as keywords of `_make_block`.
+
+    One expression holds all of them: apart, Dask would merge partitions of few columns, of each as it likes.
     """
-    if hasattr(collection, "to_dask_array"):
-        if collection.ndim == 1 and pd.api.types.is_extension_array_dtype(collection.dtype):
-            collection = collection.astype(object)  # texts and categories, of which Dask would warn
-        collection = collection.to_dask_array()
-    if collection.ndim == 2:
-        collection = collection.rechunk({1: -1})
-    if like is not None:
-        wanted = like.to_dask_array() if hasattr(like, "to_dask_array") else like
-        known = not np.isnan(np.array(wanted.chunks[0] + collection.chunks[0], dtype=float)).any()
-        if known and wanted.shape[0] != collection.shape[0]:
+    if any(column.npartitions != X.npartitions for column in columns.values()):
+        raise InputError(
+            f"X has {X.npartitions} partitions, and y, the weights or the groups have "
+            f"{', '.join(str(column.npartitions) for column in columns.values())}: take them from one DataFrame"
+        )
+    packed = X.map_partitions(
+        _packed, *columns.values(), names=tuple(columns), meta=X._meta, enforce_metadata=False, align_dataframes=False
+    )
+    return list(packed.to_delayed())
+
+
+def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(X):
+            raise InputError(f"a partition of X has {len(X)} rows, but that of {name} has {len(column)}")
+    return {"X": X.to_numpy(), **dict(zip(names, columns, strict=True))}
+
+
+def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
+    """Return delayed chunks of rows of Arrays, which are chunked again to match where lengths are known."""
+    X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    X = X.rechunk({1: -1}) if X.ndim == 2 else X
+    pieces = {"X": list(X.to_delayed().ravel())}
+    for name, column in columns.items():
+        column = column.to_dask_array() if hasattr(column, "to_dask_array") else column
+        column = column.rechunk({1: -1}) if column.ndim == 2 else column
+        if not np.isnan(np.array(X.chunks[0] + column.chunks[0], dtype=float)).any():
+            if X.shape[0] != column.shape[0]:
+                raise InputError(f"X has {X.shape[0]} rows, but y, the weights or the groups have {column.shape[0]}")
+            column = column.rechunk({0: X.chunks[0]})
+        elif X.numblocks[0] != column.numblocks[0]:
             raise InputError(
-                f"X has {wanted.shape[0]} rows, but y, the weights or the groups have {collection.shape[0]}"
+                f"X has {X.numblocks[0]} chunks, but y, the weights or the groups have {column.numblocks[0]}, and their lengths "
+                "are not known: take all of them from one DataFrame, or call compute_chunk_sizes() on the arrays"
             )
-        if known and wanted.chunks[0] != collection.chunks[0]:
-            collection = collection.rechunk({0: wanted.chunks[0]})
-        if wanted.numblocks[0] != collection.numblocks[0]:
-            raise InputError(
-                f"X has {wanted.numblocks[0]} partitions, but y, the weights or the groups have {collection.numblocks[0]}, "
-                "and their lengths are not known: call compute_chunk_sizes() on both"
-            )
-    return list(collection.to_delayed().ravel())
+        pieces[name] = list(column.to_delayed().ravel())
+    return [dask.delayed(dict)(**dict(zip(pieces, chunk, strict=True))) for chunk in zip(*pieces.values(), strict=True)]
+
+
+def distinct_labels(y: Any) -> list[np.ndarray]:
+    """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
+    if not hasattr(y, "to_dask_array"):
+        y = y.rechunk({1: -1}) if y.ndim == 2 else y
+    return list(dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in np.ravel(y.to_delayed()))))
+
+
+def _distinct(y: Any) -> np.ndarray:
+    return np.unique(np.asarray(y), axis=0)
+
+
+def _length(chunk: dict[str, Any]) -> int:
+    return len(chunk["y"])
 
 
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:
@@ -386,23 +404,20 @@ def _patiently(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _make_block(
-    X: Any,
-    y: Any,
-    weight: Any = None,
-    groups: Any = None,
-    *,
+    chunk: dict[str, Any],
     encode: Callable[[np.ndarray], np.ndarray],
     several: bool,
     graded: bool,
     index: int,
     first: int,
 ) -> Block:
-    ids = np.arange(first, first + len(y))
-    values = np.asarray(y)
-    grade, labels = values.astype(np.float64) if graded else None, encode(values)
-    y, code = (np.ones(len(ids), dtype=np.int8), labels) if several else (labels, None)
-    group = group_numbers(groups, first)
-    return Block.of(X, y, weight=weight, row_id=ids, index=index, group=group, grade=grade, code=code)
+    values = np.asarray(chunk["y"])
+    ids, labels = np.arange(first, first + len(values)), encode(values)
+    return Block.of(
+        chunk["X"], np.ones(len(ids), dtype=np.int8) if several else labels, weight=chunk.get("weight"), row_id=ids,
+        index=index, group=group_numbers(chunk.get("groups"), first), grade=values.astype(np.float64) if graded else None,
+        code=labels if several else None,
+    )  # fmt: skip
 
 
 def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:

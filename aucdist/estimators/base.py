@@ -35,6 +35,7 @@ from aucdist.estimators.validation import (
     is_dask,
     on_chunks,
     training_blocks,
+    with_lowest_grade,
     without_equal_weights,
 )
 from aucdist.estimators.verbose import RoundPrinter
@@ -335,6 +336,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def _checked(self, blocks: Blocks) -> Blocks:
         """Check that the solver can fit these rows; return them, without weights that are all equal where it takes none."""
         check_groups(self, blocks)
+        if blocks.has_grades and blocks.weight_neg <= 0:
+            blocks = with_lowest_grade(blocks)
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "

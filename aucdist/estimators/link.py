@@ -264,7 +264,8 @@ class LinkClassifier(LinearClassifier):
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
         # Where the corrected odds are even.
         threshold = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
-        self._decision_intercept, self.probability_ = 0.0 - threshold, whole.shifted(threshold)
+        self._decision_intercept = 0.0 - threshold
+        self.probability_: LinkMap = whole.shifted(threshold)
 
     def _set_intercept(self, intercept: float) -> None:
         self._decision_intercept = intercept  # that of the link belongs to the probabilities, and stays

@@ -98,7 +98,8 @@ class MarginMeanClassifier(BlockClassifier):
     intercept_ : ndarray of shape (1,), float64
         Chosen so that G-mean on all training rows is largest where rows with scores above 0 are predicted positive.
     margin_threshold_ : float
-        What the fit chose, as a margin. The paper calls a row positive by the sign of ``decision_function(X) + margin_threshold_``.
+        What the fit chose, as a margin. The paper calls a row positive by the sign of
+        ``decision_function(X) + margin_threshold_``.
     support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
         ``rbf``: the rows of the fit, scaled.
     dual_coef_ : ndarray of shape (1, n_sample), float64

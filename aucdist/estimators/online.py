@@ -73,4 +73,4 @@ class OnlineClassifier(RankingClassifier):
         if strange.any():
             raise InputError(f"label {y[strange][0].item()!r} is not one of the classes {known}")
         self.classes_ = known
-        return labelled_block(X, y, known, sample_weight)
+        return labelled_block(X, np.where(y == known[1], 1, -1), sample_weight)

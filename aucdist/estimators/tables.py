@@ -84,7 +84,8 @@ def checked_rows(
         For two columns of one name, a column of dates or one that looks like an identifier, or a column that held numbers in the
         training rows and holds texts here.
     """
-    X = _without_index(X)
+    refuse_lazy("X", X)
+    X = _plain_table(X)
     holds_texts = _holds_texts(X)
     if reset:
         forget_columns(estimator)
@@ -128,23 +129,26 @@ def _errors_explained(estimator: Any) -> Iterator[None]:
         raise InputError(f"Input X contains NaN: {map_of_bins}fill them in before, by SimpleImputer") from None
 
 
-def refuse_collection(estimator: Any, X: Any) -> None:
-    """Raise an InputError for a dask DataFrame with texts, or a model that has categories."""
-    if vars(estimator).get("categories_"):
-        raise InputError(
-            "the model was fitted on a table with columns of categories, which dask collections are not encoded for: score a "
-            "DataFrame part by part, X.map_partitions(model.decision_function)"
-        )
-    for name, kind in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
-        if getattr(kind, "kind", "O") not in "biuf":
-            raise InputError(
-                f"column {name!r} of the dask DataFrame holds {kind}, and features of dask collections are numbers: take "
-                "dask.dataframe.get_dummies, or train on the files by `aucdist train`, which encodes them on the workers"
-            )
+def refuse_lazy(name: str, values: Any) -> None:
+    """Raise an InputError for a LazyFrame of polars."""
+    if type(values).__name__ == "LazyFrame":
+        raise InputError(f"{name} is a LazyFrame: give {name}.collect()")
 
 
-def _without_index(X: Any) -> Any:
-    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features."""
+def _plain_table(X: Any) -> Any:
+    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
+
+    Sparse columns of pandas become dense unless all of them are 0 where nothing is stored, as scikit-learn needs it.
+    """
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        import pandas as pd
+
+        kinds = dict(enumerate(X.dtypes))
+        sparse = {j: kind for j, kind in kinds.items() if isinstance(kind, pd.SparseDtype)}
+        if sparse and (len(sparse) < len(kinds) or any(kind.fill_value != 0 for kind in sparse.values())):
+            columns = [X.iloc[:, j].sparse.to_dense() if j in sparse else X.iloc[:, j] for j in kinds]
+            return pd.concat(columns, axis=1)
+        return X
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return X
     from aucdist.data.formats.parquet import PANDAS_INDEX
@@ -155,7 +159,7 @@ def _without_index(X: Any) -> Any:
 def _holds_texts(X: Any) -> bool:
     """Tell whether X is a table with a column that holds, by its type, neither numbers nor truth values.
 
-    Raises InputError for two columns of one name.
+    Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """
     if not (hasattr(X, "iloc") or hasattr(X, "schema")):
         return False
@@ -163,14 +167,20 @@ def _holds_texts(X: Any) -> bool:
     from narwhals.exceptions import DuplicateError
 
     try:
-        kinds = nw.from_native(X, eager_only=True).schema.values()
+        schema = nw.from_native(X, eager_only=True).schema
     except DuplicateError:
         names = list(X.columns) if hasattr(X, "iloc") else list(X.column_names)
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"two columns are called {twice!r}: names of features must differ") from None
     except TypeError:  # a table that narwhals does not know
         return False
-    return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in kinds)
+    for at, (name, kind) in enumerate(schema.items()):
+        own = X.dtypes.iloc[at] if isinstance(kind, nw.Unknown) and hasattr(X, "iloc") else None
+        if str(own).startswith("period"):
+            raise InputError(_dates(name, str(own)))
+        if str(own).startswith(("interval", "complex")):
+            raise InputError(f"column {name!r} holds {own}; features are numbers, truth values, categories or texts")
+    return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())
 
 
 def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":

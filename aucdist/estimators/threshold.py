@@ -16,9 +16,7 @@ from aucdist.metrics.public import labels_of
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 
-def _thresholds_of_rows(
-    model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any]
-) -> list[float]:
+def _thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any]) -> list[float]:
     """Return the threshold of X w that meets a requirement on rows; of several classes one for each against the rest."""
     several = model.has_several_classes
     if several and not model.label_sets_.exclusive:

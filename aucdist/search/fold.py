@@ -67,7 +67,7 @@ def score_path(
     if measure.needs == "costs":
         mapped = mapped_rows(models[0], train)
         for model in models:
-            model.set_threshold(count_costs(mapped, model.coef_[0], measure.cost).cheapest_threshold())
+            model.set_raw_threshold(count_costs(mapped, model.coef_[0], measure.cost).cheapest_threshold())
     group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
     mapped = mapped_rows(models[0], held_out)
     return [_result(model, held_out, measure, group_weight, mapped) for model in models]

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.grouped_pairs import hinge, mean_loss, pairs_of
 
-from aucdist import HingeClassifier, PairwiseHingeClassifier, PairwiseRampClassifier
+from aucdist import HingeClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -168,3 +168,16 @@ def test_dask_collections_that_cannot_be_fitted(options, change, message):
     given |= {name: make(user if name == "groups" else y) for name, make in change.items()}
     with pytest.raises(InputError, match=message):
         PairwiseHingeClassifier(**options).fit(da.from_array(X), **given)
+
+
+@pytest.mark.parametrize("estimator", [PairwiseHingeClassifier, PairwiseSquareClassifier])
+def test_a_lowest_grade_that_weighs_nothing_is_absent(estimator):
+    r = np.random.default_rng(0)
+    X, grade = r.standard_normal((30, 2)), np.arange(30) % 3
+    weight = np.where(grade == 0, 0.0, 1.0)
+    there = weight > 0
+    plain = estimator(grade_weight="one").fit(X[there], grade[there])
+    model = estimator(grade_weight="one").fit(X, grade, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
+    with pytest.raises(InputError, match="one class"):
+        estimator(grade_weight="one").fit(X, grade, sample_weight=weight * (grade < 2))
