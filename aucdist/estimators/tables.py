@@ -192,7 +192,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     import pyarrow as pa
 
     from aucdist.data.formats.arrow_tables import from_pandas
-    from aucdist.data.formats.parquet import is_plain
+    from aucdist.data.formats.tables import is_plain
 
     if not (hasattr(X, "iloc") or hasattr(X, "schema")):
         raise InputError(
@@ -219,8 +219,8 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
     """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
     import pyarrow as pa
 
-    from aucdist.data.formats.parquet import is_text
     from aucdist.data.formats.spelling import PLAIN
+    from aucdist.data.formats.tables import is_text
 
     if not is_text(column.type):
         return None
@@ -235,7 +235,7 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
 
 
 def _text_columns(table: "pa.Table") -> list[str]:
-    from aucdist.data.formats.parquet import is_number
+    from aucdist.data.formats.tables import is_number
 
     return [name for name in table.column_names if not is_number(table.schema.field(name).type)]
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from aucdist.data.formats.delimited import QUOTES, SEPARATORS
+from aucdist.data.formats.csv_format import QUOTES, SEPARATORS
 from aucdist.data.formats.encodings import as_utf8, found_encoding
 from aucdist.data.formats.header import BLANKS, first_row
 from aucdist.data.sources.source import Source

@@ -1,18 +1,19 @@
 """Reads the first rows of a file as text, to find out what each column holds."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from aucdist.data.formats.delimited import QUOTES, csv_head, separator_of
+from aucdist.data.formats.csv_format import QUOTES, csv_head, csv_text, separator_of
+from aucdist.data.formats.csv_text import parse_cells
 from aucdist.data.formats.encodings import found_encoding
 from aucdist.data.formats.header import first_row, looks_like_values, pick
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import Table, parse_table
+from aucdist.data.formats.tables import Table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked
@@ -67,17 +68,16 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
         source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
     label = pick(names, source.label, where, "label")
     features = tuple(name for name in names if name != label)
-    form = TableForm(
-        names, label, features, features, separator=separator_of(source), first_line=line, missing=True,
-        spelling=replace(Spelling.of(source), decimal=".", thousands=None, symbols=()),
-    )  # fmt: skip
-    table = parse_table(data[start:], where, form)
+    spelling = Spelling(tuple(source.missing_values))
+    form = TableForm(label, features, features, missing=True, spelling=spelling)
+    table = parse_cells(csv_text(data[start:], where, source, names, line), form)
     if not {"decimal", "thousands", "symbols"} & source.model_fields_set:
         found = found_spelling({name: table.texts[name] for name in features})
         source = source.model_copy(
             update={"decimal": found.decimal, "thousands": found.thousands, "symbols": list(found.symbols)}
         )
-    return FirstRows(source, dict(table.texts), table.texts[label], label, {}, whole and len(urls) == 1)
+    texts = {name: table.texts[name] for name in features}
+    return FirstRows(source, texts, table.texts[label], label, {}, whole and len(urls) == 1)
 
 
 def head_of(url: str) -> tuple[bytes, bool]:
@@ -106,7 +106,8 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read all rows of a format that becomes a table of Arrow."""
     from aucdist.data.formats.arrow_formats import ArrowFileFormat, LoadedFormat
-    from aucdist.data.formats.parquet import is_plain, parse_arrow
+    from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.tables import is_plain
 
     of, where = source.format_of(), files.shown(urls[0])
     if isinstance(of, LoadedFormat):
@@ -129,7 +130,7 @@ def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
     import pyarrow.parquet as pq
 
     from aucdist.data.formats.hive import path_values
-    from aucdist.data.formats.parquet import is_plain
+    from aucdist.data.formats.tables import is_plain
     from aucdist.data.storage.arrow_files import opened
 
     with opened(urls[0]) as file:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aucdist.kernels import svmlight
-from aucdist.kernels.decimals import FINE, FIVES, HARD, LOWEST, NO_NUMBER, number_at
+from aucdist.kernels.svmlight import FINE, FIVES, HARD, LOWEST, NO_NUMBER, number_at
 
 pytestmark = pytest.mark.nojit
 

@@ -1,8 +1,11 @@
 """The format `csv`: text files of cells between separators, with or without a header."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from aucdist.data.formats.base import OF_COLUMNS, TableFormat
+from aucdist.data.formats.encodings import as_utf8
+from aucdist.data.formats.header import BLANKS, first_row, unique
 from aucdist.data.formats.lines import LineFormat, after_line_break, first_line_with_text
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
@@ -12,8 +15,10 @@ from aucdist.errors import InputError
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
+    from aucdist.data.formats.csv_text import CsvText
 
-
+SEPARATORS = {"space": BLANKS, "tab": "\t"}
+QUOTES = {"double": '"', "single": "'"}
 OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
 )
@@ -40,8 +45,6 @@ class CsvFormat(TableFormat, LineFormat):
         self, url: str, start: int, stat: files.Stat, source: SourceFields
     ) -> tuple[int, tuple[str, ...], int]:
         """Return where the rows start, the columns, and the number of the first line of rows."""
-        from aucdist.data.formats.delimited import csv_head
-
         where, skip = files.shown(url), source.skip_lines
         for i in range(skip):
             start = after_line_break(url, start + 1, stat)
@@ -51,7 +54,56 @@ class CsvFormat(TableFormat, LineFormat):
         return start + after, tuple(names), line + skip
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
-        """Return the columns."""
-        from aucdist.data.formats.delimited import parse_csv
+        """Return the columns. A range of a file, which has no header, brings their names."""
+        from aucdist.data.formats.csv_text import parse_cells
+        from aucdist.data.formats.table_form import TableForm
 
-        return parse_csv(data, source, part, schema)
+        where, first_line, names = files.shown(part.url), part.line or 1, list(part.columns)
+        data = as_utf8(data, where, source, first_line)
+        if not names:
+            names, start, first_line = csv_head(data, where, source)
+            data = data[start:]
+        form = TableForm.of(source, schema, names, where)
+        return parse_cells(csv_text(data, where, source, names, first_line), form)
+
+
+def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
+    """Return the lines below the header of a CSV file, which are UTF-8, as a source says that they are written."""
+    from aucdist.data.formats.csv_text import CsvText
+
+    data = data if data.endswith(b"\n") else data + b"\n"
+    return CsvText(data, where, names, separator_of(source), QUOTES[source.quote], source.decimal, first_line)
+
+
+def separator_of(source: SourceFields) -> str:
+    """Return what stands between the cells of a CSV file."""
+    return SEPARATORS.get(source.separator, source.separator)
+
+
+def with_names(cells: Sequence[str]) -> list[str]:
+    """Return the cells of a header, with names for empty ones: ``index`` for the first, as pandas writes it, else x2, x3, ..."""
+    if not any(cells):
+        return list(cells)
+    made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
+    return [cell or name for cell, name in zip(cells, made, strict=True)]
+
+
+def csv_head(
+    data: bytes, where: str, source: SourceFields, encoding: str = "utf-8", n_skipped: int | None = None
+) -> tuple[list[str], int, int]:
+    """Return the column names of a CSV file, where its rows start, and the number of the line there.
+
+    `encoding`: of `data`.
+    `n_skipped`: lines that are passed over first; by default those that the source says.
+    """
+    skip, start = source.skip_lines if n_skipped is None else n_skipped, 0
+    for i in range(skip):
+        start = data.find(b"\n", start) + 1
+        if start == 0:
+            raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
+    next_line, cells, end = first_row(
+        data, where, separator_of(source), start=start, encoding=encoding, quote=QUOTES[source.quote]
+    )
+    if source.header:
+        return unique(with_names(cells), where), end, next_line
+    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip

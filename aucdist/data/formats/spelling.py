@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.kernels.cells import MISSING_NUMBER, token_table
 
 ANY_CASE = ("", "?", "<null>", "nan")
 """What says in any column and in any case that a value is missing."""
@@ -17,12 +16,16 @@ AS_PANDAS = (
     "null",
 )  # fmt: skip
 """What pandas takes for missing as well, in this spelling: a category `none` is one. Among numbers any case counts."""
+MISSING_NUMBER = (
+    "", "?", "<null>", "nan", "na", "null", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "none", "-nan", "1.#ind", "-1.#ind",
+    "1.#qnan", "-1.#qnan",
+)  # fmt: skip
+"""What says in a column of numbers, in any case, that a value is missing."""
 NOT_OF_LABELS = ("None",)
 """A class may be called so."""
 SPACES = " \u00a0\u202f\u2009"
-SWAPPED = bytes.maketrans(b"\"'", b"'\"")
-SWAPPED_TEXT = str.maketrans("\"'", "'\"")
-"""Single quotes for double ones and the other way round, as the kernels know double ones only."""
+ACCOUNTING = re.compile(r"\(([^()-]*\d[^()-]*)\)")
+"""A negative number as accountants write it: (1,234.50)."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +36,17 @@ class Spelling:
     `decimal`: what stands before the fraction of a number.
     `thousands`: what groups three digits each: a character, or ``space``.
     `symbols`: what may stand before or behind a number, such as a currency or per cent. It does not change the number.
-    `quote`: ``double`` or ``single``: what may enclose a cell.
     """
 
     missing: tuple[str, ...] = ()
     decimal: str = "."
     thousands: str | None = None
     symbols: tuple[str, ...] = ()
-    quote: str = "double"
 
     @classmethod
     def of(cls, source: SourceFields) -> "Spelling":
         """Return the spelling that a source states."""
-        return cls(tuple(source.missing_values), source.decimal, source.thousands, tuple(source.symbols), source.quote)
+        return cls(tuple(source.missing_values), source.decimal, source.thousands, tuple(source.symbols))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -67,16 +68,12 @@ class Spelling:
 
     def is_missing_number(self, text: str) -> bool:
         """Tell whether a cell of a column of numbers, which is none, says that its value is missing."""
-        return text.encode().lower() in self._tokens
+        return text.lower() in self.number_words
 
     @cached_property
-    def tokens(self) -> np.ndarray:
-        """What `is_missing_number` accepts, as the kernels take it."""
-        return token_table(tuple(dict.fromkeys((*MISSING_NUMBER, *self.missing))))
-
-    @cached_property
-    def _tokens(self) -> frozenset[bytes]:
-        return frozenset(text.encode().lower() for text in (*MISSING_NUMBER, *self.missing))
+    def number_words(self) -> frozenset[str]:
+        """What says, in small letters, that a number is missing."""
+        return frozenset(text.lower() for text in (*MISSING_NUMBER, *self.missing))
 
     @cached_property
     def missing_numbers(self) -> np.ndarray:
@@ -85,6 +82,8 @@ class Spelling:
 
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
+        if negative := ACCOUNTING.fullmatch(text):
+            text = f"-{negative[1].strip()}"
         text = self._without_symbols(text)
         if self._number.fullmatch(text) is None:
             return None

@@ -1,50 +1,50 @@
-"""How the cells of a table become features: which columns are numbers, texts or dates, and how they are written."""
+"""How the columns of a table become features: which are numbers, texts or dates, and how their cells are written."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
+from aucdist.data.formats.header import pick
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.spelling import PLAIN, Spelling
-from aucdist.kernels import cells as kernels
+from aucdist.data.labels import listed
+from aucdist.errors import InputError
 
 MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
 REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
+SHOWN = 5
 
 
 @dataclass(frozen=True)
 class TableForm:
-    """How lines of cells are to be read.
+    """How columns are to be read.
 
     `label`: the one with the classes; empty where there is none.
     `features`: those that are features, in the order of these. What is neither that nor the label is passed over.
     `categorical`: the features that are texts, and become one feature for each value.
+    `guess`: whether the features with a cell that is no number are texts as well.
     `hashed`: the features that are texts, and become so many features.
-    `separator`: one character, or `BLANKS`.
-    `first_line`: number of the first of the lines in its file.
     `allowed`: for a column of texts the values that it may have; a column that is not here may have any.
     `missing`: whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
-    `dtype`: ``float64`` or ``float32``.
+    `dtype`: ``float64`` or ``float32``; None: as the columns are stored.
     `dates`: the features that are dates, and the parts that become numbers.
     `date_format`: how dates are written; None: as in ISO 8601.
     `unknown`: what to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`);
         ``as-missing``.
-    `spelling`: how numbers, missing values and quotes are written.
+    `spelling`: how numbers and missing values are written.
     `groups`: the column that says which rows belong together; empty where there is none.
     `cost`: the column of numbers that says what a wrong decision on each row costs; empty where there is none.
     """
 
-    names: Sequence[str]
     label: str
     features: Sequence[str]
     categorical: Collection[str] = ()
+    guess: bool = False
     hashed: Mapping[str, int] = field(default_factory=dict)
-    separator: str = ","
-    first_line: int = 1
     allowed: Mapping[str, Collection[str]] = field(default_factory=dict)
     missing: bool = False
-    dtype: str = "float64"
+    dtype: str | None = None
     dates: Mapping[str, tuple[DatePart, ...]] = field(default_factory=dict)
     date_format: str | None = None
     unknown: str = "error"
@@ -52,11 +52,54 @@ class TableForm:
     groups: str = ""
     cost: str = ""
 
+    @classmethod
+    def of(
+        cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str, kept: Sequence[str] = ()
+    ) -> "TableForm":
+        """Return the form that a source asks for.
+
+        `schema`: that of the training data, for rows that are encoded like them.
+        `names`: the columns.
+        `kept`: the features where the source does not name them; by default all columns.
+        Raises InputError if a column is not there.
+        """
+        label, groups, cost = (
+            "" if column is None else pick(names, column, where, key)
+            for key, column in (
+                ("label", source.label), ("groups", source.groups), ("cost_column", source.cost_column),
+            )
+        )  # fmt: skip
+        if source.keep is not None:
+            lacking = [name for name in source.keep if name not in names] if schema is not None else []
+            if lacking:
+                more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+                raise InputError(
+                    f"{where} lacks column{'s' * (len(lacking) > 1)} {', '.join(map(repr, lacking[:SHOWN]))}{more}, which the "
+                    f"model needs; it has: {listed(names)}"
+                )
+            kept = [pick(names, name, where, "keep") for name in source.keep]
+        apart = {label, groups, *([] if source.keep else [cost])}
+        apart |= {pick(names, name, where, "drop") for name in source.drop or ()}
+        features = tuple(name for name in kept or names if name not in apart)
+        given = source if schema is None else schema
+        hashed = {pick(features, column, where, "hashed"): n for column, n in given.hashed.items()}
+        dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in given.dates.items()}
+        guess = schema is None and source.categorical == "auto"
+        if schema is not None:
+            categorical = set(schema.categories) & set(features)
+        else:
+            listed_columns = () if source.categorical == "auto" else source.categorical
+            categorical = {pick(features, column, where, "categorical") for column in listed_columns}
+        return cls(
+            label, features, categorical, guess, hashed, schema.categories if schema else {}, source.missing == "keep",
+            source.dtype, dates, source.date_format, source.unknown, Spelling.of(source), groups, cost,
+        )  # fmt: skip
+
     @property
     def texts(self) -> list[str]:
         """The columns that are texts."""
-        wanted = {*self.categorical, *self.hashed, *self.dates, self.label, self.groups}
-        return [name for name in self.names if name in wanted]
+        there = (*self.categorical, *self.hashed, *self.dates, self.label, self.groups)
+        return sorted(set(there) - {""})
 
     @property
     def numbers(self) -> list[str]:
@@ -66,17 +109,5 @@ class TableForm:
 
     @property
     def parsed_numbers(self) -> list[str]:
-        """The columns of numbers that are parsed: those of the features, and behind them the costs, if they are none."""
+        """The columns of numbers that are read: those of the features, and behind them the costs, if they are none."""
         return [*self.numbers, *([self.cost] if self.cost and self.cost not in self.numbers else [])]
-
-    @property
-    def written(self) -> list[str]:
-        """The columns of numbers that are read as texts first, for the way they are written."""
-        return [] if self.spelling.plain else self.parsed_numbers
-
-    @property
-    def slots(self) -> np.ndarray:
-        """The slot of each column, as the kernel takes it; those of `written` follow those of `texts`."""
-        slots = {name: i for i, name in enumerate(self.parsed_numbers)}
-        slots |= {name: kernels.FIRST_TEXT - i for i, name in enumerate([*self.texts, *self.written])}
-        return np.array([slots.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)

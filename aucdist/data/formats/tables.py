@@ -1,25 +1,27 @@
-"""Text tables (CSV, and the data part of KEEL files) to columns: numbers as a matrix, everything else as categories."""
+"""Columns of Arrow, wherever they come from, as a table: numbers as a matrix, everything else as categories."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from aucdist.data.date_parts import DatePart, date_features
-from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date
-from aucdist.data.formats.header import BLANKS
-from aucdist.data.formats.spelling import SWAPPED, SWAPPED_TEXT
+from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date, refuse_dates
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
-from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, not_utf8, problem_with_number, shown
+from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.group_numbers import numbers_of_texts
 from aucdist.data.labels import Labels, listed
 from aucdist.errors import InputError
-from aucdist.kernels import cells as kernels
 
-# Categoricals without missing values and without blanks around them, their categories in alphabetical order.
-Texts = dict[str, pd.Categorical]
+Place = Callable[[int, str], str]
+"""Names the place of a cell, given its row (from 0) and its column."""
+SHOWN = 40
+CACHED = 2**17  # values
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Table:
 
     `numbers`, of shape (n_samples, n_numbers), float32 or float64: the features that are numbers, in order. Finite, or
         nan where values may be missing.
-    `texts`: the label and the categorical columns.
+    `texts`: the label and the categorical columns: categoricals without missing values and without blanks around them,
+        their categories in alphabetical order.
     `label`: the column with the classes.
     `features`: the columns that are features, in order.
     `categories`: the values of the categorical ones among them, in the order of their features.
@@ -41,7 +44,7 @@ class Table:
     """
 
     numbers: np.ndarray
-    texts: Texts
+    texts: dict[str, pd.Categorical]
     label: str
     features: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
@@ -59,38 +62,57 @@ class Table:
         return Labels.of(column.codes, tuple(column.categories))
 
 
-def parse_table(data: bytes, where: str, form: TableForm) -> Table:
-    """Read lines of cells. Each number is that which Python's `float` makes of its text.
+def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Table:
+    """Return columns as a table; dates become numbers.
 
-    `data`: UTF-8, without a header. Lines of blanks do not count, and there may be no others.
-    Raises InputError if a line has too many or too few cells, a number is none or is not finite, a value is missing or
-        not allowed, naming line and column.
+    `columns`: those of ``form.texts`` and ``form.parsed_numbers``.
+    `where`: names the file in errors.
+    `are_cells`: whether a number may be there as its text, as in a CSV file.
+    Raises InputError if a number is none or is not finite, a value is missing or not allowed, naming the place.
     """
-    text = Text.of(data if form.spelling.quote == "double" else data.translate(SWAPPED), where, form.first_line)
-    n_lines, names = text.data.count(b"\n"), form.parsed_numbers
-    numbers = np.empty((n_lines, len(names)), dtype=form.dtype)
-    spans = np.empty((len(form.texts) + len(form.written), n_lines, 2), dtype=np.int64)
-    hard = np.empty((len(text.data) // 17 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
-    most = float(np.finfo(form.dtype).max)
-    n, n_hard, *fault = kernels.parse_cells(
-        text.array, _separator(form), form.slots, most, form.missing, form.spelling.tokens, numbers, spans, hard
-    )
-    if fault[0] != kernels.SOUND:
-        raise _fault(text, form, *fault)
-    for row, slot, start, stop in hard[:n_hard]:
-        raw = text.data[start:stop].strip(b'" \t')
-        with np.errstate(over="ignore"):
-            numbers[row, slot] = float(raw)
-        if problem := problem_with_number(raw, numbers[row, slot]):
-            remedy = REMEDY_EXACT if problem == BEYOND_EXACT else ""
-            raise _bad_cell(text, start, names[slot], f"{shown(raw)} {problem}{remedy}")
-    read = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
-    for slot, name in enumerate(form.written):
-        numbers[:n, slot] = _written_numbers(text, spans[len(form.texts) + slot, :n], name, form)
-    if form.missing and len(form.spelling.missing_numbers):
-        numbers[np.isin(numbers, form.spelling.missing_numbers)] = np.nan
-    cost = numbers[:n, names.index(form.cost)].astype(np.float64) if form.cost else None
-    return table_of(numbers[:n, : len(form.numbers)], read, form, cost)
+    if not are_cells:  # the dictionary of a type may hold values that no row has
+        for i, kind in enumerate(columns.schema.types):
+            if pa.types.is_dictionary(kind):
+                columns = columns.set_column(i, columns.column_names[i], columns.column(i).cast(kind.value_type))
+    if form.guess:
+        texts = {
+            name for name in form.numbers if name != form.cost and not _holds_numbers(columns[name], form, are_cells)
+        }
+        form = replace(form, categorical={*form.categorical, *texts})
+    free = set(form.features) if form.missing else set()
+    for name in columns.column_names:
+        if name not in free and columns[name].null_count:
+            row = pc.index(columns[name].is_null(), True).as_py()
+            raise InputError(f"{place(row, name)}, column {name!r}: the value is missing; {REMEDY}")
+
+    def numbers_of(name: str) -> Any:
+        column = columns[name]
+        if are_cells and _is_text(column.type):
+            return _parsed_numbers(column, name, form, place)
+        return column if are_cells else _numbers(column, where, name, place, name in free)
+
+    numbers = _matrix([numbers_of(name) for name in form.numbers], columns.num_rows, form.dtype if are_cells else None)
+    if form.missing and len(words := form.spelling.missing_numbers):
+        numbers[np.isin(numbers, words)] = np.nan
+    cost = np.asarray(numbers_of(form.cost), dtype=np.float64) if form.cost else None
+    cells = {name: _texts(columns[name], where, name, form, place) for name in form.texts}
+    table = _assembled(numbers, cells, form, cost)
+    if form.guess:
+        refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
+    return table
+
+
+def _matrix(columns: Sequence[Any], n_rows: int, dtype: str | None) -> np.ndarray:
+    """Return arrays of NumPy and Arrow as the columns of a matrix, whose rows are written some at a time, within the cache."""
+    types = [pa.float32() if str(getattr(column, "dtype", "")) == "float32" else pa.float64() for column in columns]
+    kind = dtype or ("float32" if columns and pa.float64() not in types else "float64")
+    out = np.empty((n_rows, len(columns)), kind)
+    table, start = pa.table(columns, [str(j) for j in range(len(columns))]), 0
+    for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):
+        for j, column in enumerate(batch.columns):
+            out[start : start + len(column), j] = column.to_numpy(zero_copy_only=False)
+        start += batch.num_rows
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,20 +124,14 @@ class Cells:
     unknown: int = 0
 
 
-def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, cost: np.ndarray | None = None) -> Table:
-    """Return the columns of a file as a table; dates become numbers.
-
-    `numbers`, of shape (n_samples, n_numbers): those of ``form.numbers``.
-    `cells`: those of ``form.texts``.
-    `cost`: of shape (n_samples,), float64.
-    """
+def _assembled(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, cost: np.ndarray | None) -> Table:
     texts = {name: column.values for name, column in cells.items() if name not in form.dates}
     group = None
     if form.groups:
         column = texts.pop(form.groups)
         group = numbers_of_texts(tuple(column.categories))[column.codes]
-    if not form.label:
-        texts[""] = unlabelled(len(numbers))
+    if not form.label:  # rows that are only to be scored are of one class
+        texts[""] = pd.Categorical.from_codes(np.zeros(len(numbers), np.int8), categories=pd.Index(["?"], dtype=object))
     categories = {
         name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
         for name in form.features
@@ -140,86 +156,174 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, c
     )  # fmt: skip
 
 
-def infer_texts(data: bytes, where: str, form: TableForm) -> set[str]:
-    """Return the columns with a cell that is not a number. A line of another length ends the search."""
-    if not form.spelling.plain:
-        return _written_texts(data, where, form)
-    is_text = np.zeros(len(form.names), dtype=bool)
-    data = data if form.spelling.quote == "double" else data.translate(SWAPPED)
-    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, form.spelling.tokens, is_text)
-    return {name for name, found in zip(form.names, is_text, strict=True) if found}
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type are numbers, booleans or durations."""
+    types = pa.types
+    exact = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return bool(exact or types.is_decimal(kind) or types.is_duration(kind))
 
 
-def _written_texts(data: bytes, where: str, form: TableForm) -> set[str]:
-    """Return the features with a cell that is no number, however numbers are written."""
+def is_plain(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if is_number(kind) or is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return True
+    return bool(pa.types.is_temporal(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type are texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def _holds_numbers(column: pa.ChunkedArray, form: TableForm, are_cells: bool) -> bool:
+    """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
+    if not (are_cells and _is_text(column.type)):
+        return is_number(column.type)
     spelling = form.spelling
-    others = {*form.hashed, *form.dates}
-    names = [name for name in form.features if name not in others]
-    every = replace(
-        form,
-        label="",
-        groups="",
-        cost="",
-        features=names,
-        categorical=names,
-        hashed={},
-        dates={},
-        missing=True,
-        allowed={},
+    return all(
+        spelling.plain_number(text) is not None or (form.missing and spelling.is_missing_number(text))
+        for text in map(str.strip, _dictionary(column)[1])
     )
-    table = parse_table(data, where, every)
-
-    def is_number(text: str) -> bool:
-        if text == MISSING_CATEGORY or spelling.is_missing_number(text):
-            return form.missing
-        return spelling.plain_number(text) is not None
-
-    return {name for name in names if not all(map(is_number, table.texts[name].categories))} | others
 
 
-def _written_numbers(text: Text, spans: np.ndarray, name: str, form: TableForm) -> np.ndarray:
-    """Return a column of numbers that are written with a comma, in groups of digits, or with a currency."""
-    codes, pieces = text.distinct(spans)
-    values = np.empty(len(pieces), dtype=form.dtype)
-    for code, raw in enumerate(pieces):
-        try:
-            cell = _unquoted(raw, form)
-        except UnicodeDecodeError as e:
-            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, not_utf8(raw[e.start])) from None
-        plain = form.spelling.plain_number(cell)
-        if plain is None and form.missing and form.spelling.is_missing_number(cell):
-            values[code] = np.nan
-            continue
+def _dictionary(column: pa.ChunkedArray) -> tuple[np.ndarray, list[Any]]:
+    """Return the position of each value of a column among the distinct ones, and these."""
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(whole, pa.ChunkedArray):  # pyarrow gives one of no chunks back
+        whole = pa.array([], column.type)
+    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+
+
+def _parsed_numbers(column: pa.ChunkedArray, name: str, form: TableForm, place: Place) -> np.ndarray:
+    """Return the numbers of a column of texts."""
+    codes, texts = _dictionary(column)
+    values = np.empty(len(texts), dtype=form.dtype or "float64")
+    for code, text in enumerate(map(str.strip, texts)):
+        plain = form.spelling.plain_number(text)
         with np.errstate(over="ignore"):
             values[code] = np.nan if plain is None else float(plain)
-        problem = _number_problem(cell, form) if plain is None else problem_with_number(plain.encode(), values[code])
+        if plain is not None:
+            said = problem_with_number(plain.encode(), values[code])
+            if said == BEYOND_EXACT:
+                problem: str | None = f"{text[:SHOWN]!r} {said}{REMEDY_EXACT}"
+            else:
+                problem = said and _number_problem(text, form)
+        else:
+            missing = form.missing and form.spelling.is_missing_number(text)
+            problem = None if missing else _number_problem(text, form)
         if problem:
-            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, problem)
+            raise InputError(f"{place(int(np.argmax(codes == code)), name)}, column {name!r}: {problem}")
     return values[codes]
 
 
-def _separator(form: TableForm) -> int:
-    return kernels.BLANKS if form.separator == BLANKS else ord(form.separator)
+def _number_problem(cell: str, form: TableForm) -> str:
+    """Say what is wrong with a cell that is to be a number."""
+    spelling = form.spelling
+    if spelling.is_missing_number(cell):
+        return f"the value is missing ({cell!r}); {REMEDY}"
+    plain = spelling.plain_number(cell)
+    if plain is not None or cell.lower().lstrip("+-") in ("inf", "infinity"):
+        finite = plain is not None and math.isfinite(float(plain))
+        return f"{cell[:SHOWN]!r} is " + (f"too large for {form.dtype}; read it as float64" if finite else "not finite")
+    if not spelling.plain and _is_float(cell):
+        return f"{cell[:SHOWN]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
+    remedy = (
+        "if the column holds categories, list it under `categorical`; if it stands for a missing value, list it under "
+        "`missing_values`"
+    )
+    if spelling.plain and any(character.isdigit() for character in cell) and not cell[0].isalpha():
+        remedy = (
+            "where numbers have a decimal comma, groups of digits or a currency say so (`decimal`, `thousands`, `symbols`; "
+            "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
+        )
+    return f"{cell[:SHOWN]!r} is not a number; {remedy}"
 
 
-def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> Cells:
-    """Return a column of texts."""
-    codes, pieces = text.distinct(spans)
-    values: list[str] = []
-    for code, raw in enumerate(pieces):
-        try:
-            value, problem = _unquoted(raw, form), None
-        except UnicodeDecodeError as e:
-            value, problem = "", not_utf8(raw[e.start])
-        if problem is None:
-            value, problem = admitted(value, name, form)
+def _is_float(cell: str) -> bool:
+    """Tell whether a cell is a number as Python writes it."""
+    try:
+        return "_" not in cell and math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _numbers(column: pa.ChunkedArray, where: str, name: str, place: Place, may_miss: bool) -> np.ndarray:
+    if not is_number(column.type):
+        raise InputError(
+            f"{where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
+            "list it under `categorical`"
+        )
+    if pa.types.is_duration(column.type):  # in seconds
+        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+        column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
+    kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
+    values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
+    if column.type in (pa.int64(), pa.uint64()):
+        _refuse_inexact(column.fill_null(0).to_numpy(), name, place)
+    bad = np.isinf(values) if may_miss else ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{place(row, name)}, column {name!r}: {values[row]} is not finite")
+    return values
+
+
+def _refuse_inexact(integers: np.ndarray, name: str, place: Place) -> None:
+    """Refuse integers that no float64 has: they would become others silently."""
+    if len(integers) == 0 or -(2**53) <= integers.min() <= integers.max() <= 2**53:
+        return
+    floats = integers.astype(np.float64)
+    within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
+    changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
+    if changed.any():
+        row = int(np.argmax(changed))
+        raise InputError(f"{place(row, name)}, column {name!r}: {integers[row]} {BEYOND_EXACT}{REMEDY_EXACT}")
+
+
+def _texts(column: pa.ChunkedArray, where: str, name: str, form: TableForm, place: Place) -> Cells:
+    may_miss = form.missing and name not in (form.label, form.groups)
+    if name in form.dates and pa.types.is_temporal(column.type):
+        form = replace(form, date_format=None)  # that is for texts
+    if not _is_text(column.type):
+        column = _as_texts(column, where, name, place, may_miss)
+    codes, distinct = _dictionary(column)
+    if column.null_count:
+        codes = np.where(column.is_null().to_numpy(), len(distinct), codes).astype(np.int64)
+        distinct.append(MISSING_CATEGORY)
+    values = []
+    for code, text in enumerate(distinct):
+        value, problem = _admitted(text.strip(), name, form)
         if problem:
-            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, problem)
+            raise InputError(f"{place(int(np.argmax(codes == code)), name)}, column {name!r}: {problem}")
         values.append(value)
-    return cells_of(codes, values, name, form)
+    return _cells_of(codes, values, name, form)
 
 
-def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
+def _as_texts(column: pa.ChunkedArray, where: str, name: str, place: Place, may_miss: bool) -> pa.ChunkedArray:
+    """Return the texts of a column of labels or categories that are of another type."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+    if not is_plain(column.type):
+        raise InputError(
+            f"{where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
+        )
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
+    if may_miss or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return column.cast(pa.string())
+    codes, distinct = pd.factorize(column.to_pandas().astype(object))
+    if (codes < 0).any():  # nan, which is no null
+        row = int(np.argmax(codes < 0))
+        raise InputError(f"{place(row, name)}, column {name!r}: the value is missing ('nan'); {REMEDY}")
+    return pa.chunked_array([pa.array([str(value) for value in distinct], pa.string()).take(pa.array(codes))])
+
+
+def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     """Return what a text of a column counts as, and what is wrong with it, if anything is."""
     is_label, allowed = name in (form.label, form.groups), form.allowed.get(name)
     is_missing = form.spelling.is_missing(value, label=is_label) and (not allowed or value not in allowed)
@@ -227,7 +331,7 @@ def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
         value, is_missing = MISSING_CATEGORY, False
         if name in form.dates:
             return value, None
-    problem = problem_with(value, allowed, is_missing)
+    problem = _problem_with(value, allowed, is_missing)
     if name in form.dates:
         return value, problem or problem_with_date(value, form.date_format)
     if problem and form.unknown != "error" and not is_label and not is_missing:
@@ -235,12 +339,20 @@ def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     return value, problem
 
 
-def cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableForm) -> Cells:
-    """Return a column of texts that `admitted` returned, some of which may be the same; `codes` are positions in them."""
+def _problem_with(value: str, allowed: Collection[str] | None, is_missing: bool) -> str | None:
+    if is_missing:
+        return f"the value is missing ({value!r}); {REMEDY}"
+    if allowed is not None and value not in allowed:
+        return f"unknown category {value[:80]!r}; known: {listed(allowed)}"
+    return None
+
+
+def _cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableForm) -> Cells:
+    """Return a column of texts that `_admitted` returned, some of which may be the same; `codes` are positions in them."""
     counts = np.bincount(codes, minlength=len(values))
     missing, unknown = (
-        sum(int(count) for value, count in zip(values, counts, strict=True) if value == wanted)
-        for wanted in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
+        sum(int(count) for value, count in zip(values, counts, strict=True) if value == kind)
+        for kind in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
     )
     if unknown and form.unknown == "as-missing":
         if MISSING_CATEGORY not in form.allowed.get(name, ()):
@@ -249,86 +361,7 @@ def cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableFor
                 "of them; but the training data had none in this column: take `unknown: ignore`"
             )
         values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
-    return Cells(categorical(codes, values), missing, unknown)
-
-
-def _unquoted(raw: bytes, form: TableForm) -> str:
-    """Return the text of a cell."""
-    value = raw.decode()
-    if form.spelling.quote == "single":
-        return (value[1:-1].replace('""', '"') if raw[:1] == b'"' else value).strip().translate(SWAPPED_TEXT)
-    return (value[1:-1].replace('""', '"') if raw[:1] == b'"' else value).strip()
-
-
-def categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
-    """Return texts as a categorical. Some of the values may be the same."""
     ordered = sorted(set(values))
     position = {value: i for i, value in enumerate(ordered)}
-    codes_of = np.array([position[value] for value in values], dtype=np.int32)
-    return pd.Categorical.from_codes(codes_of[codes], categories=pd.Index(ordered, dtype=object))
-
-
-def problem_with(value: str, allowed: Collection[str] | None, is_missing: bool) -> str | None:
-    """Say what is wrong with a text, if anything is."""
-    if is_missing:
-        return f"the value is missing ({value!r}); {REMEDY}"
-    if allowed is not None and value not in allowed:
-        return f"unknown category {value[:80]!r}; known: {listed(allowed)}"
-    return None
-
-
-def unlabelled(n: int) -> pd.Categorical:
-    """Return the labels of rows without any, that are only to be scored: one class."""
-    return pd.Categorical.from_codes(np.zeros(n, dtype=np.int8), categories=pd.Index(["?"], dtype=object))
-
-
-def _fault(text: Text, form: TableForm, fault: int, start: int, stop: int, column: int) -> InputError:
-    """Return the error for what the kernel found."""
-    if fault == kernels.OTHER_LENGTH:
-        return InputError(f"{text.line(start)}: {column} cells, but there are {len(form.names)} columns")
-    name, raw = form.names[column], text.data[start:stop]
-    if fault == kernels.OPEN_QUOTE:
-        return _bad_cell(text, start, name, "the quotes are not closed; a file with line breaks in cells must be read in one "
-                         "part, as compressed files are")  # fmt: skip
-    if fault == kernels.STRAY:
-        return _bad_cell(
-            text, start, name, f"there is something between the closing quote and the next cell: {shown(raw)}"
-        )
-    try:
-        cell = _unquoted(raw, form)
-    except UnicodeDecodeError as e:
-        return _bad_cell(text, start, name, not_utf8(raw[e.start]))
-    return _bad_cell(text, start, name, _number_problem(cell, form))
-
-
-def _number_problem(cell: str, form: TableForm) -> str:
-    if form.spelling.is_missing_number(cell):
-        return f"the value is missing ({cell!r}); {REMEDY}"
-    try:
-        number = None if "_" in cell else float(cell)
-    except ValueError:
-        number = None
-    if number is None:
-        return f"{cell[:40]!r} is not a number; {_remedy_for(cell, form)}"
-    if not form.spelling.plain:
-        return f"{cell[:40]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
-    return f"{cell[:40]!r} is " + (
-        f"too large for {form.dtype}; read it as float64" if math.isfinite(number) else "not finite"
-    )
-
-
-def _remedy_for(cell: str, form: TableForm) -> str:
-    """Return what helps where a cell is no number."""
-    if form.spelling.plain and any(character.isdigit() for character in cell) and not cell[0].isalpha():
-        return (
-            "where numbers have a decimal comma, groups of digits or a currency say so (`decimal`, `thousands`, `symbols`; "
-            "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
-        )
-    return (
-        "if the column holds categories, list it under `categorical`; if it stands for a missing value, list it under "
-        "`missing_values`"
-    )
-
-
-def _bad_cell(text: Text, offset: int, name: str, problem: str) -> InputError:
-    return InputError(f"{text.line(offset)}, column {name!r}: {problem}")
+    codes = np.array([position[value] for value in values], dtype=np.int32)[codes]
+    return Cells(pd.Categorical.from_codes(codes, categories=pd.Index(ordered, dtype=object)), missing, unknown)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.errors import InputError
-from aucdist.kernels.pieces import gather
+from aucdist.kernels.svmlight import gather
 
 SHOWN = 40  # characters of a wrong piece of text
 MOST_DIGITS = 400  # more are more than a float64 has

@@ -69,7 +69,7 @@ def test_more_columns_may_be_categorical_and_another_may_be_the_label(load):
         (HEAD, "no @data line; is this a KEEL file?"),
         ("@relation x\n@data\n1\n", "no @attribute line"),
         ("1,2,3\n", "line 1: '1,2,3' is not a line of a KEEL header"),
-        ("@attribute a date\n@data\n", "line 1: 'a date' is not `name {value, ...}`"),
+        ("@attribute a relational\n@data\n", "line 1: 'a relational' is not `name {value, ...}`"),
         ("@attribute a real\n@attribute a real\n@data\n", "line 2: two columns are called 'a'"),
         (HEAD + "@inputs Sex, Weight\n@data\n" + ROWS, "unknown column in `@inputs` 'Weight'"),
         (HEAD + "@outputs Sex, Class\n@data\n" + ROWS, "several outputs (Sex, Class)"),

@@ -37,6 +37,11 @@ SPACED = Spelling(decimal=",", thousands="space", symbols=("kr",))
         (ENGLISH, "$-2", -2.0),
         (ENGLISH, "12.5%", 12.5),
         (ENGLISH, "USD 7 USD", 7.0),
+        (ENGLISH, "(1,234.50)", -1234.5),
+        (PLAIN, "(7)", -7.0),
+        (PLAIN, "(-7)", None),
+        (PLAIN, "()", None),
+        (GERMAN, "(1.234,5 €)", -1234.5),
         (ENGLISH, "12,34", None),
         (ENGLISH, "$", None),
         (ENGLISH, "$$1", None),
@@ -237,9 +242,3 @@ def test_any_text_is_read_or_refused(
     except InputError:
         return
     assert not np.isinf(found.block.rows.values).any()
-
-
-def test_plain_files_do_not_take_the_long_way() -> None:
-    assert PLAIN.plain
-    assert Spelling(missing=("-",), quote="single").plain
-    assert not GERMAN.plain
