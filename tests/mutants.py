@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "kernels": ["tests/kernels", "tests/solvers/pairs", "tests/metrics"],
     "kernels/codes": ["tests/kernels", "tests/maps"],
-    "kernels/decimals": ["tests/kernels", "tests/data/formats"],
     "kernels/svmlight": ["tests/kernels", "tests/data/formats"],
     "solvers/pairs": ["tests/solvers/pairs"],
     "solvers": ["tests/solvers"],
