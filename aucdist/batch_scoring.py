@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.class_models import ClassModels, labels_schema, load_any_model
-from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
+from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_reader import (
     BlockReader,
@@ -30,10 +30,10 @@ from aucdist.data.shards.block_reader import (
     parse_reader,
 )  # fmt: skip
 from aucdist.data.shards.manifest import below, read_manifest
-from aucdist.data.sources.redaction import redacted, restored, secret_urls
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
+from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, LinearModel, digest_of_model, is_card
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
@@ -58,7 +58,7 @@ class Scoring:
     reader : BlockReader
         The rows.
     urls : tuple of str
-        Those with passwords, which are not in the file: see `aucdist.data.sources.redaction`.
+        Those with secrets, which are not in the file: they travel with the task of each part.
     contributions : bool
         Whether what each feature adds to a score stands beside it.
     top : int
@@ -166,7 +166,7 @@ def begin(
     said += [f"top {top}"] if top else []
     said += [] if cost is None else [asdict(cost)]
     key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
-    urls = secret_urls(source, model, manifest or "")
+    urls = carried(*source.urls(), model, manifest or "")
     url = below(output, IN_PROGRESS)
     earlier = _read_scoring(url, urls) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
@@ -243,14 +243,13 @@ def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) 
         scoring.key, scoring.model, digest, scoring.reader.to_json(), scoring.contributions, scoring.top, scoring.cost
     )
     if unless != content:
-        files.write_bytes(scoring.url, json.dumps(redacted(asdict(content), scoring.urls)).encode())
+        files.write_bytes(scoring.url, json.dumps(asdict(content)).encode())
     return scoring
 
 
 def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
     where = files.shown(url)
-    content = restored(parse_any(files.read_bytes(url), where), urls)
-    return parse_checked(json.dumps(content).encode(), _ScoringFile, where)
+    return parse_checked(files.read_bytes(url), _ScoringFile, where)
 
 
 @functools.lru_cache(maxsize=2)

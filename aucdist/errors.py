@@ -51,3 +51,10 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
 def shortened(text: str, most: int = MOST_SHOWN) -> str:
     """Return a text, or its beginning and its length where it is longer than a screen should show."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def printable(text: str) -> str:
+    """Return a text for a terminal: signs that would move its cursor, colour it or write over it are spelled out."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

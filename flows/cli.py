@@ -5,7 +5,9 @@ import signal
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
+from aucdist.data.storage.urls import SCHEME, enter
 from flows.command import OK, TERMINATED, Command, report_errors
 from flows.compare import command as compare
 from flows.cv import command as cv
@@ -46,7 +48,25 @@ COMMANDS: tuple[Command, ...] = (
 )
 """All commands. tests/flows/test_commands.py checks that deployments, configuration reference and documentation have them."""
 
+
+class EnteringGroup(TyperGroup):
+    """The command `aucdist`, whose arguments hold no secrets of URLs; those of ``--set`` enter when they are parsed as YAML."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Let the URLs among the arguments enter before anything can print them."""
+        after_set = [before == "--set" for before in ("", *args)]
+        return super().parse_args(ctx, [a if s else _entered(a) for a, s in zip(args, after_set, strict=False)])
+
+
+def _entered(argument: str) -> str:
+    option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    if option == "--set" or not SCHEME.match(value):
+        return argument
+    return f"{option}{equals}{enter(value)}"
+
+
 app = typer.Typer(
+    cls=EnteringGroup,
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Train linear and additive models that rank a rare class above the rest, by a loss over all pairs of a positive and a "
     "negative row, and prove how close to the optimum they are. In Python: help('aucdist').",

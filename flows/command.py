@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,6 +118,13 @@ def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[lo
     return formatted
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print what a command has to say; names from files cannot move the cursor or colour the terminal."""
+    from aucdist.errors import printable
+
+    typer.echo(printable("\n".join(lines)))
+
+
 def print_json(result: dict[str, Any]) -> None:
     """Print an object as one line."""
     typer.echo(json.dumps(result, allow_nan=False))
@@ -134,12 +141,13 @@ def report_errors(debug: bool) -> Iterator[None]:
         _print_error("interrupted", "", INTERRUPTED)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
+        from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError
         from aucdist.extras import EXTRAS, explain_missing
         from flows.config.prefect_api import explained
 
         if debug:
-            typer.echo(_masked(traceback.format_exc()), err=True, nl=False)
+            typer.echo(hide(traceback.format_exc()), err=True, nl=False)
         e = explained(e)
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             e = InputError(explain_missing(e))
@@ -152,19 +160,13 @@ def report_errors(debug: bool) -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
-def _masked(text: str) -> str:
-    """Return a text without the secrets of its URLs: an error may repeat what the user gave."""
-    from flows.config.loading import mask_urls
-
-    return mask_urls(text)
-
-
 def _print_error(event: str, text: str, code: int) -> None:
     """Write on stderr how a command failed, in the format of the log."""
-    from aucdist.errors import shortened
+    from aucdist.data.storage.urls import hide
+    from aucdist.errors import printable, shortened
     from flows.progress.json_log import LOG_FORMAT, json_line
 
-    text = shortened(_masked(text), MOST_CHARACTERS)
+    text = shortened(printable(hide(text)), MOST_CHARACTERS)
     if os.environ.get(LOG_FORMAT) == "json":
         typer.echo(json_line(event, {"text": text, "exit": code}), err=True)
     else:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.group_numbers import group_numbers
 from aucdist.data.ranges import ColumnRanges
-from aucdist.data.storage.retries import patient
+from aucdist.data.storage.faults import patient
 from aucdist.data.storage.scratch import Stored
 from aucdist.engine.merge import Summary
 from aucdist.engine.steps import Step, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows

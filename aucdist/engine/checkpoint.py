@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
-from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, RunError

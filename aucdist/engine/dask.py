@@ -19,7 +19,7 @@ from distributed.system import MEMORY_LIMIT
 from aucdist.data.block import Block
 from aucdist.data.group_numbers import group_numbers
 from aucdist.data.storage import scratch
-from aucdist.data.storage.retries import patient
+from aucdist.data.storage.faults import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
 from aucdist.engine.calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, died_again
 from aucdist.engine.parts import Part

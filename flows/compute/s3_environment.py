@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aucdist.data.storage.s3 import forget_connections
+from aucdist.data.storage.urls import reveal
 from aucdist.errors import InputError
 from flows.config.cluster import ClusterConfig, LocalClusterConfig, NoCluster
 from flows.config.prefect_api import api_configured
@@ -49,7 +50,7 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
         # Keys in the environment would take precedence over the profile.
         found |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
     named = {
-        ENDPOINT: config.endpoint,
+        ENDPOINT: reveal(config.endpoint or ""),
         REGION: config.region,
         "AUCDIST_S3_ANONYMOUS": ",".join(config.anonymous),
         "AUCDIST_S3_REQUESTER_PAYS": ",".join(config.requester_pays),

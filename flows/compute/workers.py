@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aucdist.data.shards.block_reader import ParallelMap
-from aucdist.data.storage.retries import patient
+from aucdist.data.storage.faults import patient
 from flows.progress.console import RunObserver, Tasks
 
 

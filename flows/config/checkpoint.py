@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from aucdist.data.storage.urls import Location
 from flows.config.base import NAME, Strict
 
 
@@ -10,7 +11,7 @@ class CheckpointConfig(Strict):
 
     seconds: float = Field(default=60, gt=0, description="Seconds between two checkpoints")
     rounds: int | None = Field(default=None, ge=1, description="Also a checkpoint after so many rounds of the solver")
-    url: str | None = Field(
+    url: Location | None = Field(
         default=None,
         description="A folder or URL that every worker can write to; by default `checkpoints` below the cluster's "
         "scratch, or `.checkpoints` below the output",

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.engine.dashboard import has_bokeh, no_bokeh
 from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError
@@ -61,7 +62,7 @@ class AddressConfig(Strict):
 
     kind: Literal["address"]
     address: str = Field(pattern=r"^(tcp|tls)://.+:[0-9]+$", description="Such as tcp://scheduler:8786")
-    scratch: str = Field(
+    scratch: Location = Field(
         description="A folder or URL that every worker can read: the rows are written there for the fit"
     )
     workers: int = Field(default=1, ge=1, description="Number of workers to wait for before work starts")
@@ -100,7 +101,7 @@ class KubernetesConfig(Strict):
 
     kind: Literal["kubernetes"]
     image: str = Field(min_length=1, description="Image of scheduler and workers: that of the flow itself")
-    scratch: str = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
+    scratch: Location = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
     namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Namespace of the cluster")
     name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53, description="By default after the run")
     workers: Annotated[int, Field(ge=1)] | Adaptive = Field(

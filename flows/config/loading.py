@@ -1,7 +1,8 @@
 """Reads configurations from YAML files and `--set key=value`, checks them, and writes them as YAML."""
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -9,12 +10,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from aucdist.data.sources.catalog import catalog_folder
-from aucdist.data.storage.files import require, shown
+from aucdist.data.storage.guard import read_configuration
+from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, unknown
 
 Config = TypeVar("Config", bound=BaseModel)
 MOST_VALUES, MOST_DEEP, MOST_SHOWN = 100_000, 50, 300
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>\]},]+")
 
 
 def configs_folder(kind: str) -> Path:
@@ -27,12 +28,12 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping; a duplicate key is an error."""
-        seen = []
+        seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.append(key)
+            seen.add(key)
         return super().construct_mapping(node, deep)
 
 
@@ -49,11 +50,7 @@ def parse_yaml(text: str, where: str) -> Any:
     try:
         loader = _Loader(text)
         try:
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            _n_values(node, {})
-            return loader.construct_document(node)
+            return _entered(loader.get_single_data(), itertools.count())
         finally:
             loader.dispose()
     except yaml.YAMLError as e:
@@ -61,41 +58,19 @@ def parse_yaml(text: str, where: str) -> Any:
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = str(getattr(e, "problem", None) or e)[:MOST_SHOWN]
         raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
-    except RecursionError:
-        raise InputError(f"{where}: not valid YAML: more than {MOST_DEEP} values in each other") from None
-    except (ValueError, AttributeError, TypeError, LookupError, OverflowError) as e:  # of a tag, as in `!!int x`
+    except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as of `!!int x`
         raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
 
 
-def _n_values(node: yaml.Node, known: dict[int, int], depth: int = 0) -> int:
-    """Return how many values a node stands for, its aliases written out.
-
-    Raises YAMLError if there are more than `MOST_VALUES`, more than `MOST_DEEP` in each other, or if one contains
-        itself.
-    """
-    if id(node) in known:
-        if known[id(node)] == 0:
-            raise yaml.constructor.ConstructorError(
-                None, None, "an alias stands for what it is a part of", node.start_mark
-            )
-        return known[id(node)]
-    if depth > MOST_DEEP:
-        raise yaml.constructor.ConstructorError(
-            None, None, f"more than {MOST_DEEP} values in each other", node.start_mark
-        )
-    known[id(node)] = 0
-    below: list[yaml.Node] = []
-    if isinstance(node, yaml.SequenceNode):
-        below = node.value
-    elif isinstance(node, yaml.MappingNode):
-        below = [part for pair in node.value for part in pair]
-    count = 1 + sum(_n_values(part, known, depth + 1) for part in below)
-    if count > MOST_VALUES:
-        raise yaml.constructor.ConstructorError(
-            None, None, f"more than {MOST_VALUES} values, with its aliases written out", node.start_mark
-        )
-    known[id(node)] = count
-    return count
+def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
+    """Return the content of a YAML file whose URLs have entered, see `aucdist.data.storage.urls`; aliases are written out."""
+    if next(count) > MOST_VALUES or depth > MOST_DEEP:
+        raise ValueError(f"more than {MOST_VALUES} values with its aliases written out, or {MOST_DEEP} in each other")
+    if isinstance(content, dict):
+        return {_entered(key, count): _entered(value, count, depth + 1) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_entered(value, count, depth + 1) for value in content]
+    return enter(content) if isinstance(content, str) and SCHEME.match(content) else content
 
 
 def find_config(config: str, kind: str = "train") -> Path:
@@ -147,11 +122,7 @@ def load_config(
 
 def read_mapping(path: Path) -> dict[str, Any]:
     """Read a YAML file whose outermost value is a mapping."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"cannot read {path}: {e}") from None
-    raw = parse_yaml(text, str(path))
+    raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
         raise InputError(f"{path}: keys with values are expected, not {'nothing' if raw is None else repr(raw)[:80]}")
     return raw
@@ -183,15 +154,16 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     """Apply a setting ``key.sub=value`` of the command line to the content of a YAML file."""
     key, equals, value = setting.partition("=")
     parts = key.strip().split(".")
+    where = f"--set {key}"  # the value may be a secret
     if not equals or not all(parts):
-        raise InputError(f"--set {setting}: `key=value` is expected, as in --set model.lam=1e-2")
+        raise InputError(f"{where}: `key=value` is expected, as in --set model.lam=1e-2")
     at = raw
     for i, part in enumerate(parts[:-1]):
         below = at.setdefault(part, {})
         if not isinstance(below, dict):
-            raise InputError(f"--set {setting}: {'.'.join(parts[: i + 1])!r} is a value, it has no keys below it")
+            raise InputError(f"{where}: {'.'.join(parts[: i + 1])!r} is a value, it has no keys below it")
         at = below
-    at[parts[-1]] = parse_yaml(value, f"--set {setting}")
+    at[parts[-1]] = parse_yaml(value, where)
 
 
 def _insert_cluster(raw: dict[str, Any]) -> None:
@@ -202,7 +174,7 @@ def _insert_cluster(raw: dict[str, Any]) -> None:
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
     """Return a message for an error of pydantic: a line for each wrong key, with the allowed ones."""
-    return mask_urls("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
+    return hide("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
 
 
 def _line(e: Any, model: type[BaseModel]) -> str:
@@ -244,21 +216,7 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
 
 
 def to_yaml(config: Any) -> str:
-    """Return a configuration as YAML: with all parameters of its `model`, and with URLs masked."""
+    """Return a configuration as YAML, with all parameters of its `model`."""
     resolved = config.model_dump(mode="json", exclude_none=True)
     resolved["model"] |= config.model.resolved
-    return yaml.safe_dump(mask_all_urls(resolved), sort_keys=False, allow_unicode=True, width=4096)
-
-
-def mask_all_urls(content: Any) -> Any:
-    """Return a value in types of JSON with the secrets of all its URLs removed; see `mask_urls`."""
-    if isinstance(content, str):
-        return mask_urls(shown(content))
-    if isinstance(content, dict):
-        return {key: mask_all_urls(value) for key, value in content.items()}
-    return [mask_all_urls(value) for value in content] if isinstance(content, list | tuple) else content
-
-
-def mask_urls(text: str) -> str:
-    """Return a text whose URLs have no user, password and query, which may be secret."""
-    return URL.sub(lambda found: shown(found[0]), text)
+    return hide(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096))

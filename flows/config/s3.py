@@ -2,6 +2,7 @@
 
 from pydantic import Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import Strict
 
@@ -13,7 +14,7 @@ class S3Config(Strict):
     machine, or a Prefect block. The workers of a cluster that is already running have their own environment.
     """
 
-    endpoint: str | None = Field(default=None, description="URL of a server other than that of AWS")
+    endpoint: Location | None = Field(default=None, description="URL of a server other than that of AWS")
     region: str | None = Field(default=None, description="Such as eu-central-1")
     profile: str | None = Field(default=None, description="A profile of the AWS configuration files")
     block: str | None = Field(

@@ -12,7 +12,7 @@ from aucdist.data.shards.manifest import CURRENT, GENERATION, below
 from aucdist.data.sources.catalog import catalog
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import is_packed
+from aucdist.data.storage.guard import is_packed
 from aucdist.errors import InputError, unknown
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping

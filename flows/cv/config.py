@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
@@ -160,7 +161,7 @@ class CvConfig(Strict):
         default="auto",
         description="Whether rows stay in the workers' memory or are streamed in the last fit",
     )
-    output: str = Field(
+    output: Location = Field(
         default="runs",
         min_length=1,
         description="Folder or URL below which the run folder and cached results are written",

@@ -8,7 +8,7 @@ from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.survey import Survey, survey_of
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import unpacked
+from aucdist.data.storage.guard import unpacked
 from flows.init.read import head_of
 
 SVMLIGHT_ROW = re.compile(rb"[+-]?\d[\d.eE+-]*(\s+(qid:\d+\s+)?\d+:[^\s:]+)+\s*(#.*)?")

@@ -16,7 +16,7 @@ from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import is_packed, unpacked
+from aucdist.data.storage.guard import is_packed, unpacked
 from flows.init.layout import with_layout
 from flows.init.spelling import found_spelling
 

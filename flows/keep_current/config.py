@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.data import UnlabelledRef, source_of
@@ -15,7 +16,7 @@ from flows.train.config import TrainConfig
 class KeepCurrentConfig(Strict):
     """A model that is trained again on the newest rows, and replaced where that is worth it."""
 
-    store: str = Field(min_length=1, description="The model store, a folder or URL")
+    store: Location = Field(min_length=1, description="The model store, a folder or URL")
     train: TrainConfig = Field(description="The training run; its `cluster` and `s3` are those of all stages")
     window: int | None = Field(
         default=None, ge=1, description="Train on so many of the newest files of a pattern, by name; by default on all"
@@ -41,7 +42,7 @@ class KeepCurrentConfig(Strict):
         pattern=NAME,
         description="Names these rows; by default the name of the data set or of its first file",
     )
-    scores: str = Field(
+    scores: Location = Field(
         default="scores", min_length=1, description="Folder or URL below which the scores of each batch are written"
     )
 

@@ -1,4 +1,4 @@
-"""The decorator of all Prefect flows: a timeout, masked parameters, short logs of wrong input, clusters of killed runs."""
+"""The decorator of all Prefect flows: a timeout, short logs of wrong input, clusters of killed runs."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from prefect.runtime import flow_run as this_run
 
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
-from flows.config.loading import mask_all_urls
 
 DAY = 24 * 3600.0
 
@@ -44,18 +43,6 @@ def is_worth_logging(record: logging.LogRecord) -> bool:
     return record.exc_info is None or not isinstance(record.exc_info[1], InputError)
 
 
-class RedactingFlow(Flow[P, R]):
-    """A flow whose parameters are sent to Prefect's server without the passwords and tokens of URLs.
-
-    The server stores the parameters of a run and shows them. The parameters with which a deployment is run are not sent by this
-    class, but by the client that starts the run.
-    """
-
-    def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters as the server gets them."""
-        return {name: mask_all_urls(value) for name, value in super().serialize_parameters(parameters).items()}
-
-
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
     """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
     for name in ("prefect.flow_runs", "prefect.task_runs"):
@@ -63,7 +50,7 @@ def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
     common: dict[str, Any] = {
         "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
     }  # fmt: skip
-    return lambda function: RedactingFlow(function, **common, **options)
+    return lambda function: Flow(function, **common, **options)
 
 
 def training_run_name() -> str:

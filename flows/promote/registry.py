@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from aucdist import __version__
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT
-from flows.config.loading import mask_urls, parse_yaml
+from flows.config.loading import parse_yaml
 from flows.promote.decision import decide
 from flows.promote.drawing import decision_svg
 from flows.run_folder.folder import METRICS
@@ -46,7 +46,7 @@ class Registered:
     """A registered model of MLflow.
 
     `name` and `alias`: of the model, and of its version in use.
-    `server`: the tracking URI, which may have a password.
+    `server`: the tracking URI, without its secrets.
     """
 
     name: str
@@ -74,7 +74,7 @@ def registered_model(url: str) -> Registered:
         raise InputError(
             f"{shown(url)} names no registered model of MLflow: give models:/NAME, or models:/NAME@ALIAS (by default {IN_USE})"
         )
-    server = os.environ.get(TRACKING, "")
+    server = enter(os.environ.get(TRACKING, ""))
     if not server:
         raise InputError(f"{url} is in MLflow, but {TRACKING} does not say where: set it, as in http://127.0.0.1:5000")
     return Registered(found[1], found[2] or IN_USE, server)
@@ -102,7 +102,7 @@ def promote_registered(
     target = registered_model(url)
     mlflow = load_optional("mlflow")
     with _quiet(), _explained(mlflow, target), tempfile.TemporaryDirectory(prefix="aucdist-mlflow-") as folder:
-        mlflow.set_tracking_uri(target.server)
+        mlflow.set_tracking_uri(reveal(target.server))
         client = mlflow.MlflowClient()
         current = _version_in_use(mlflow, client, target)
         decision = None
@@ -154,7 +154,7 @@ def _log(mlflow: Any, run: str, decision: dict[str, Any] | None) -> None:
     if exists(f"{run}/{CONFIG}"):
         text = read_bytes(f"{run}/{CONFIG}").decode()
         mlflow.log_params(parameters_of(parse_yaml(text, shown(f"{run}/{CONFIG}"))))
-        mlflow.log_text(mask_urls(text), CONFIG)
+        mlflow.log_text(text, CONFIG)
     if exists(f"{run}/{REPORT}"):
         mlflow.log_text(read_bytes(f"{run}/{REPORT}").decode(), REPORT)
     if decision is not None:
@@ -235,17 +235,5 @@ def _explained(mlflow: Any, target: Registered) -> Iterator[None]:
     try:
         yield
     except mlflow.exceptions.MlflowException as error:
-        text = f"MLflow at {shown(target.server)} did not promote {target.url}: {without_password(str(error), target.server)}"
+        text = f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
         raise RunError(text) from None
-
-
-def without_password(text: str, server: str) -> str:
-    """Return a text without the user and the password of a server's URI, however they are written in it."""
-    text = mask_urls(text)
-    try:
-        password = urlsplit(server).password or ""
-    except ValueError:
-        password = ""
-    for secret in sorted({password, unquote(password)} - {""}, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text

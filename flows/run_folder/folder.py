@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, open_fs, shown
-from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
 from aucdist.store.history import resolve

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from aucdist.data.storage.urls import Location
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
@@ -10,8 +11,8 @@ from flows.config.s3 import S3Config
 class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
-    model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
-    output: str = Field(min_length=1, description="Folder or URL of the scores")
+    model: Location = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
+    output: Location = Field(min_length=1, description="Folder or URL of the scores")
     top: int = Field(
         default=0, ge=0, description="Of a model of several classes: so many columns name the most likely ones"
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.checkpoint import CheckpointConfig
@@ -41,7 +42,9 @@ class TrainConfig(Strict):
         default="auto",
         description="Whether rows stay in the workers' memory or are streamed, from copies on the local disk",
     )
-    output: str = Field(default="runs", min_length=1, description="Folder or URL below which the run folder is made")
+    output: Location = Field(
+        default="runs", min_length=1, description="Folder or URL below which the run folder is made"
+    )
     checkpoint: CheckpointConfig | None = Field(
         default=None, description="Checkpoints of the fit, from which a run that was killed resumes; by default none"
     )

@@ -2,6 +2,7 @@
 
 from pydantic import Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
@@ -12,20 +13,20 @@ from flows.config.s3 import S3Config
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
-    model: str = Field(
+    model: Location = Field(
         min_length=1, description="A model store, or store@3, or a run folder, or a model: a folder or URL"
     )
     data: UnlabelledRef | None = Field(default=None, description="The rows of the batch; they need no label")
-    scores: str | None = Field(
+    scores: Location | None = Field(
         default=None, min_length=1, description="Scores of these rows by `aucdist score`; by default they are scored"
     )
-    labels: str | None = Field(
+    labels: Location | None = Field(
         default=None, min_length=1, description="Labels of a batch: a Parquet or CSV file with `row_id` and the label"
     )
     batch: str | None = Field(
         default=None, pattern=NAME, description="Names the batch; by default the data, or the last batch for labels"
     )
-    state: str | None = Field(
+    state: Location | None = Field(
         default=None,
         min_length=1,
         description="Folder or URL of what was watched so far; by default `watch` in the store",

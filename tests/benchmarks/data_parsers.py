@@ -16,7 +16,7 @@ from aucdist.data.formats.svmlight_format import SvmlightFormat
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import unpacked
+from aucdist.data.storage.guard import unpacked
 from benchmarks.common import Row, seconds_of
 
 N_PARTS = 16

@@ -3,6 +3,7 @@
 They are read whole, in one piece for each file or query, and then go the way of Parquet files.
 """
 
+import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
+
+
+SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
+CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
+TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 class ArrowFileFormat(TableFormat, FileFormat):
@@ -111,18 +117,37 @@ class SqlFormat(LoadedFormat):
     fields = LoadedFormat.fields | {"query"}
 
     def check(self, source: SourceFields) -> None:
-        """Refuse a source without a query."""
+        """Refuse a source without a query, or with one that does anything but select."""
         super().check(source)
         if source.query is None:
             raise InputError(
                 "format 'sql' needs `query`: what is selected, with ORDER BY so that rows keep their numbers"
             )
+        refuse_other_statements(source.query)
 
     def load(self, url: str, source: SourceFields) -> "pa.Table":
         """Return the rows of the query."""
         from aucdist.data.formats.arrow_tables import from_query
 
         return from_query(url, str(source.query))
+
+
+def refuse_other_statements(query: str) -> None:
+    """Do nothing if a query is one SELECT.
+
+    Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of them
+    read alike.
+    Raises InputError if it is another statement, or several.
+    """
+    query = query.strip().rstrip(";")
+    if not SELECT.match(query):
+        raise InputError("`query` must be one SELECT: the database is only read")
+    code = TEXTS.sub("''", query)
+    unclear = any(sign in query for sign in ("\\", "$", "--", "/*", "#"))
+    if ";" in (query if unclear else code):
+        raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
+    if CHANGES.search(code):
+        raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
 
 
 class DeltaFormat(LoadedFormat):

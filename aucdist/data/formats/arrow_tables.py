@@ -1,19 +1,23 @@
 """Tables of Arrow from JSON lines, Arrow, spreadsheets, databases, Delta and Iceberg, each by a library of its own."""
 
+import contextlib
 import hashlib
 import io
 import numbers
+import struct
 import zipfile
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
-from aucdist.data.storage.compression import ALWAYS_ALLOWED, MOST_GROWTH
-from aucdist.data.storage.urls import shown
+from aucdist.data.storage.guard import check_growth, check_regular, check_sheet, size_of_arrow
+from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
@@ -24,9 +28,10 @@ def from_json_lines(data: bytes, where: str) -> pa.Table:
     Raises InputError if a line is no JSON object, or a key has values of several types.
     """
     try:
+        str(data, "utf-8")  # Arrow does not look
         return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
-    except (pa.ArrowException, OSError) as e:
-        raise InputError(f"{where}: not JSON objects, one on each line: {str(e).splitlines()[0]}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{where}: not JSON objects in UTF-8, one on each line: {str(e).splitlines()[0]}") from None
 
 
 def from_ipc(data: bytes, where: str) -> pa.Table:
@@ -34,14 +39,34 @@ def from_ipc(data: bytes, where: str) -> pa.Table:
 
     Raises InputError if it is damaged.
     """
-    open_one: Callable[[Any], Any] = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
+    # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
+    stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
     try:
-        with open_one(pa.BufferReader(data)) as reader:
+        check_growth(len(data), size_of_arrow(stream), where, "write it as Parquet")
+        with pa.ipc.open_stream(stream) as reader:
             table = reader.read_all()
         table.validate(full=True)
+        check_growth(len(data), size_of_texts(table), where, "write it as Parquet")
         return table
-    except (pa.ArrowException, OSError) as e:
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, struct.error) as e:
         raise InputError(f"{where} is not a sound Arrow file: {str(e).splitlines()[0]}") from None
+
+
+def size_of_texts(table: pa.Table) -> int:
+    """Return the bytes that texts take once each row has its own: in a dictionary one long text may stand for many rows."""
+    size = 0
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            for chunk in column.chunks:
+                with contextlib.suppress(pa.ArrowNotImplementedError):  # values that are no texts
+                    size += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        elif pa.types.is_string_view(column.type):
+            for chunk in column.chunks:  # each value begins with its length, and takes 16 bytes
+                lengths = np.frombuffer(chunk.buffers()[1], np.int32)[::4]
+                size += int(lengths[chunk.offset : chunk.offset + len(chunk)].sum(dtype=np.int64))
+    return size
 
 
 def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa.Table:
@@ -50,12 +75,14 @@ def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa
     Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no
         such sheet.
     """
-    load_optional("openpyxl")
+    openpyxl = load_optional("openpyxl")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             size = sum(member.file_size for member in packed.infolist())
-        if size > max(ALWAYS_ALLOWED, MOST_GROWTH * len(data)):
-            raise InputError(f"{where}: {len(data)} bytes unpack to {size}; if it is no trap, save it as CSV")
+        check_growth(len(data), size, where, "save it as CSV")
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
+        with contextlib.closing(book), book[sheet or book.sheetnames[0]]._get_source() as xml:
+            check_sheet(xml, where)
         frame = pd.read_excel(
             io.BytesIO(data), sheet_name=0 if sheet is None else sheet, skiprows=n_skipped, engine="openpyxl",
             keep_default_na=False, na_values=[""],
@@ -68,36 +95,63 @@ def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa
 
 
 def from_query(url: str, query: str) -> pa.Table:
-    """Return what a query of a database selects.
+    """Return what a query of a database selects. The database is opened for reading only.
 
     `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
         ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
-    Raises InputError if a package is not installed, the database cannot be reached, or the query fails.
+    Raises InputError if a package is not installed, the database cannot be reached, the query is anything but one SELECT, or it
+        fails.
     """
-    if url.startswith("duckdb:"):
-        return _from_duckdb(url, query)
-    sqlalchemy = load_optional("sqlalchemy")
+    if not SCHEME.match(url):
+        raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
     try:
-        engine = sqlalchemy.create_engine(url)
-    except Exception as e:  # a wrong URL, a driver that is not installed
-        raise InputError(f"{shown(url)}: {_without_secrets(e, url)}") from None
+        return _from_duckdb(url, query) if url.startswith("duckdb:") else _from_sqlalchemy(url, query)
+    except (InputError, MemoryError):
+        raise
+    except Exception as e:  # of drivers, by many names
+        raise InputError(f"{shown(url)}: the query failed: {hide_error(e, url)}") from None
+
+
+READ_ONLY = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
+}  # fmt: skip
+"""What is said first to databases of some kinds; PostgreSQL is told by SQLAlchemy. Nothing is ever committed."""
+
+
+def _from_sqlalchemy(url: str, query: str) -> pa.Table:
+    sqlalchemy = load_optional("sqlalchemy")
+    address = sqlalchemy.make_url(reveal(url))
+    kind, path = address.get_backend_name(), address.database
+    if kind == "sqlite" and path and path != ":memory:":
+        if not path.startswith("file:"):
+            if not Path(path).is_file():  # else SQLite makes one
+                check_regular(Path(path), path)
+                raise InputError(f"{shown(url)}: unable to open database file: there is none")
+            path = f"file:{quote(str(Path(path).absolute()))}"
+        if address.get_driver_name() == "pysqlite":
+            address = address.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
+    engine = sqlalchemy.create_engine(address)
     try:
         with engine.connect() as connection:
+            if kind == "postgresql":
+                connection = connection.execution_options(postgresql_readonly=True)
+            elif kind in READ_ONLY:
+                connection.exec_driver_sql(READ_ONLY[kind])
             return from_pandas(pd.read_sql(sqlalchemy.text(query), connection), shown(url))
-    except (sqlalchemy.exc.SQLAlchemyError, pd.errors.DatabaseError) as e:
-        raise InputError(f"{shown(url)}: the query failed: {_without_secrets(e, url)}") from None
     finally:
         engine.dispose()
 
 
 def _from_duckdb(url: str, query: str) -> pa.Table:
     duckdb: Any = load_optional("duckdb")
-    path = url.removeprefix("duckdb:").removeprefix("///")
-    try:
-        with duckdb.connect(path or ":memory:", read_only=bool(path)) as connection:
-            return connection.sql(query).to_arrow_table()
-    except duckdb.Error as e:
-        raise InputError(f"{shown(url)}: the query failed: {_without_secrets(e, url)}") from None
+    path = reveal(url).removeprefix("duckdb:").removeprefix("///")
+    check_regular(Path(path), url)
+    with duckdb.connect(path or ":memory:", read_only=bool(path)) as connection:
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise InputError("`query` must be one SELECT: the database is only read")
+        return connection.sql(query).to_arrow_table()
 
 
 def from_delta(url: str) -> pa.Table:
@@ -107,9 +161,9 @@ def from_delta(url: str) -> pa.Table:
     """
     delta = load_optional("deltalake")
     try:
-        return delta.DeltaTable(url).to_pyarrow_table()
+        return delta.DeltaTable(reveal(url)).to_pyarrow_table()
     except Exception as e:  # of Rust, by many names
-        raise InputError(f"{shown(url)} is not a sound Delta table: {_without_secrets(e, url)}") from None
+        raise InputError(f"{shown(url)} is not a sound Delta table: {hide_error(e, url)}") from None
 
 
 def from_iceberg(url: str) -> pa.Table:
@@ -119,9 +173,9 @@ def from_iceberg(url: str) -> pa.Table:
     """
     tables = load_optional("pyiceberg.table")
     try:
-        return tables.StaticTable.from_metadata(url).scan().to_arrow()
+        return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
     except Exception as e:  # of stores and formats, by many names
-        raise InputError(f"{shown(url)} is not a sound Iceberg table: {_without_secrets(e, url)}") from None
+        raise InputError(f"{shown(url)} is not a sound Iceberg table: {hide_error(e, url)}") from None
 
 
 def digest_of(table: pa.Table) -> str:
@@ -164,12 +218,3 @@ def _of_one_type(column: pd.Series) -> pd.Series:
     if all(isinstance(value, numbers.Real) for value in there):
         return pd.to_numeric(column)
     return column.map(str).where(~missing, None)
-
-
-def _without_secrets(error: Exception, url: str) -> str:
-    """Return the first line of an error without the URL, which may hold a password."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-    _, at, _ = url.partition("://")[2].rpartition("@")
-    password = url.partition("://")[2].rpartition("@")[0].partition(":")[2] if at else ""
-    text = text.replace(url, shown(url))
-    return text.replace(password, "***") if password else text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import unpacked
+from aucdist.data.storage.guard import unpacked
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from aucdist.data.formats.base import FileFormat, version_of
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
-from aucdist.data.storage.compression import BOM, is_packed
+from aucdist.data.storage.guard import BOM, is_packed
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.arrow_tables import size_of_texts
 from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.hive import can_hold, folder_column, path_values, refuse_other_value
 from aucdist.data.formats.part import FilePart
@@ -18,11 +19,11 @@ from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table, table_of
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import opened
-from aucdist.data.storage.compression import ALWAYS_ALLOWED
+from aucdist.data.storage.guard import ALWAYS_ALLOWED, SURELY_ALLOWED, TRUSTED, check_fits, check_growth
 from aucdist.errors import InputError
 
 # A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
-MOST_GROWTH = 10_000
+MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
@@ -145,7 +146,13 @@ def _parsed(
     needed = _needed_groups(raw, source, wanted, of_file, where, folders, part.folder_texts)
     _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
+    if repeated := _repeated(file.metadata, needed, columns):
+        file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated, pre_buffer=True)
     table = file.read_row_groups(needed, columns=columns, use_threads=False)
+    check_growth(raw.size(), size_of_texts(table), where, "write it without compression", MOST_GROWTH_OF_LARGE)
+    for name in repeated:
+        as_stored = file.metadata.schema.to_arrow_schema().field(name).type
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(as_stored))
     refuse_other_value(table, folders, where)
     texts = {*part.folder_texts, *form.texts}
     for name in added:
@@ -162,9 +169,23 @@ def _parsed(
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
     """Refuse what would fill the memory, before it does."""
     rows = sum(metadata.row_group(i).num_rows for i in groups)
-    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * size)
-    if 8 * rows * n_columns > limit:
+    cells, limit = 8 * rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * size)
+    if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * size)):
         raise InputError(
-            f"{where}: {size} bytes state {rows} rows of {n_columns} columns, which take more than {limit} bytes in "
-            "memory; if it is no trap, name the columns that are needed under `keep`, or write it without compression"
+            f"{where}: {size} bytes state {rows} rows of {n_columns} columns, which take more than {cells - 1} bytes in memory; "
+            f"{TRUSTED}name the columns that are needed under `keep`, or write it without compression"
         )
+    check_fits(cells, where)
+
+
+def _repeated(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> list[str]:
+    """Return the columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory."""
+    found = set()
+    for group in map(metadata.row_group, groups):
+        for chunk in map(group.column, range(group.num_columns)):
+            texts = chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
+            if texts and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_ALLOWED:
+                found.add(chunk.path_in_schema)
+    return sorted(found & set(columns))
+
+

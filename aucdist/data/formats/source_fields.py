@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from aucdist.data.date_parts import DatePart
 from aucdist.data.labels import EACH, class_name
+from aucdist.data.storage.urls import FreeText, Location
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -50,7 +51,7 @@ class SourceFields(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: str | list[str] = Field(
+    source: Location | list[Location] = Field(
         description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
         "Relative paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of "
         "a bundled set for the format `embedded`"
@@ -185,10 +186,10 @@ class SourceFields(BaseModel):
     rows: int | None = Field(None, ge=1, description="Expected number of rows")
     features: int | None = Field(None, ge=1, description="Expected number of features, after one-hot encoding")
     classes: dict[str, int] | None = Field(None, description="Expected number of rows of each class")
-    title: str | None = None
-    origin: str | None = Field(None, description="Where the file was taken from")
-    licence: str | None = None
-    note: str | None = None
+    title: FreeText | None = None
+    origin: FreeText | None = Field(None, description="Where the file was taken from")
+    licence: FreeText | None = None
+    note: FreeText | None = None
 
     @field_validator("where")
     @classmethod

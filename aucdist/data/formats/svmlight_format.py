@@ -7,7 +7,7 @@ from aucdist.data.formats.lines import LineFormat
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
-from aucdist.data.storage.memory import check_fits
+from aucdist.data.storage.guard import check_fits
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:

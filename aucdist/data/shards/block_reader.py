@@ -24,9 +24,9 @@ from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
-from aucdist.data.sources.redaction import redacted, restored, secret_urls
 from aucdist.data.sources.source import UNLABELLED, Source
 from aucdist.data.storage import files
+from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError
 
 PART_BYTES = 64 * 2**20
@@ -130,11 +130,10 @@ class BlockReader:
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        urls = secret_urls(self.source, self.manifest)
-        data = json.dumps(redacted(self.to_json(), urls)).encode()
+        data = json.dumps(self.to_json()).encode()
         url = below(folder, f"reader-{hashlib.sha256(data).hexdigest()[:16]}.json")
         files.write_bytes(url, data)
-        return SavedReader(url, urls, self)
+        return SavedReader(url, carried(*self.source.urls(), self.manifest), self)
 
 
 def index_of(item: int | StoredPart) -> int:
@@ -163,7 +162,7 @@ class SavedReader:
     """Reads the blocks of a reader: ``saved(item) -> Block``. On a worker it reads the file first."""
 
     url: str
-    secret_urls: tuple[str, ...] = ()
+    secret_urls: tuple[Url, ...] = ()
     reader: BlockReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -178,9 +177,9 @@ class SavedReader:
 
 
 @functools.lru_cache(maxsize=4)  # the file is named after its content
-def _reader_at(url: str, urls: tuple[str, ...]) -> BlockReader:
+def _reader_at(url: str, urls: tuple[Url, ...]) -> BlockReader:
     where = files.shown(url)
-    return parse_reader(restored(parse_any(files.read_bytes(url), where), urls), where)
+    return parse_reader(parse_any(files.read_bytes(url), where), where)
 
 
 def open_reader(

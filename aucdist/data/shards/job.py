@@ -9,11 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
+from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.shards.block_reader import BlockReader, parse_reader
 from aucdist.data.shards.manifest import below
 from aucdist.data.shards.permutation import permuted
-from aucdist.data.sources.redaction import redacted, restored
 from aucdist.data.storage import files
 
 JOB = "job.json"
@@ -25,7 +24,7 @@ class ShardJob:
 
     `work`: the work folder, which is in the folder of the shards.
     `origin`: what the manifest will state of the rows' origin.
-    `urls`: those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
+    `urls`: those with secrets, which are not in the file of the job: they travel with each task.
     `items`: what `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number
         where an earlier run made the survey.
     """
@@ -81,20 +80,19 @@ class _JobFile:
 
 
 def write_job(job: ShardJob, key: str) -> None:
-    """Write the file of a job, without the URLs that hold passwords; `key` is that of its request."""
+    """Write the file of a job, without the secrets of URLs; `key` is that of its request."""
     content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, key)
-    files.write_bytes(job.url, json.dumps(redacted(vars(content), job.urls)).encode())
+    files.write_bytes(job.url, json.dumps(vars(content)).encode())
 
 
 def read_job(url: str, urls: tuple[str, ...]) -> tuple[ShardJob, str]:
     """Return the job of a file, and the key of its request.
 
-    `urls`: those that the file lacks, because they hold passwords.
+    `urls`: those that have secrets.
     Raises InputError if the file is missing or damaged.
     """
     where = files.shown(url)
-    content = restored(parse_any(files.read_bytes(url), where), urls)
-    known = parse_checked(json.dumps(content).encode(), _JobFile, where)
+    known = parse_checked(files.read_bytes(url), _JobFile, where)
     reader = parse_reader(known.reader, where)
     job = ShardJob(
         url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls, range(reader.n_blocks)

@@ -41,11 +41,11 @@ from aucdist.data.shards.job import JOB, ShardJob, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
-from aucdist.data.sources.redaction import secret_urls
 from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
 
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
@@ -165,7 +165,7 @@ def survey(
     """
     source = asked.source
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else ""
-    urls = secret_urls(source, manifest)
+    urls = carried(*source.urls(), manifest)
     if known := _resumed(asked, urls, manifest):
         return known
     reader, items = open_parts(source, each=each, hold=hold, n_parts=n_parts, name=name)

@@ -9,6 +9,7 @@ import yaml
 
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage.files import data_root as data_root
+from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import is_relative
 from aucdist.errors import InputError, unknown
 
@@ -51,7 +52,7 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
 
 def _entries(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_bytes(), LOADER)
+        content = yaml.load(read_configuration(path), LOADER)
     except yaml.YAMLError as e:
         raise InputError(f"{path} is not valid YAML: {e}") from None
     if not isinstance(content, dict):

@@ -4,7 +4,6 @@ Every function raises an InputError if a store cannot be reached, or if what is 
 """
 
 import functools
-import stat as stat_modes
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,15 +13,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import fsspec
-from fsspec.asyn import sync
 
-from aucdist.data.storage import s3
-from aucdist.data.storage.download import fetch
+from aucdist.data.storage import s3, web
 from aucdist.data.storage.faults import explained as explained
-from aucdist.data.storage.memory import check_fits
-from aucdist.data.storage.progress import Progress, watched
-from aucdist.data.storage.retries import retried
-from aucdist.data.storage.urls import S3_SCHEMES
+from aucdist.data.storage.faults import retried
+from aucdist.data.storage.guard import check_fits, check_regular
+from aucdist.data.storage.urls import S3_SCHEMES, reveal
 from aucdist.data.storage.urls import data_root as data_root
 from aucdist.data.storage.urls import is_s3 as is_s3
 from aucdist.data.storage.urls import is_web as is_web
@@ -86,7 +82,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     with explained(url, "read"):
         fs, path = open_fs(url)
         if is_web(url):
-            data = retried(lambda: fetch(url, sha256, functools.partial(_download, fs, path))).read_bytes()
+            data = retried(lambda: web.fetch(url, sha256, functools.partial(web.download, fs, url))).read_bytes()
         elif is_s3(url):
             data = retried(lambda: s3.read(fs, path)[0])
         else:
@@ -97,32 +93,6 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     if not data:
         raise InputError(f"{shown(url)} is empty")
     return data
-
-
-def check_regular(path: Path, url: str) -> None:
-    """Do nothing if a local path is a file or a folder, or is not there.
-
-    Raises InputError if it is a pipe, a socket or a device.
-    """
-    try:
-        info = path.stat()
-    except OSError:
-        return  # whatever reads it says what is wrong
-    if not (stat_modes.S_ISREG(info.st_mode) or stat_modes.S_ISDIR(info.st_mode)):
-        raise InputError(
-            f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
-        )
-
-
-def _download(fs: Any, path: str, target: str) -> None:
-    """Download a file of the web, and give up if the server is too slow."""
-    progress = Progress()
-
-    class Received(fsspec.Callback):
-        def relative_update(self, inc: int = 1) -> None:
-            progress.add(inc)
-
-    sync(fs.loop, watched, fs._get_file(path, target, callback=Received()), progress)
 
 
 def stat(url: str) -> Stat:
@@ -276,26 +246,20 @@ def open_fs(url: str) -> tuple[Any, str]:
 
     Raises InputError if nothing here can open such a URL.
     """
+    url, named = reveal(url), url
     scheme = url.split("://", 1)[0] if "://" in url else "file"
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
         known = s3.options(urlsplit(url).netloc)
     else:
-        known = _web_options() if is_web(url) else {}
+        known = web.options() if is_web(url) else {}
     try:
         fs, path = fsspec.url_to_fs(url, **known)
     except (ValueError, ImportError):
         raise InputError(
-            f"{shown(url)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
+            f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
         ) from None
     if scheme in S3_SCHEMES:
         fs.retries = 1  # tries of s3fs, which know no jitter
+        fs._list_pages = functools.partial(s3.pages, fs)
     return fs, path
-
-
-def _web_options() -> dict[str, Any]:
-    """Return how to connect to a web server, as fsspec takes it."""
-    timeout = load_optional("aiohttp").ClientTimeout(
-        total=None, sock_connect=s3.CONNECT_SECONDS, sock_read=s3.READ_SECONDS
-    )
-    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}

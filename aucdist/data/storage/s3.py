@@ -10,28 +10,25 @@ it from the run: AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and AWS_PROFILE as everywh
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import fsspec
 from fsspec.asyn import sync
 
-from aucdist.data.storage.memory import check_fits
-from aucdist.data.storage.progress import Progress, watched
-from aucdist.data.storage.retries import code_of
+from aucdist.data.storage.faults import BadAnswer, Changed, code_of
+from aucdist.data.storage.guard import SLOWEST, Progress, check_fits, watched
+from aucdist.data.storage.urls import shown
+from aucdist.data.storage.web import CONNECT_SECONDS, READ_SECONDS
+from aucdist.errors import InputError
 
-# Nobody should wait for a minute to learn that an address is wrong.
-CONNECT_SECONDS, READ_SECONDS = 3, 10
 PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 10 000 parts, so 160 GB in one object
 PARTS_AT_ONCE = 4
 CHUNK = 2**20
-
-
-class Changed(Exception):
-    """An object is not the one it was when its first bytes were read."""
-
-
-class BadAnswer(Exception):
-    """A server answers in a way that S3 does not."""
+MOST_LISTED = 10**6
+"""Objects in a listing."""
+FREE_PAGES, FEWEST_ON_A_PAGE = 100, 100
+"""A listing has at most so many pages, and one more for each so many objects."""
 
 
 def options(bucket: str) -> dict[str, Any]:
@@ -120,6 +117,27 @@ def _size(answer: Any, n_bytes: int) -> int:
     if not size.isascii() or not size.isdigit():
         raise BadAnswer(f"Content-Range {str(stated)[:80]!r}")
     return int(size)
+
+
+async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, Any]]:
+    """Return the pages of a listing as s3fs does, of a server that may say for ever that there is one more.
+
+    Raises BadAnswer if the pages repeat or are nearly empty, InputError if more than `MOST_LISTED` objects are listed.
+    """
+    progress, n_pages, n_listed, before = Progress(), 0, 0, ""
+    async for page in type(fs)._list_pages(fs, method, **names):
+        keys = [entry.get("Key", "") for kind in ("Contents", "Versions") for entry in page.get(kind) or []]
+        n_pages, n_new = n_pages + 1, len(keys) + len(page.get("CommonPrefixes") or [])
+        n_listed += n_new
+        if n_listed > MOST_LISTED:
+            raise InputError(
+                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MOST_LISTED:,} objects there"
+            )
+        if (keys and keys[0] == before) or n_pages > FREE_PAGES + n_listed / FEWEST_ON_A_PAGE:
+            raise BadAnswer("its listing has no end")
+        before = keys[0] if keys else before
+        progress.add(SLOWEST * n_new)
+        yield page
 
 
 def write(fs: Any, path: str, data: bytes) -> None:

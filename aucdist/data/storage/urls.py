@@ -1,13 +1,178 @@
-"""Paths and URLs: where relative ones are looked up, how they are shown, and which are of S3 or the web."""
+"""Paths and URLs: where relative ones are looked up, which are of S3 or the web, and what of a URL may be seen.
+
+A URL may hold secrets: a user, a password, a query. It is parsed once, by `enter`, where it comes in: from the command line, a
+YAML file, the environment or a `Source`. From there on a `Url` travels, whose text has a number in place of the secrets
+(``https://secret-1@host/path``), so that nothing can print, log or store them. `reveal` gives the whole URL to the client that
+opens it, and `hide` removes the secrets from what a client says in an error.
+"""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from typing import Annotated, Any
+from urllib.parse import unquote, unquote_plus
+
+from pydantic import AfterValidator
 
 from aucdist.errors import InputError
 
 S3_SCHEMES = ("s3", "s3a")
+FOLDER_SCHEMES = (*S3_SCHEMES, "file", "gs", "gcs", "az", "abfs", "memory", "local")
+"""Stores whose paths may hold ``?`` (in patterns) and ``@`` (before the number of a version)."""
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+WEB_SCHEMES = ("http", "https")
+EMBEDDED = re.compile(SCHEME.pattern + r"[^\s'\"]*")
+NUMBERED = re.compile(r"(.*?://)secret-[0-9]+@")
+SECRET_KEY = re.compile(r"pass|pwd|token|secret|sig|cred|auth|key|odbc_connect", re.IGNORECASE)
+FEWEST_HIDDEN = 4
+"""Characters from which on a secret is replaced wherever it stands in a text. A text that has a shorter one is left out whole."""
+
+_whole: dict[str, str] = {}
+"""The whole URL of each numbered one that this process knows."""
+_secrets: set[str] = set()
+
+
+class Url(str):
+    """A URL whose text has a number in place of user, password and query. Pickled, it takes them along to another process."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (str(self), _whole[str(self)])
+
+
+def enter(url: str) -> str:
+    """Return a URL as a `Url` if it has secrets; anything else as it is."""
+    if not isinstance(url, str) or isinstance(url, Url) or "://" not in url:
+        return url
+    if NUMBERED.match(url):
+        return Url(url) if url in _whole else url
+    if (visible := _visible(url)) == url:
+        return url
+    scheme, _, rest = visible.partition("://")
+    number = 1
+    while _whole.get(name := f"{scheme}://secret-{number}@{rest}", url) != url:
+        number += 1
+    return _arrived(name, url)
+
+
+Location = Annotated[str, AfterValidator(enter)]
+"""A path or a URL in a configuration."""
+
+
+def _arrived(name: str, url: str) -> Url:
+    _whole[name] = url
+    _secrets.update(_secrets_of(url))
+    return Url(name)
+
+
+def reveal(url: str) -> str:
+    """Return the whole URL, for the client that opens it; also of a file below a URL that entered.
+
+    Raises InputError if its secrets are not known to this process, as of one in a file that an earlier run wrote.
+    """
+    if not NUMBERED.match(url):
+        return str(url)
+    if url in _whole:
+        return _whole[url]
+    parents = [name for name in _whole if url.startswith(f"{name.rstrip('/')}/")]
+    if not parents:
+        raise InputError(f"the password or query of {shown(url)} was not kept: give the whole URL again")
+    parent = max(parents, key=len)
+    whole = _whole[parent]
+    base = whole[: len(whole) - len(_tail(whole))]
+    return base.rstrip("/") + url[len(parent.rstrip("/")) :] + _tail(whole)
+
+
+def hide(text: str) -> str:
+    """Return a text, such as the error of a client, without the secrets of the URLs that have entered."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        if len(secret) >= FEWEST_HIDDEN:
+            text = text.replace(secret, "***")
+    return text
+
+
+def hide_error(error: BaseException, *urls: str, most: int = 300) -> str:
+    """Return the first line of an error of the client that opened these URLs, without their secrets; else its type."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0][:most]
+    secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) < FEWEST_HIDDEN and secret in text:
+            return type(error).__name__
+        text = text.replace(secret, "***")
+    return hide(text)
+
+
+def carried(*urls: str) -> tuple[Url, ...]:
+    """Return those of some URLs that have secrets, for what is sent to a worker, which then knows them."""
+    return tuple(dict.fromkeys(url for url in map(enter, urls) if isinstance(url, Url)))
+
+
+def visible_text(text: str) -> str:
+    """Return a text whose URLs have no secrets, such as a note; what follows a blank or a quote belongs to no URL."""
+    return EMBEDDED.sub(lambda url: shown(url[0]), text)
+
+
+FreeText = Annotated[str, AfterValidator(visible_text)]
+"""A text in a configuration that may mention a URL."""
+
+
+def shown(url: str) -> str:
+    """Return a URL for people: without user, password and query, and without the number that stands for them."""
+    return _visible(NUMBERED.sub(r"\1", url, count=1)) if "://" in url else str(url)
+
+
+def _visible(url: str) -> str:
+    """Return the part of a URL that holds no secret.
+
+    Passwords may have any character, also those that should have been escaped. So where it is unclear what belongs to one, only
+    the scheme is visible.
+    """
+    scheme, _, rest = url.partition("://")
+    base = rest[: len(rest) - len(_tail(url))]
+    authority, slash, path = base.partition("/")
+    _, at, host = authority.rpartition("@")
+    more_at = "@" in rest[len(authority) :]
+    port = host.rpartition("]")[2].partition(":")[2]
+    if at:
+        unclear = more_at
+    elif port and not port.isdecimal():  # a user and the beginning of a password
+        unclear = more_at or scheme.lower() not in ("tcp", "tls")
+    else:
+        may_be_password = not slash or scheme.lower() not in (*FOLDER_SCHEMES, *WEB_SCHEMES)
+        unclear = more_at and bool(authority) and may_be_password
+    return f"{scheme}://***" if unclear else f"{scheme}://{host}{slash}{path}"
+
+
+def _tail(url: str) -> str:
+    """Return the query and the fragment of a URL, with what introduces them."""
+    scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
+    if scheme in FOLDER_SCHEMES:
+        found = re.search(r"\?[A-Za-z0-9_.-]+=", rest) if scheme in S3_SCHEMES else None
+        return rest[found.start() :] if found else ""
+    found = re.search(r"[?#]" if scheme in WEB_SCHEMES else r"[?#;]", rest)
+    return rest[found.start() :] if found else ""
+
+
+def _secrets_of(url: str) -> set[str]:
+    """Return what must not be seen of a URL, as it is written and as it is meant."""
+    visible = _visible(url)
+    if visible == url:
+        return set()
+    rest, tail = url.partition("://")[2], _tail(url)
+    pieces = [url, tail[1:]]
+    for pair in re.split(r"[?#&;]", tail[1:]):
+        key, _, value = pair.partition("=")
+        if SECRET_KEY.search(key) or (len(value) > 11 and not value.isalpha()):
+            pieces += [value, *(part.partition("=")[2] for part in unquote_plus(value).split(";"))]
+    if visible.endswith("://***"):
+        pieces += [rest, rest.partition(":")[2], rest.rpartition("@")[0].partition(":")[2]]
+    else:
+        user = rest.partition("/")[0].rpartition("@")[0]
+        pieces.append(user.partition(":")[2] or user)
+    return {form for piece in pieces for form in (piece, unquote(piece), unquote_plus(piece)) if form}
 
 
 def data_root() -> Path:
@@ -67,18 +232,6 @@ def locate(source: str) -> str:
     if not is_relative(source):
         return source
     return find(source) or str(data_root().absolute() / source)
-
-
-def shown(url: str) -> str:
-    """Return a URL for messages: without user, password and query, where secrets may stand."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # brackets that hold no address; what is a password in there is unknown
-        scheme, there, _ = url.partition("://")
-        return f"{scheme}://(no valid URL)" if there else url
-    if not parts.scheme or not parts.netloc:
-        return url
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def is_web(url: str) -> bool:

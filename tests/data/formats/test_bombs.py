@@ -14,7 +14,7 @@ from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import compression as packed
+from aucdist.data.storage import guard as packed
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 
@@ -40,7 +40,7 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
     size = (tmp_path / "bomb.parquet").stat().st_size
     with pytest.raises(InputError, match=rf"bomb.parquet: {size} bytes state {ROWS} rows of 3 columns"):
         read(source)
-    with pytest.raises(InputError, match="if it is no trap, name the columns that are needed under `keep`"):
+    with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
         open_reader(source, n_parts=2)
     monkeypatch.setattr(parquet, "MOST_GROWTH", 24 * ROWS // size + 1)
     assert read(source).block.n_samples == ROWS
@@ -64,7 +64,7 @@ def test_a_packed_file_is_refused_by_whatever_reads_it(tmp_path, form):
     path.write_bytes(gzip.compress((line * 10**6).encode()))
     source = Source(source=str(path), format=form, **({"label": 0, "header": False} if form == "csv" else {}))
     for read_it in (read, open_reader):
-        with pytest.raises(InputError, match=r"unpack to more than \d+; if it is no trap, unpack it by hand"):
+        with pytest.raises(InputError, match=r"unpack to more than \d+; if you trust the file, unpack it by hand"):
             read_it(source)
 
 

@@ -1,5 +1,6 @@
 """JSON lines, Arrow, Excel, databases, Delta and Iceberg: the same rows by every door, and errors without passwords."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.formats.arrow_tables import digest_of
+from aucdist.data.formats.arrow_tables import digest_of, from_query
 from aucdist.data.formats.readers import read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.errors import InputError
@@ -153,7 +154,7 @@ def test_from_init_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, do
 @pytest.mark.parametrize(
     ("name", "data", "keys", "message"),
     [
-        ("f.jsonl", b"not json\n", {"format": "jsonl"}, "f.jsonl: not JSON objects, one on each line"),
+        ("f.jsonl", b"not json\n", {"format": "jsonl"}, "f.jsonl: not JSON objects in UTF-8, one on each line"),
         ("f.jsonl", b'{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n', {"format": "jsonl"}, "not JSON objects"),
         ("f.jsonl", b'{"a": {"b": 1}, "y": 0}\n{"y": 1}\n', {"format": "jsonl"}, "column 'a': its type is struct"),
         ("f.arrow", b"ARROW1 and no more", {"format": "arrow"}, "f.arrow is not a sound Arrow file"),
@@ -170,12 +171,12 @@ def test_what_is_refused(tmp_path: Path, name: str, data: bytes, keys: dict[str,
 
 def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'aucdist[excel]'")
-    from aucdist.data.formats import arrow_tables
+    from aucdist.data.storage import guard
 
-    monkeypatch.setattr(arrow_tables, "ALWAYS_ALLOWED", 2**10)
+    monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**10)
     with zipfile.ZipFile(tmp_path / "f.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/worksheets/sheet1.xml", bytes(2**24))
-    with pytest.raises(InputError, match="bytes unpack to 16777216; if it is no trap, save it as CSV"):
+    with pytest.raises(InputError, match=r"bytes unpack to 16777216, .* if you trust the file, save it as CSV"):
         read(source_of({"source": str(tmp_path / "f.xlsx"), "format": "excel"}))
 
 
@@ -206,3 +207,50 @@ def test_a_checksum_does_not_depend_on_chunks() -> None:
     assert digest_of(whole) == digest_of(pieces)
     assert digest_of(whole) != digest_of(whole.slice(1))
     assert digest_of(whole) != digest_of(whole.rename_columns(["b", "n", "kind", "y"]))
+
+
+@pytest.mark.parametrize("door", [sqlite, duck])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "drop table staff", "delete from staff", "select 1; drop table staff", "select ';'; drop table staff",
+        "attach 'b.db' as b",
+        "copy staff to 'out.csv'", "copy (select 1) to 'out.csv'", "create table t as select 1", "pragma query_only = off",
+        "select * into t from staff", "with a as (select 1) delete from staff", "select 1 /* ' */; drop table staff; --'",
+        "select $$'$$; drop table staff; select $$'$$", "select '\\'; drop table staff; --'", "vacuum into 'out.db'",
+        "call force_checkpoint()", "install httpfs", "explain analyze delete from staff", "insert into staff select * from staff",
+    ],
+)  # fmt: skip
+def test_a_database_is_only_read(door: Any, query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = source_of(door(tmp_path))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=r"one SELECT|a SELECT, without INTO"):
+        source_of({"source": source.source, "format": "sql"}, query=query)
+    with contextlib.suppress(InputError):  # the database itself refuses it, too
+        from_query(source.urls()[0], "delete from staff" if "staff" in query else "select 1")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("door", [sqlite, duck])
+@pytest.mark.parametrize(
+    "query", ["SELECT ';' AS a", "-- why\n(SELECT 1 AS a)", "WITH b AS (SELECT 1 AS a) SELECT * FROM b ;\n"]
+)
+def test_whatever_selects_is_read(door: Any, query: str, tmp_path: Path) -> None:
+    if door is sqlite and query.startswith("--"):
+        query = query.replace("(", "").replace(")", "")
+    source = source_of(door(tmp_path), query=query)
+    table = source.format_of().load(source.urls()[0], source)  # type: ignore[attr-defined]
+    assert table.column_names == ["a"]
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///{}/none.db", "sqlite:///file:{}/none.db?uri=true", "duckdb:///{}/none.duckdb"]
+)
+def test_a_mistyped_path_makes_no_database(url: str, tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("duckdb")
+    source = source_of({"source": url.format(tmp_path), "format": "sql", "query": "select 1"})
+    with pytest.raises(InputError, match=r"unable to open|the query failed"):
+        read(source)
+    assert not list(tmp_path.iterdir())

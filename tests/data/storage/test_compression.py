@@ -7,8 +7,8 @@ import lzma
 import pyarrow as pa
 import pytest
 
-from aucdist.data.storage import compression as packed
-from aucdist.data.storage.compression import is_packed, unpacked
+from aucdist.data.storage import guard as packed
+from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError
 
 TEXT = b"1 1:1 3:2\n-1 2:1\n" * 100
@@ -50,7 +50,9 @@ def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch
     monkeypatch.setattr(packed, "CHUNK", 2**14)
     bomb = PACK[ending](bytes(2**22))
     monkeypatch.setattr(packed, "MOST_GROWTH", 2**19 // len(bomb))
-    with pytest.raises(InputError, match=rf"f\{ending}: {len(bomb)} bytes unpack to more than \d+; if it is no trap"):
+    with pytest.raises(
+        InputError, match=rf"f\{ending}: {len(bomb)} bytes unpack to more than \d+; if you trust the file"
+    ):
         unpacked(bomb, f"f{ending}")
     monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 2**22)
     assert len(unpacked(bomb, f"f{ending}")) == 2**22

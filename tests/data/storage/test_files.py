@@ -13,7 +13,8 @@ import pytest
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import files, memory, progress
+from aucdist.data.storage import files
+from aucdist.data.storage import guard as progress
 from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError
 
@@ -200,7 +201,7 @@ def test_what_has_no_end_is_not_read(tmp_path, make):
 
 def test_a_file_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
     (tmp_path / "f").write_bytes(SVM)
-    monkeypatch.setattr(memory, "total_memory", lambda: len(SVM) - 1)
+    monkeypatch.setattr(progress, "total_memory", lambda: len(SVM) - 1)
     with pytest.raises(InputError, match="more than this machine's memory"):
         files.read_bytes(str(tmp_path / "f"))
 

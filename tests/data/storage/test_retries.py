@@ -4,8 +4,8 @@ import aiohttp
 import pytest
 from botocore import exceptions as boto
 
-from aucdist.data.storage import retries
-from aucdist.data.storage.retries import may_pass, patient, retried
+from aucdist.data.storage import faults as retries
+from aucdist.data.storage.faults import may_pass, patient, retried
 
 
 class Clock:

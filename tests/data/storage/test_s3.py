@@ -21,7 +21,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.shard import read_manifest, read_shard, write_shards
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import files, retries, s3
+from aucdist.data.storage import faults as retries
+from aucdist.data.storage import files, s3
 from aucdist.errors import InputError
 
 BUCKET = f"rows-{uuid.uuid4().hex[:12]}"

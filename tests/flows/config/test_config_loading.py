@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
-from flows.config.loading import configs_folder, mask_all_urls, mask_urls, parse_yaml, to_yaml
+from flows.config.loading import configs_folder, parse_yaml, to_yaml
 from flows.config.sources import source_from_name
 from flows.train.config import TrainConfig, load_train
 
@@ -75,25 +75,6 @@ def test_resolved_configuration_gives_the_same_run(tmp_path: Path) -> None:
     assert again.model.built.get_params() == config.model.built.get_params()
     assert again.model_dump(exclude={"model"}) == config.model_dump(exclude={"model"})
     assert yaml.safe_load(to_yaml(config))["model"]["tol"] == 1e-3
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("s3://user:canary@host/x", "s3://host/x"),
-        ("[https://host/x?X-Amz-Signature=canary&id=5, b]", "[https://host/x, b]"),
-        ("a: 'https://host/x?token=canary'", "a: 'https://host/x'"),
-        ("plain/path?x=1", "plain/path?x=1"),
-    ],
-)
-def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
-    assert mask_urls(text) == shown
-
-
-def test_secrets_are_hidden_wherever_they_stand() -> None:
-    content = {"a": ["http://u:can,ary}@host/x?b=canary", 1.5, None], "b": {"c": "see https://u:canary@host/y, there"}}
-    assert mask_all_urls(content) == {"a": ["http://host/x", 1.5, None], "b": {"c": "see https://host/y, there"}}
-    assert mask_all_urls(["http://u:canary]@host", "//[", "[a]"]) == ["http://(no valid URL)", "//[", "[a]"]
 
 
 def test_no_secret_in_the_resolved_configuration() -> None:

@@ -1,0 +1,342 @@
+"""The guard of everything that enters: regular files, size, expansion, progress, and room on the disk.
+
+What reads bytes from outside asks here before it takes memory or disk for them, whatever the format. The limits stand here, once.
+"""
+
+import asyncio
+import bz2
+import gzip
+import io
+import lzma
+import os
+import shutil
+import stat
+import struct
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+from xml.parsers import expat
+
+from aucdist.data.storage.urls import shown
+from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+ALWAYS_ALLOWED = 2**26
+"""Bytes that any file may unpack to."""
+MOST_GROWTH = 500
+"""Tables of numbers shrink to a tenth. What grows more than this was made to fill the memory, or is not worth reading."""
+SURELY_ALLOWED = 2**30
+"""From here on the part that has been unpacked is judged, too: a large bomb fills the memory before its end."""
+MOST_CONFIGURATION = 2**22
+"""Bytes of a YAML file."""
+MOST_UNSTATED = 2**31
+"""Bytes of a download whose server does not say how many they are."""
+DOWNLOAD_LIMIT = "AUCDIST_DOWNLOAD_BYTES"
+LEAST_FREE = 2**30
+"""Bytes of the disk that a download leaves free."""
+SLOWEST = 2**10
+"""Bytes a second. What is slower than this on average since the first byte, after the grace, is given up."""
+GRACE = 60.0
+"""Seconds in which a transfer may be slower: connections start slowly, and servers wait for their disks."""
+BETWEEN_CHECKS = 5.0
+"""Seconds."""
+TRUSTED = "if you trust the file, "
+
+
+# ---- memory and disk ------------------------------------------------------------------------------------------------------
+
+
+def total_memory() -> int:
+    """Return the bytes of physical memory; a very large number where the system does not state them."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**62
+
+
+def check_fits(n_bytes: int, what: str) -> None:
+    """Do nothing if so many bytes fit into the memory of this machine.
+
+    Raises InputError if they do not; `what` names the file or data set.
+    """
+    if n_bytes > (most := total_memory()):
+        raise InputError(f"{what}: {n_bytes} bytes would be needed, more than this machine's memory of {most}")
+
+
+def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) -> None:
+    """Do nothing if a download may go on: so many bytes have come, or are stated, and the disk of `folder` has room.
+
+    Raises InputError if it may not.
+    """
+    limit = os.environ.get(DOWNLOAD_LIMIT, "")
+    most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
+    if most is not None and n_bytes > most:
+        how = "it has" if stated else "the server does not say how many bytes come, and these are"
+        raise InputError(
+            f"cannot read {what}: {how} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT}"
+        )
+    check_fits(n_bytes, what)
+    disk = shutil.disk_usage(folder)
+    left = (stated or n_bytes) - n_bytes
+    if disk.free - left < min(LEAST_FREE, disk.total // 20):
+        raise InputError(
+            f"cannot read {what}: the disk of {folder} would be full; make room, or name another AUCDIST_CACHE"
+        )
+
+
+# ---- files ------------------------------------------------------------------------------------------------------------------
+
+
+def check_regular(path: Path, url: str) -> None:
+    """Do nothing if a local path is a file or a folder, or is not there.
+
+    Raises InputError if it is a pipe, a socket or a device.
+    """
+    try:
+        info = path.stat()
+    except (OSError, ValueError):
+        return  # whatever reads it says what is wrong
+    if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
+        raise InputError(
+            f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
+        )
+
+
+def read_configuration(path: Path) -> str:
+    """Return the text of a YAML file.
+
+    Raises InputError if it cannot be read, is no regular file, too large, or not in UTF-8.
+    """
+    check_regular(path, str(path))
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_CONFIGURATION + 1)
+        if len(data) > MOST_CONFIGURATION:
+            raise InputError(f"cannot read {path}: a configuration has at most {MOST_CONFIGURATION} bytes")
+        return data.decode()
+    except (OSError, UnicodeDecodeError, ValueError) as e:
+        if isinstance(e, InputError):
+            raise
+        raise InputError(f"cannot read {path}: {e}") from None
+
+
+# ---- progress -------------------------------------------------------------------------------------------------------------
+
+
+class TooSlow(OSError):
+    """A transfer makes too little progress."""
+
+
+class Progress:
+    """The bytes that have arrived, against a deadline.
+
+    `clock`: returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._start = clock()
+        self.received = 0
+
+    def add(self, n_bytes: int) -> None:
+        """Count bytes.
+
+        Raises TooSlow if fewer than `SLOWEST` a second have come on average, after the grace.
+        """
+        self.received += n_bytes
+        if self._clock() - self._start > GRACE + self.received / SLOWEST:
+            raise TooSlow
+
+
+async def watched(transfer: Awaitable[T], progress: Progress) -> T:
+    """Return what a transfer returns, and cancel it when its progress is too slow, even if nothing arrives at all.
+
+    Raises TooSlow if it is.
+    """
+    task = asyncio.ensure_future(transfer)
+    try:
+        while not (await asyncio.wait({task}, timeout=BETWEEN_CHECKS))[0]:
+            progress.add(0)
+        return task.result()
+    finally:
+        task.cancel()
+
+
+# ---- expansion ------------------------------------------------------------------------------------------------------------
+
+
+def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int | None = None) -> None:
+    """Do nothing if a file may unpack to so many bytes.
+
+    `packed`: the bytes of the file.
+    `remedy`: what somebody can do who trusts the file.
+    Raises InputError if it would grow beyond all measure.
+    """
+    limit = max(ALWAYS_ALLOWED, (MOST_GROWTH if growth is None else growth) * packed)
+    if unpacked > limit:
+        raise InputError(
+            f"{where}: {packed} bytes unpack to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
+        )
+    check_fits(unpacked, where)
+
+
+def _zstd(raw: io.BytesIO) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(raw, "zstd")
+
+
+OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile, ".zst": _zstd,
+}  # fmt: skip
+BOM = b"\xef\xbb\xbf"
+CHUNK = 2**22
+
+
+def is_packed(url: str) -> bool:
+    """Tell whether a file is compressed, by the ending of its name."""
+    return Path(urlsplit(url).path).suffix in OPENERS
+
+
+def unpacked(data: bytes, url: str) -> bytes:
+    """Return what is in a file: decompressed if its name ends in .gz, .bz2, .xz or .zst, and without a byte order mark.
+
+    Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
+    """
+    if is_packed(url):
+        try:
+            data = _expanded(data, url)
+        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as e:
+            if isinstance(e, InputError):
+                raise
+            raise InputError(f"{shown(url)} is truncated or damaged: {e}") from None
+    data = data.removeprefix(BOM)
+    if not data or data.isspace():
+        raise InputError(f"{shown(url)} is empty")
+    return data
+
+
+def _expanded(data: bytes, url: str) -> bytes:
+    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data))
+    pieces, size = [], 0
+    raw = io.BytesIO(data)
+    try:
+        with OPENERS[Path(urlsplit(url).path).suffix](raw) as file:
+            while piece := file.read(CHUNK):
+                pieces.append(piece)
+                size += len(piece)
+                allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
+                if size > allowed:
+                    raise InputError(
+                        f"{shown(url)}: {raw.tell()} bytes unpack to more than {allowed}; {TRUSTED}unpack it by hand"
+                    )
+        return b"".join(pieces)
+    except MemoryError:
+        raise InputError(
+            f"{shown(url)}: {len(data)} bytes unpack to more than {size}, which do not fit into the memory; unpack it by "
+            "hand, so that it can be read in parts"
+        ) from None
+
+
+def size_of_arrow(data: "pa.Buffer") -> int:
+    """Return the bytes that a stream of Arrow takes in memory, by what it states; nothing is unpacked.
+
+    A value counts eight bytes at least, also in a column of nulls, which has none.
+    Raises ValueError if the stream is damaged.
+    """
+    import pyarrow as pa
+
+    size = 0
+    for message in pa.ipc.MessageReader.open_stream(data):
+        if message.type not in ("record batch", "dictionary"):
+            continue
+        table = _Table(message.metadata.to_pybytes())
+        header = table.below(2)
+        batch = header.below(1) if message.type == "dictionary" else header
+        body, compressed = message.body, batch.at(3) is not None
+        stored = 0
+        for offset, length in batch.pairs(2):
+            stated = struct.unpack_from("<q", body, offset)[0] if compressed and length >= 8 else -1
+            stored += length if stated < 0 else stated  # -1: not compressed
+        size += max(stored, sum(8 * max(length, 0) for length, _ in batch.pairs(1)))
+    return size
+
+
+class _Table:
+    """A table of a flatbuffer, which is how Arrow writes what it says of its bytes."""
+
+    def __init__(self, data: bytes, place: int | None = None):
+        self.data = data
+        self.place = struct.unpack_from("<I", data, 0)[0] if place is None else place
+
+    def at(self, number: int) -> int | None:
+        """Return where a field is, or None if the table does not have it."""
+        vtable = self.place - struct.unpack_from("<i", self.data, self.place)[0]
+        size, entry = struct.unpack_from("<H", self.data, vtable)[0], 4 + 2 * number
+        offset = struct.unpack_from("<H", self.data, vtable + entry)[0] if entry + 2 <= size else 0
+        return self.place + offset if offset else None
+
+    def target(self, number: int) -> int:
+        """Return where what a field refers to is."""
+        if (place := self.at(number)) is None:
+            raise ValueError(f"field {number} is missing")
+        return int(place + struct.unpack_from("<I", self.data, place)[0])
+
+    def below(self, number: int) -> "_Table":
+        """Return the table that a field refers to."""
+        return _Table(self.data, self.target(number))
+
+    def pairs(self, number: int) -> Iterator[tuple[int, int]]:
+        """Return the pairs of integers of 64 bits that a field refers to."""
+        if self.at(number) is None:
+            return iter(())
+        place = self.target(number)
+        count = struct.unpack_from("<I", self.data, place)[0]
+        return struct.iter_unpack("<qq", self.data[place + 4 : place + 4 + 16 * count])
+
+
+MOST_SHEET_ROWS, MOST_EMPTY, EMPTY_FOR_EACH = 2**20, 2**22, 20
+"""Rows of any spreadsheet; and the empty places between its cells, in any sheet, or for each cell if these are more."""
+
+
+def check_sheet(file: Any, where: str) -> None:
+    """Do nothing if the rectangle that the cells of a sheet span is not far larger than their number.
+
+    `file`: the XML of the sheet.
+    Raises InputError if it is, as with one cell in the last column: whatever reads the sheet fills the rectangle.
+    """
+    rows = columns = cells = row = column = 0
+    farthest = ""
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal rows, columns, cells, row, column, farthest
+        kind, place = tag.rpartition(":")[2], attributes.get("r", "")
+        if kind == "row":
+            row, column = int(place) if place else row + 1, 0
+        elif kind == "c":
+            cells, column = cells + 1, column + 1
+            if letters := place.rstrip("0123456789"):
+                row, column = int(place[len(letters) :] or row), 0
+                for letter in letters.upper():
+                    column = 26 * column + ord(letter) - 64
+        if row > rows or column > columns:
+            rows, columns, farthest = max(rows, row), max(columns, column), place or f"row {row}"
+        if rows > MOST_SHEET_ROWS:
+            raise InputError(f"{where}: it has a row {rows}, and a sheet has at most {MOST_SHEET_ROWS} rows")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    while piece := file.read(CHUNK):
+        parser.Parse(piece, False)
+    if rows * columns > max(MOST_EMPTY, EMPTY_FOR_EACH * cells):
+        raise InputError(
+            f"{where}: its {cells} cells span {rows} rows of {columns} columns, because there is one in {farthest}; delete what "
+            "is far from the table, or save the table as CSV"
+        )

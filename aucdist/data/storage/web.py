@@ -1,0 +1,103 @@
+"""Files of the web: downloaded once, kept in a cache, and checked each time they are used."""
+
+import fcntl
+import hashlib
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from fsspec.asyn import sync
+
+from aucdist.data.storage.guard import CHUNK, Progress, check_download, watched
+from aucdist.data.storage.urls import reveal, shown
+from aucdist.errors import InputError
+from aucdist.extras import load_optional
+
+CONNECT_SECONDS, READ_SECONDS = 3, 10
+"""Nobody should wait for a minute to learn that an address is wrong."""
+
+
+def options() -> dict[str, Any]:
+    """Return how to connect to a web server, as fsspec takes it."""
+    timeout = load_optional("aiohttp").ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("AUCDIST_CACHE") or user / "aucdist")
+
+
+def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
+    """Return the cached copy of a file, downloading it if there is none or if it is damaged.
+
+    `url`: the address. It names the cached copy, which is never fetched again while it is sound: remove it to do so.
+    `sha256`: checksum that the file must have. Without it the checksum of the first download is kept beside the file.
+    `download`: writes the file into the open file that it is given.
+    Raises InputError if the download has another checksum than the expected one. Nothing is kept then.
+    """
+    folder = cache_folder() / hashlib.sha256(reveal(url).encode()).hexdigest()[:16]
+    target = folder / (Path(urlsplit(url).path).name or "download")
+    noted = target.with_name(target.name + ".sha256")
+    expected = sha256 or (noted.read_text() if noted.is_file() else None)
+    if expected is not None and target.is_file() and _digest(target) == expected:
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_partial(folder.parent)
+    aside = folder / f".{uuid.uuid4().hex}.part"
+    try:
+        with aside.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the process ends, however it does
+            download(file)
+            file.flush()
+            digest = _digest(aside)
+            if sha256 is not None and digest != sha256:
+                raise InputError(
+                    f"{target.name} has sha256 {digest}, but {sha256} is expected: the file at its address has changed or "
+                    "the download was tampered with"
+                )
+            aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    noted.write_text(digest)
+    return target
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove what downloads have left whose process was killed."""
+    for path in folder.glob("*/.*.part"):
+        with suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its process lives
+            path.unlink()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def download(fs: Any, url: str, file: IO[bytes]) -> None:
+    """Download a file; give up if the server is too slow, sends without an end, or more than there is room for."""
+    progress = Progress()
+    sync(fs.loop, watched, _receive(fs, url, file, progress), progress)
+
+
+async def _receive(fs: Any, url: str, file: IO[bytes], progress: Progress) -> None:
+    session, where, folder = await fs.set_session(), shown(url), Path(file.name).parent
+    async with session.get(fs.encode_url(reveal(url)), **fs.kwargs) as answer:
+        fs._raise_not_found_for_status(answer, where)
+        packed = answer.headers.get("Content-Encoding", "identity") != "identity"
+        stated = None if packed else answer.content_length
+        check_download(stated or 0, stated, folder, where)
+        checked = 0
+        while chunk := await answer.content.read(CHUNK):
+            file.write(chunk)
+            progress.add(len(chunk))
+            if progress.received - checked > CHUNK:
+                checked = progress.received
+                check_download(checked, stated, folder, where)

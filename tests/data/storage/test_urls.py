@@ -1,0 +1,151 @@
+"""The secrets of URLs: parsed once where a URL enters, in nothing that is printed or written, and known where it is opened."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from support.web_server import ROWS, web_server
+
+from aucdist import batch_scoring as scoring
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards import sharding
+from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.shard import read_shard
+from aucdist.data.sources.source import Source
+from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
+from aucdist.errors import InputError
+from aucdist.model import save_model
+
+PASSWORD = "sesame-in-a-url"
+N = ROWS.count("\n")
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
+    with web_server(PASSWORD) as address:
+        yield Source(source=f"http://user:{PASSWORD}@{address}/web/rows.svm?signature={PASSWORD}", format="svmlight")
+
+
+def left_behind(folder):
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+ODD = "hun'ter,2}<& a"
+SECRET = {
+    "sqlite:///file:/data/x.db?uri=true&password=canary": "sqlite:///file:/data/x.db",
+    f"postgresql+psycopg:///db?password=canary{ODD}": "postgresql+psycopg:///db",
+    "mssql+pyodbc:///?odbc_connect=DRIVER%3DX%3BPWD%3Dcanary": "mssql+pyodbc:///",
+    f"https://user:canary{ODD}@host/x": "https://host/x",
+    "postgresql://me@corp:canary@host:5432/db": "postgresql://host:5432/db",
+    "https://host/x?email=canary@b": "https://host/x",
+    "https://host/x#canary": "https://host/x",
+    "s3://key:canary@bucket/x": "s3://bucket/x",
+    "https://u:canary]@host": "https://host",
+    # What belongs to the password is unclear in these, so that nothing of them is visible.
+    "postgresql://u:canary/canary@host/db": "postgresql://***",
+    "postgresql://u:12/canary@host/db": "postgresql://***",
+    "postgresql://u:canary": "postgresql://***",
+    "https://u:canary#canary@host/x": "https://***",
+    "https://u:ca?canary@host/x": "https://***",
+    "https://u:canary/s@canary@host/x": "https://***",
+}
+PLAIN = [
+    "s3://bucket/models/churn@3", "s3://bucket/part-?.csv", "https://host/a@b/c", "file:///a?b@c", "sqlite:////data/a@b.db",
+    "tcp://[::1]:80", "tcp://host:port", "http://[::1]:8080/x", "/a/path?x=1", "models/churn@3", "duckdb:///x.db", "me@corp",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", SECRET)
+def test_a_url_with_secrets_cannot_be_printed(url):
+    entered = enter(url)
+    assert isinstance(entered, Url)
+    assert entered == enter(entered) == enter(str(entered))
+    for text in (str(entered), repr(entered), f"{entered}", f"{[entered]}", json.dumps({"a": entered}), entered + "/b"):
+        assert "canary" not in text
+    assert "canary" not in Source(source=url, format="sql", query="select 1", label="y").model_dump_json()
+    assert reveal(entered) == reveal(str(entered)) == url
+    assert shown(entered) == shown(url) == SECRET[url]
+    assert "canary" not in hide(f"could not open {url}: no")
+    assert "canary" not in hide_error(ValueError(f"could not open {url}: no"), entered)
+
+
+@pytest.mark.parametrize("url", PLAIN)
+def test_a_url_without_secrets_stays_as_it_is(url):
+    assert enter(url) == reveal(url) == shown(url) == url
+    assert not isinstance(enter(url), Url)
+
+
+def test_urls_that_look_alike_stay_apart():
+    urls = [f"https://host/api?id={i}" for i in range(3)]
+    assert len({enter(url) for url in urls}) == 3
+    assert [reveal(enter(url)) for url in urls] == urls
+
+
+def test_files_below_a_url_have_its_secrets():
+    assert reveal(f"{enter('ftp://u:canary@host/folder/?x=1')}a/b") == "ftp://u:canary@host/folder/a/b?x=1"
+    with pytest.raises(InputError, match="the password or query of https://elsewhere/unknown was not kept"):
+        reveal("https://secret-1@elsewhere/unknown")
+
+
+def test_short_secrets_leave_no_error_behind():
+    assert hide_error(ValueError("bad password: xy"), enter("postgresql://u:xy@host/db")) == "ValueError"
+
+
+def test_texts_that_mention_urls():
+    assert (
+        visible_text("see https://u:canary@host/y, or https://host/x?a=canary")
+        == "see https://host/y, or https://host/x"
+    )
+    source = Source(source="a.svm", format="svmlight", note="from http://u:canary@host/x", origin="http://host/?id=5")
+    assert (source.note, source.origin) == ("from http://host/x", "http://host/")
+
+
+def test_what_travels_to_a_worker():
+    urls = ("https://u:p@host/a", "https://host/a?x", "https://u:p@host/a", "/a/path?x", "")
+    assert list(map(reveal, carried(*urls))) == ["https://u:p@host/a", "https://host/a?x"]
+    assert pickle.loads(pickle.dumps(enter(urls[0]))) == enter(urls[0])
+    code = (
+        "import pickle, sys; from aucdist.data.storage.urls import reveal; print(reveal(pickle.load(sys.stdin.buffer)))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(enter(urls[0])), capture_output=True, check=True
+    )
+    assert told.stdout.decode().strip() == urls[0]
+
+
+def test_a_job_that_was_ended_keeps_no_password(source, tmp_path):
+    asked = sharding.request(source, str(tmp_path / "shards"))
+    job = sharding.survey(asked)
+    assert PASSWORD.encode() not in left_behind(tmp_path / "shards")
+    again = sharding.survey(asked)  # as a run does that goes on
+    assert again == job
+    starts = [sharding.route(again.url, 0, urls=again.urls)]
+    manifest = sharding.finish(again, [sharding.gather(again.url, item) for item in sharding.items_of(again, starts)])
+    assert read_shard(manifest.url, 0).n_samples == N
+    assert PASSWORD.encode() not in left_behind(tmp_path / "shards")
+
+
+def test_scores_that_were_ended_keep_no_password(source, tmp_path):
+    save_model(
+        str(tmp_path / "model"), coef=np.ones(2), intercept=0.0, schema=Schema(("1", "2"), "", ("+1",), ("-1",), {}),
+        preprocessor=Preprocessor((), "none", None, None), about={},
+    )  # fmt: skip
+    args = str(tmp_path / "model"), source, str(tmp_path / "scores")
+    begun = scoring.begin(*args)
+    assert scoring.begin(*args) == begun
+    parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.urls)]
+    assert scoring.finish(begun, parts)["rows"] == N
+    assert PASSWORD.encode() not in left_behind(tmp_path / "scores")
+
+
+def test_an_opening_that_travels(source, tmp_path):
+    saved = open_reader(source).saved(str(tmp_path / "scratch"))
+    assert PASSWORD.encode() not in left_behind(tmp_path / "scratch")
+    travelled = pickle.loads(pickle.dumps(saved))
+    assert travelled.reader is None
+    assert travelled(0).n_samples == N
