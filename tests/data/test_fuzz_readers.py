@@ -25,7 +25,7 @@ from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema
 from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import memory
+from aucdist.data.storage import guard
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 from aucdist.objectives.links import Link
@@ -119,7 +119,7 @@ def refused_or_done(function, *args):
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch):
     """A machine on which a file cannot ask for much."""
-    monkeypatch.setattr(memory, "total_memory", lambda: MOST_MEMORY // 4)
+    monkeypatch.setattr(guard, "total_memory", lambda: MOST_MEMORY // 4)
 
 
 READERS = {

@@ -15,7 +15,7 @@ from support.figures import render_only
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
 
-from aucdist.data.storage import retries
+from aucdist.data.storage import faults
 
 HOME = Path(tempfile.mkdtemp(prefix="aucdist-prefect-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -82,7 +82,7 @@ def place(
     monkeypatch.setenv("AUCDIST_LOG", "")
     monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
     for patience in ("OPENING", "WORKING"):
-        monkeypatch.setattr(retries, patience, 0.2)
+        monkeypatch.setattr(faults, patience, 0.2)
     point_to(monkeypatch, endpoint, "AKIACANARY", KEY)
     caplog.set_level(logging.DEBUG)
     # What botocore says to those who ask for its own log are the headers of its requests, and a token is one of them.

@@ -14,7 +14,7 @@ from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import guard as packed
+from aucdist.data.storage import guard
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 
@@ -23,7 +23,7 @@ ROWS = 10_000
 
 @pytest.fixture
 def small_limits(monkeypatch):
-    monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**12)
     monkeypatch.setattr(parquet, "ALWAYS_ALLOWED", 2**12)
     monkeypatch.setattr(parquet, "MOST_GROWTH", 20)
 

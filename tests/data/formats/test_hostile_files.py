@@ -15,7 +15,7 @@ from aucdist.data.formats import svmlight_format
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source, parse_source
-from aucdist.data.storage import memory
+from aucdist.data.storage import guard
 from aucdist.errors import InputError
 
 NAN, Y = float("nan"), [0, 1, 0, 1]
@@ -186,7 +186,7 @@ def test_the_width_of_svmlight_files_is_bounded_and_can_be_raised(tmp_path, monk
     with pytest.raises(InputError, match="give n_features: 200"):
         read(source)
     assert read(source.model_copy(update={"n_features": 200})).block.n_features == 200
-    monkeypatch.setattr(memory, "total_memory", lambda: 1000)
+    monkeypatch.setattr(guard, "total_memory", lambda: 1000)
     with pytest.raises(InputError, match="more than this machine's memory"):
         read(source.model_copy(update={"n_features": 200}))
 

@@ -7,7 +7,7 @@ import lzma
 import pyarrow as pa
 import pytest
 
-from aucdist.data.storage import guard as packed
+from aucdist.data.storage import guard
 from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError
 
@@ -46,15 +46,15 @@ def test_what_is_cut_off_or_no_such_file_is_refused(ending):
 
 @pytest.mark.parametrize("ending", PACK)
 def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch):
-    monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 2**16)
-    monkeypatch.setattr(packed, "CHUNK", 2**14)
+    monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**16)
+    monkeypatch.setattr(guard, "CHUNK", 2**14)
     bomb = PACK[ending](bytes(2**22))
-    monkeypatch.setattr(packed, "MOST_GROWTH", 2**19 // len(bomb))
+    monkeypatch.setattr(guard, "MOST_GROWTH", 2**19 // len(bomb))
     with pytest.raises(
         InputError, match=rf"f\{ending}: {len(bomb)} bytes unpack to more than \d+; if you trust the file"
     ):
         unpacked(bomb, f"f{ending}")
-    monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 2**22)
+    monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**22)
     assert len(unpacked(bomb, f"f{ending}")) == 2**22
 
 

@@ -13,8 +13,7 @@ import pytest
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import files
-from aucdist.data.storage import guard as progress
+from aucdist.data.storage import files, guard
 from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError
 
@@ -156,14 +155,14 @@ class Clock:
 
 def test_progress_has_a_deadline():
     clock = Clock()
-    found = progress.Progress(clock)
-    clock.now = progress.GRACE
+    found = guard.Progress(clock)
+    clock.now = guard.GRACE
     found.add(1)  # within the grace
     for _ in range(100):  # a steady transfer may last as long as it needs
         clock.now += 10.0
-        found.add(10 * progress.SLOWEST)
+        found.add(10 * guard.SLOWEST)
     clock.now += 9.0  # then a byte now and again
-    with pytest.raises(progress.TooSlow):
+    with pytest.raises(guard.TooSlow):
         found.add(1)
 
 
@@ -171,8 +170,8 @@ def test_a_slow_download_is_given_up_and_leaves_nothing(web, tmp_path, monkeypat
     folder, url = web
     (folder / "a.svm").write_bytes(SVM)
     with monkeypatch.context() as patch:
-        patch.setattr(progress, "GRACE", 0.0)
-        patch.setattr(progress, "SLOWEST", math.inf)
+        patch.setattr(guard, "GRACE", 0.0)
+        patch.setattr(guard, "SLOWEST", math.inf)
         with pytest.raises(InputError, match=r"cannot read .*a\.svm: the server sends less than"):
             files.read_bytes(f"{url}/a.svm")
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
@@ -201,7 +200,7 @@ def test_what_has_no_end_is_not_read(tmp_path, make):
 
 def test_a_file_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
     (tmp_path / "f").write_bytes(SVM)
-    monkeypatch.setattr(progress, "total_memory", lambda: len(SVM) - 1)
+    monkeypatch.setattr(guard, "total_memory", lambda: len(SVM) - 1)
     with pytest.raises(InputError, match="more than this machine's memory"):
         files.read_bytes(str(tmp_path / "f"))
 

@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 from botocore import exceptions as boto
 
-from aucdist.data.storage import faults as retries
+from aucdist.data.storage import faults
 from aucdist.data.storage.faults import may_pass, patient, retried
 
 
@@ -13,8 +13,8 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now, self.waits = 0.0, []
-        monkeypatch.setattr(retries.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(retries.time, "sleep", self.sleep)
+        monkeypatch.setattr(faults.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(faults.time, "sleep", self.sleep)
 
     def sleep(self, seconds):
         self.now += seconds
@@ -90,16 +90,16 @@ def test_waits_are_drawn_below_a_limit_that_doubles_up_to_the_longest(clock):
         clock.waits.clear()
         with patient():
             retried(failing(8, ConnectionResetError()))
-        limits = [min(retries.FIRST_WAIT * 2.0**k, retries.LONGEST_WAIT) for k in range(8)]
+        limits = [min(faults.FIRST_WAIT * 2.0**k, faults.LONGEST_WAIT) for k in range(8)]
         assert all(0.0 <= wait <= limit for wait, limit in zip(clock.waits, limits, strict=True))
         drawn.update(clock.waits)
     assert len(drawn) == 400
-    assert max(drawn) > 0.9 * retries.LONGEST_WAIT
+    assert max(drawn) > 0.9 * faults.LONGEST_WAIT
 
 
 def test_a_user_waits_for_seconds_and_a_fit_for_longer(clock):
-    for patience, wait in ((retries.OPENING, retried), (retries.WORKING, patient()(retried))):
+    for patience, wait in ((faults.OPENING, retried), (faults.WORKING, patient()(retried))):
         start = clock.now
         with pytest.raises(ConnectionResetError):
             wait(failing(10**6, ConnectionResetError()))
-        assert patience - retries.LONGEST_WAIT < clock.now - start <= patience
+        assert patience - faults.LONGEST_WAIT < clock.now - start <= patience

@@ -21,8 +21,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.shard import read_manifest, read_shard, write_shards
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import faults as retries
-from aucdist.data.storage import files, s3
+from aucdist.data.storage import faults, files, s3
 from aucdist.errors import InputError
 
 BUCKET = f"rows-{uuid.uuid4().hex[:12]}"
@@ -264,7 +263,7 @@ def refused(url, *said, what=load):
 
 
 def test_an_endpoint_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(retries, "OPENING", 0.0)
+    monkeypatch.setattr(faults, "OPENING", 0.0)
     with new_connections(), socket.socket() as closed:  # bound but not listening: connections are refused
         closed.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"

@@ -11,9 +11,7 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to, pro
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.storage import faults as retries
-from aucdist.data.storage import files, s3, scratch
-from aucdist.data.storage import guard as progress
+from aucdist.data.storage import files, guard, s3, scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -38,8 +36,8 @@ def behind():
 @pytest.fixture
 def faults(behind, monkeypatch):
     """The faults to come; a moment's patience is enough here."""
-    monkeypatch.setattr(retries, "OPENING", 2.0)
-    monkeypatch.setattr(retries, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 2.0)
+    monkeypatch.setattr(faults, "LONGEST_WAIT", 0.05)
     files.write_bytes(URL, DATA)
     behind.asked.clear()
     yield behind.faults
@@ -72,7 +70,7 @@ def test_a_write_is_tried_again(faults, fault):
     ],
 )
 def test_patience_ends_with_a_clear_error(faults, monkeypatch, fault, said):
-    monkeypatch.setattr(retries, "OPENING", 0.3)
+    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 0.3)
     faults += [fault] * 1000
     with pytest.raises(InputError) as caught:
         files.read_bytes(URL)
@@ -127,7 +125,7 @@ def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults, tm
 
 
 def test_the_secret_is_in_no_message(faults, monkeypatch, caplog):
-    monkeypatch.setattr(retries, "OPENING", 0.2)
+    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 0.2)
     caplog.set_level("DEBUG")
     faults += ["lost"] * 1000
     with pytest.raises(InputError) as caught:
@@ -165,7 +163,7 @@ def test_an_object_that_claims_to_be_larger_than_the_memory_is_refused(faults, m
 
 
 def test_a_server_that_is_too_slow_is_given_up(faults, monkeypatch):
-    monkeypatch.setattr(progress, "GRACE", 0.0)
-    monkeypatch.setattr(progress, "SLOWEST", math.inf)  # so every server is
+    monkeypatch.setattr(guard, "GRACE", 0.0)
+    monkeypatch.setattr(guard, "SLOWEST", math.inf)  # so every server is
     with pytest.raises(InputError, match="the server sends less than"):
         files.read_bytes(URL)

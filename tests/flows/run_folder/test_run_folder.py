@@ -5,7 +5,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from aucdist.data.storage import retries
+from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
 from flows.run_folder.folder import run_folder, run_name
@@ -74,7 +74,7 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
         put(self, source, target, **kwargs)
 
     monkeypatch.setattr(type(fs), "put_file", break_at_the_last)
-    monkeypatch.setattr(retries, "WORKING", 0.0)
+    monkeypatch.setattr(faults, "WORKING", 0.0)
     with run_folder("memory://broken", "one") as folder:
         for name in ("metrics.json", "config.yaml"):
             (folder.draft / name).write_text("{}")
