@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.shards.block_reader import (
+from aucdist.data.shards.manifest import below, read_manifest
+from aucdist.data.shards.reading import (
     BlockReader,
     Hold,
     ParallelMap,
@@ -29,7 +30,6 @@ from aucdist.data.shards.block_reader import (
     open_parts,
     parse_reader,
 )  # fmt: skip
-from aucdist.data.shards.manifest import below, read_manifest
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened

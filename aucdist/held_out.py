@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.batch_scoring import to_test
 from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.digests import RowDigests, digests_of

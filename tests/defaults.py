@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import catalog, find
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS

@@ -13,8 +13,8 @@ from scipy.special import expit
 from aucdist import batch_scoring as scoring
 from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.formats import parts
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import scratch
@@ -155,10 +155,10 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
 
 def test_each_part_is_parsed_once(tmp_path, table, monkeypatch):
     source, _ = table
-    parsed, parse_part = [], parts._parse_part
+    parsed, parse_part = [], parts.parse_part
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
-    monkeypatch.setattr(parts, "_parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    monkeypatch.setattr(parts, "parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
     run(tmp_path, source, n_parts=3)
     assert len(parsed) == len(set(parsed)) == 3
 

@@ -10,8 +10,8 @@ import pytest
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.batch_scoring import begin, finish, score_part
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.model import load_model, save_model
 

@@ -1,7 +1,7 @@
 """Rows as estimators take them: arrays, sparse matrices, and tables whose columns may be categories or texts.
 
 A column of categories or texts becomes a 0/1 feature for each of its values in the training rows, by the code that encodes files
-(`aucdist.data.formats.encode`). Missing values are a category of their own if the training rows had some. A row with a value
+(`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a value
 that they did not have has none of the column's categories.
 """
 
@@ -296,7 +296,7 @@ def _found_categories(
 def _encoded(table: "pa.Table", estimator: Any) -> Any:
     """Return the features of a table, as the estimator's attributes say what they are."""
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.encode import encoded_matrix
+    from aucdist.data.formats.parts import encoded_matrix
 
     names = vars(estimator).get("feature_names_out_", table.column_names)
     schema = Schema(tuple(names), "", (), (), vars(estimator).get("categories_", {}))

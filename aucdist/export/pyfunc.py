@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.batch_scoring import to_score
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import InputError
 from aucdist.model import LinearModel, load_model

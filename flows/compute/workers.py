@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.faults import patient
 from flows.progress.console import RunObserver, Tasks
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
 from aucdist.errors import InputError

@@ -7,8 +7,8 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError

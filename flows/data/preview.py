@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.readers import read
 from aucdist.data.labels import listed
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import shown
 from aucdist.drift.traps import sample_of, traps_of

@@ -4,9 +4,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema
+from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.shards.shard import verify_shard
 from aucdist.data.sources.catalog import catalog, is_present
 from aucdist.data.sources.source import Source

@@ -11,7 +11,7 @@ import pandas as pd
 from aucdist.batch_scoring import to_score
 from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.block import Block
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, unknown
 from aucdist.model import LinearModel

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes
 from aucdist.errors import InputError

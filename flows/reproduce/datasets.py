@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find, is_present
 from aucdist.data.sources.source import ClassName, Source
 from flows.config.base import Strict

@@ -11,8 +11,8 @@ import numpy as np
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.block_reader import BlockReader, ParallelMap
 from aucdist.data.shards.manifest import Manifest, read_manifest
+from aucdist.data.shards.reading import BlockReader, ParallelMap
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.split import Split, Strata, find_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
@@ -75,7 +75,7 @@ class Rows:
     def of_parts(cls, reader: BlockReader, items: Sequence[Any], scratch: str) -> "Rows":
         """Return the rows of parts of files, each of which is a block.
 
-        `reader` and `items`: as `aucdist.data.shards.block_reader.open_parts` returned them.
+        `reader` and `items`: as `aucdist.data.shards.reading.open_parts` returned them.
         `scratch`: a folder that every worker can read; empty where this process reads the parts.
         """
         loader: Loader = reader.saved(scratch) if scratch else reader.read

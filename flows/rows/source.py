@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import split_source
-from aucdist.data.formats.readers import read
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.shards.block_reader import ParallelMap, default_parts, open_parts, open_reader
 from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, open_reader, read
 from aucdist.data.sources.catalog import refuse_absent
 from aucdist.data.sources.source import Source
-from aucdist.data.storage.files import shown
+from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError
 from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
@@ -70,11 +70,21 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         raise InputError(
             f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and some for each worker are enough"
         )
+    source = source_of(config)
+    if source.format_of().is_sharded:
+        _check_shards(config, source, n_blocks)
+        rows = _train_and_test(config, _open_shards)
+        return RowSource(rows.train.n_blocks, True, config, encode, rows)
     if config.direct:
-        return open_file_parts(config, n_blocks, encode=encode)
-    sharded = source_of(config).format_of().is_sharded
-    rows = open_shards(config, n_blocks) if sharded else read_rows(config, n_blocks, encode=encode)
-    return RowSource(rows.train.n_blocks, sharded, config, encode, rows)
+        n_parts = len(split_source(source, n_blocks or default_parts(source)))
+
+        def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
+            """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
+            return _train_and_test(config, partial(_open_parts, workers, parallel_map, n_parts))
+
+        return RowSource(n_parts, True, config, encode, survey=survey)
+    rows = read_rows(config, n_blocks, encode=encode)
+    return RowSource(rows.train.n_blocks, False, config, encode, rows)
 
 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:
@@ -88,84 +98,77 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 
     Raises InputError if the data set cannot be read, split or encoded as configured.
     """
-    source = _with_positive(config)
-    data = read(source, name=config.name or "")
-    test, test_schema = None, data.schema
-    if config.test is not None and config.test.fraction is None:
-        own = read(source_of(config.test), schema=data.schema, name=config.test.name or "")
-        test, test_schema = Rows.of_block(own.block, n_blocks), own.schema
-    train = Rows.of_block(data.block, n_blocks)
-    tables = _tables(data.schema, test_schema)
-    rows = TrainTestRows(data.name, source, data.schema, data.fingerprint, train, test, tables=tables)
-    rows.check_classes()
-    rows = rows.split(config, map)
+    rows = _train_and_test(config, partial(_read_here, n_blocks)).split(config, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
         raise InputError(
-            f"`blocks` is {n_blocks}, but {data.name} has {rows.train.n_samples} training rows: take at most as many"
+            f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: take at most as many"
         )
     return rows.encode(config, map) if encode else rows
 
 
-def open_shards(config: DataConfig, n_blocks: int | None = None) -> TrainTestRows:
-    """Read the manifest of a sharded data set, and that of its test set if it has one of its own.
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """The rows of one source, and what is known of them."""
 
-    Raises InputError if there are no such shards, or if they cannot be used as configured.
+    rows: Rows
+    schema: Schema
+    fingerprint: str
+
+
+def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], _Opened]) -> TrainTestRows:
+    """Return training rows, and test rows where they have a source of their own.
+
+    `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
-    source = source_of(config)
+    source, own = source_of(config), config.test
     if config.positive is not None:
-        raise InputError("the classes of shards were chosen when they were written: leave `positive` out")
-    reader = open_reader(source, name=config.name or "")
+        source = source.model_copy(update={"positive": config.positive})
+    train = open_rows(source, None, config.name or "")
+    test = None
+    if own is not None and own.fraction is None:
+        test = open_rows(source_of(own), train.schema, own.name or "")
+    tables = None
+    if train.schema.classes:  # each class is fitted against the rest
+        tables = ClassTables(LabelSets.of_schema(train.schema), LabelSets.of_schema((test or train).schema))
     name = config.name or shown(str(source.source))
-    if n_blocks is not None:
-        raise InputError(f"`blocks` is {n_blocks}, but {name} is sharded: its {reader.n_blocks} shards are the blocks")
-    test, test_schema = None, reader.schema
-    if config.test is not None and config.test.fraction is None:
-        test_source = source_of(config.test)
-        if not test_source.format_of().is_sharded:
-            raise InputError("the training data are shards, so a test set of its own has to be sharded too")
-        of_test = open_reader(test_source, schema=reader.schema)
-        test, test_schema = Rows.of_shards(read_manifest(of_test.manifest)), of_test.schema
-    train = Rows.of_shards(read_manifest(reader.manifest))
-    tables = _tables(reader.schema, test_schema)
-    rows = TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test, tables=tables)
+    rows = TrainTestRows(
+        name, source, train.schema, train.fingerprint, train.rows, None if test is None else test.rows, tables=tables
+    )
     rows.check_classes()
     return rows
 
 
-def open_file_parts(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> RowSource:
-    """Divide the files of the training data into about `n_blocks` parts, by default one for each 64 MiB.
+def _read_here(n_blocks: int | None, source: Source, schema: Schema | None, name: str) -> _Opened:
+    data = read(source, schema=schema, name=name)
+    return _Opened(Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint)
 
-    Raises InputError if there is nothing to read, or if the files cannot be reached.
-    """
-    source = _with_positive(config)
-    if source.format_of().is_sharded:
+
+def _open_parts(
+    workers: Workers, parallel_map: ParallelMap, n_parts: int, source: Source, schema: Schema | None, name: str
+) -> _Opened:
+    reader, items = open_parts(
+        source, each=parallel_map, hold=workers.hold, n_parts=None if schema else n_parts, schema=schema, name=name
+    )
+    return _Opened(Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint)
+
+
+def _open_shards(source: Source, schema: Schema | None, name: str) -> _Opened:
+    reader = open_reader(source, schema=schema, name=name)
+    return _Opened(Rows.of_shards(read_manifest(reader.manifest)), reader.schema, reader.fingerprint)
+
+
+def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> None:
+    """Raise an InputError if shards cannot be used as configured."""
+    if config.direct:
         raise InputError("shards are always read directly: leave `direct` out")
-    n_parts = len(split_source(source, n_blocks or default_parts(source)))
-
-    def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
-        """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
-        own = None if config.test is None or config.test.fraction is not None else config.test
-        reader, items = open_parts(
-            source, each=parallel_map, hold=workers.hold, n_parts=n_parts, name=config.name or ""
+    if config.positive is not None:
+        raise InputError("the classes of shards were chosen when they were written: leave `positive` out")
+    if n_blocks is not None:
+        n_shards = len(read_manifest(require(str(source.source))).shards)
+        raise InputError(
+            f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded: its {n_shards} shards are the "
+            "blocks"
         )
-        train, test, test_schema = Rows.of_parts(reader, items, workers.scratch), None, reader.schema
-        if own is not None:
-            of_test, items = open_parts(
-                source_of(own), each=parallel_map, hold=workers.hold, schema=reader.schema, name=own.name or ""
-            )
-            test, test_schema = Rows.of_parts(of_test, items, workers.scratch), of_test.schema
-        name, tables = config.name or shown(str(source.source)), _tables(reader.schema, test_schema)
-        return TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test, tables=tables)
-
-    return RowSource(n_parts, True, config, encode, survey=survey)
-
-
-def _tables(train: Schema, test: Schema) -> ClassTables | None:
-    """Return the tables of sets of classes, where each class is fitted against the rest."""
-    return ClassTables(LabelSets.of_schema(train), LabelSets.of_schema(test)) if train.classes else None
-
-
-def _with_positive(config: DataConfig) -> Source:
-    """Return the source of the training data, with the positive class that the configuration names."""
-    source = source_of(config)
-    return source if config.positive is None else source.model_copy(update={"positive": config.positive})
+    test = config.test
+    if test is not None and test.fraction is None and not source_of(test).format_of().is_sharded:
+        raise InputError("the training data are shards, so a test set of its own has to be sharded too")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.sources.source import Source
 from aucdist.data.split import Strata
 from aucdist.engine.blocks import Blocks

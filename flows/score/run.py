@@ -6,7 +6,7 @@ from typing import Any
 
 from aucdist import batch_scoring
 from aucdist.class_models import load_any_model
-from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 from aucdist.data.shards import sharding
-from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.shards.job import ShardJob
 from aucdist.data.shards.manifest import Manifest
+from aucdist.data.shards.reading import ParallelMap
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage

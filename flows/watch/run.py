@@ -16,7 +16,7 @@ import pandas as pd
 from aucdist import batch_scoring
 from aucdist.class_models import ClassModels
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.shards.block_reader import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
+from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from aucdist.data.block import Block
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.data.split import split
 

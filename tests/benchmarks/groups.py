@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import unknown

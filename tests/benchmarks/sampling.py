@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from aucdist.data.block import Block, partition
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import Blocks, LocalBlocks, Step, Summary

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import guard

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from aucdist.data import missing
 from aucdist.data.block import Block
-from aucdist.data.formats.readers import read
 from aucdist.data.missing import MEDIAN_ERROR, Means, Medians
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

@@ -18,8 +18,8 @@ from sklearn.preprocessing import OneHotEncoder
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier
 from aucdist.batch_scoring import to_test
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS

@@ -14,7 +14,7 @@ from support.export_models import model_of, page_reader, table
 from test_export_formats import DROP, MODELS, needs_pairs, rows_csv  # noqa: F401
 
 from aucdist.batch_scoring import to_score
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from support.command_line import run
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import InputError
 from aucdist.export.pyfunc import PyfuncModel, _load_pyfunc

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from aucdist.batch_scoring import to_score
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps.state import expander_of

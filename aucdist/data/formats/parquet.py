@@ -187,5 +187,3 @@ def _repeated(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collect
             if texts and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_ALLOWED:
                 found.add(chunk.path_in_schema)
     return sorted(found & set(columns))
-
-

@@ -7,28 +7,40 @@ numbers the rows and gives the schema; then any worker reads any part of the pla
     plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
     blocks = [read_part(plan.source, part, plan.schema) for part in plan.parts]
 
-Whatever the parts, the rows together are those of `aucdist.data.formats.readers.read`, with the same row ids.
+Whatever the parts, the rows together are those of `aucdist.data.shards.reading.read`, with the same row ids. `encode` makes a block of
+what was parsed: numbers as they are, categories as 0/1 features, classes as -1 and +1.
 """
 
 import functools
+import hashlib
+import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Any, Generic
+
+import numpy as np
+import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Format
-from aucdist.data.formats.encode import Parsed, encode
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
-from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers, survey_of
-from aucdist.data.label_sets import sets_of_topics
+from aucdist.data.formats.survey import Survey, check_expectations, feature_names, refuse_identifiers, survey_of
+from aucdist.data.formats.svmlight import SparseRows
+from aucdist.data.formats.table_form import UNKNOWN_CATEGORY
+from aucdist.data.formats.tables import Table
+from aucdist.data.label_sets import places, sets_of_topics
 from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage import files
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
+
+Parsed = Table | SparseRows
+NONE = -1
+"""In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ class StoredPart(Stored[tuple[Parsed, int]]):
     """
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
-        super().__init__(functools.partial(_parse_part, source, schema), part)
-        self.index = index
+        super().__init__(functools.partial(parse_part, source, schema), part)
+        self.source, self.schema, self.index = source, schema, index
 
     def survey(self) -> Survey:
         """Return what must be known of the part.
@@ -77,13 +89,16 @@ class StoredPart(Stored[tuple[Parsed, int]]):
         return survey_of(parsed, files.shown(self.item.url), lines)
 
 
-def _parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> tuple[Parsed, int]:
-    return FORMATS[source.format].read_part(source, part, schema)
+def parse_part(
+    source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None
+) -> tuple[Parsed, int]:
+    """Return what is in a part, and its number of line breaks; see `aucdist.data.formats.base.Format.read_part`."""
+    return FORMATS[source.format].read_part(source, part, schema, digests)
 
 
 def survey_part(source: SourceFields, part: FilePart, schema: Schema | None = None) -> Survey:
     """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
-    parsed, lines = _parse_part(source, schema, part)
+    parsed, lines = parse_part(source, schema, part)
     return survey_of(parsed, files.shown(part.url), lines)
 
 
@@ -147,7 +162,7 @@ def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: Stor
     """
     if part.row is None or source.dtype is None or source.layout == "auto":
         raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
-    parsed, _ = _parse_part(source, schema, part) if stored is None else stored.read()
+    parsed, _ = parse_part(source, schema, part) if stored is None else stored.read()
     return encode(parsed, files.shown(part.url), source, schema, part.row)
 
 
@@ -175,3 +190,111 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
     divide = above_lowest if source.labels == "grades" else choose_positive
     positive, negative = divide(survey.classes, source.positive, name)
     return Schema(names, survey.label, positive, negative, *common)
+
+
+def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
+    """Return rows as a block.
+
+    `parsed`: what a file or a part of one holds.
+    `source`: its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
+    `schema`: the features and classes that the block gets.
+    `first_row`: the first row's number in the data set; the others follow.
+    Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.
+    """
+    if isinstance(parsed, SparseRows):
+        X = parsed.X
+        X.resize(X.shape[0], len(schema.feature_names))
+        X = X.toarray() if source.layout == "dense" else X
+    else:
+        X = encoded_matrix(parsed, where, schema, sparse=source.layout == "csr")
+    grade = None
+    if source.labels == "grades":
+        grade = parsed.labels.grades(where)
+        y = np.where(grade > float(schema.negative[0]), 1, -1)
+    else:
+        y = parsed.labels.signs(schema.positive, schema.negative, where)
+    ids = first_row + np.arange(len(y))
+    X, cost = _typed(X, source.dtype, where), None if isinstance(parsed, SparseRows) else parsed.cost
+    if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; what a wrong decision costs is a number of at "
+            "least 0"
+        )
+    code = places(parsed.labels, schema, where) if schema.classes else None
+    return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)
+
+
+def _typed(X: Any, dtype: str | None, where: str) -> Any:
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        cast = X.astype(dtype)
+    if np.isinf(cast.data if sp.issparse(cast) else cast).any():
+        raise InputError(f"{where}: a value is too large for {dtype}; read it as float64")
+    return cast
+
+
+def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
+    """Return the features of a table side by side.
+
+    `schema`: names the features, and the categories in the order of theirs.
+    `sparse`: whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the
+        numbers.
+    Raises InputError if the features are not those of the schema.
+    """
+    categories = {name: schema.categories.get(name, ()) for name in table.categories}
+    names = feature_names(table.features, categories, table.hashed)
+    if tuple(names) != schema.feature_names:
+        raise InputError(f"{where}: its features are not those of the training data: {_missing(names, schema)}")
+    pieces = list(_pieces(table, categories))
+    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
+        return table.numbers
+    if sparse:
+        return sp.hstack([_sparse(*piece, table.numbers.dtype) for piece in pieces], format="csr")
+    start, X = 0, np.zeros((len(table.numbers), len(names)), dtype=table.numbers.dtype)
+    for piece, width in pieces:
+        if piece.ndim == 2:
+            X[:, start : start + width] = piece
+        else:
+            rows = np.flatnonzero(piece != NONE)
+            X[rows, start + piece[rows]] = 1
+        start += width
+    return X
+
+
+def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`)."""
+    start, texts = 0, {*categories, *table.hashed}
+    for is_number, run in itertools.groupby(table.features, lambda name: name not in texts):
+        of_run = list(run)
+        if is_number:
+            yield table.numbers[:, start : start + len(of_run)], len(of_run)
+            start += len(of_run)
+            continue
+        for name in of_run:
+            column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
+            if name in table.hashed:
+                # 64 bits that depend on the text alone, in every process and on every machine.
+                hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
+                feature = [int.from_bytes(one, "little") % width for one in hashes]
+            else:
+                position = {UNKNOWN_CATEGORY: NONE} | {value: i for i, value in enumerate(categories[name])}
+                feature = [position[value] for value in column.categories]
+            yield np.array(feature, dtype=np.int32)[column.codes], width
+
+
+def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
+    if piece.ndim == 2:
+        return sp.csr_matrix(piece)
+    there = piece != NONE
+    offsets = np.concatenate([[0], np.cumsum(there)])
+    return sp.csr_matrix((np.ones(offsets[-1], dtype=dtype), piece[there], offsets), (len(piece), width))
+
+
+def _missing(names: Sequence[str], schema: Schema) -> str:
+    here, trained = set(names), set(schema.feature_names)
+    missing = [name for name in schema.feature_names if name not in here]
+    added = [name for name in names if name not in trained]
+    parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
+    return "; ".join(parts) or "they have another order"

@@ -46,4 +46,4 @@ class ShardsFormat(Format):
 
 
 def _refuse() -> NoReturn:
-    raise InputError("shards are blocks already: read them with aucdist.data.shards.block_reader.open_reader")
+    raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")

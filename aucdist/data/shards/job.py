@@ -10,9 +10,9 @@ from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
-from aucdist.data.shards.block_reader import BlockReader, parse_reader
 from aucdist.data.shards.manifest import below
 from aucdist.data.shards.permutation import permuted
+from aucdist.data.shards.reading import BlockReader, parse_reader
 from aucdist.data.storage import files
 
 JOB = "job.json"

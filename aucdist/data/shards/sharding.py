@@ -36,9 +36,9 @@ from aucdist.data.checked import Count, T, parse_checked
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
-from aucdist.data.shards.block_reader import PART_BYTES, Hold, ParallelMap, fingerprint_of, index_of, open_parts
 from aucdist.data.shards.job import JOB, ShardJob, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
+from aucdist.data.shards.reading import PART_BYTES, Hold, ParallelMap, fingerprint_of, index_of, open_parts
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
 from aucdist.data.sources.source import Dtype, Source

@@ -18,9 +18,9 @@ import pytest
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest
+from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError

@@ -10,9 +10,8 @@ import pytest
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats import parquet
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError

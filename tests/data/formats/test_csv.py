@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.readers import read
 from aucdist.data.formats.spelling import PLAIN
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

@@ -10,8 +10,7 @@ import pytest
 from aucdist.data.date_parts import PARTS
 from aucdist.data.formats.dates import are_dates, parse_date
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.formats.arrow_tables import digest_of, from_query
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.errors import InputError
 

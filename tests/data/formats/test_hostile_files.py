@@ -12,8 +12,7 @@ import pytest
 
 from aucdist.data.block import Block
 from aucdist.data.formats import svmlight_format
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError

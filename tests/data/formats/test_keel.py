@@ -2,7 +2,7 @@
 
 import pytest
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

@@ -14,7 +14,7 @@ from aucdist.data.checked import parse_checked, to_jsonable
 from aucdist.data.formats import lines as line_format
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import partition
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows

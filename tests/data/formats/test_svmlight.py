@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
-from aucdist.data.formats.readers import read
 from aucdist.data.formats.svmlight import parse_svmlight
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

@@ -5,8 +5,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.formats import parts
-from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_file import Form, nbytes
-from aucdist.data.shards.block_reader import open_parts, open_reader, parse_reader
+from aucdist.data.shards.reading import open_parts, open_reader, parse_reader, read
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import scratch
@@ -67,7 +66,7 @@ def source(tmp_path):
     return source
 
 
-PARSE_PART = parts._parse_part
+PARSE_PART = parts.parse_part
 NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embedded"]
 
 
@@ -119,12 +118,12 @@ def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch
     given = source(name)
     reader, items = open_parts(given, n_parts=3)
     assert reader == open_reader(given, n_parts=3)
-    monkeypatch.setattr(parts, "_parse_part", None if limit is None else parts._parse_part)
+    monkeypatch.setattr(parts, "parse_part", None if limit is None else parts.parse_part)
     for i, item in enumerate(items):
         sent = item if limit is None else pickle.loads(pickle.dumps(item))  # what travels leaves its copy behind
         again = [reader.read(sent) for _ in range(2)]
         with monkeypatch.context() as patch:
-            patch.setattr(parts, "_parse_part", PARSE_PART)
+            patch.setattr(parts, "parse_part", PARSE_PART)
             expected = reader.read(i)
         for block in again:
             assert block.rows.values.dtype == expected.rows.values.dtype

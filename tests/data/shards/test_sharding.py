@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.data.formats import parts
-from aucdist.data.formats.readers import read
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
 from aucdist.data.shards.permutation import permuted
+from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.statistics import ColumnStatistics
@@ -179,10 +179,10 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monk
 
 
 def test_each_part_is_parsed_once(tmp_path, monkeypatch):
-    parsed, parse_part = [], parts._parse_part
+    parsed, parse_part = [], parts.parse_part
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
-    monkeypatch.setattr(parts, "_parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    monkeypatch.setattr(parts, "parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
     shard_data(request(svmlight(tmp_path, 30), str(tmp_path / "set"), rows_per_shard=8), n_parts=3)
     assert len(parsed) == len(set(parsed)) == 3
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import catalog, catalog_folder, data_root, find, is_present
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows

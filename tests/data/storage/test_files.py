@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aucdist.data.formats.readers import read
-from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files, guard
 from aucdist.data.storage.arrow_files import read_buffer

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aucdist.data.formats.arrow_tables import from_excel, from_ipc, from_json_lines
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files, guard, s3, web
 from aucdist.data.storage.faults import BadAnswer

@@ -11,7 +11,7 @@ import pytest
 from support.command_line import run
 from support.mlflow_servers import mlflow_server, server_installed
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.data.storage.urls import hide_error
 from aucdist.errors import InputError

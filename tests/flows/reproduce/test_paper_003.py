@@ -14,8 +14,8 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.small_paper import run, write
 
 from aucdist import LinkClassifier
-from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed

@@ -10,7 +10,7 @@ from support.hinge_twins import l1_minimum
 from support.small_paper import paper, run, write
 
 from aucdist import HingeClassifier
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.errors import InputError
 from flows.reproduce.config import load_paper

@@ -9,7 +9,7 @@ import pytest
 from support.small_paper import LineObserver, reproduce, run, write
 
 from aucdist import MarginMeanClassifier
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError

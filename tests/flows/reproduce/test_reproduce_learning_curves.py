@@ -8,7 +8,7 @@ import pytest
 from support.small_paper import only, run, write
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.selection.folds import arrival, fold_numbers

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from support.small_paper import GRID, only, rows, run, write
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers

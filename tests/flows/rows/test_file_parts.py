@@ -22,7 +22,7 @@ from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
-from flows.rows.source import open_file_parts
+from flows.rows.source import open_source
 from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
@@ -101,13 +101,13 @@ PARSED: list[str] = []
 
 def note_parsed() -> None:
     """Have this process note each part that it parses."""
-    parse_part = parts._parse_part
+    parse_part = parts.parse_part
 
     def noted(source: Any, schema: Any, part: Any) -> Any:
         PARSED.append(f"{part.url}:{part.start}")
         return parse_part(source, schema, part)
 
-    parts._parse_part = noted
+    parts.parse_part = noted
     PARSED.clear()
 
 
@@ -125,7 +125,7 @@ def test_each_part_is_parsed_once(
     source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], limit: int | None
 ) -> None:
     """It was up to eight times; without room for copies it still is."""
-    monkeypatch.setattr(parts, "_parse_part", parts._parse_part)  # to be put back
+    monkeypatch.setattr(parts, "parse_part", parts.parse_part)  # to be put back
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
     note_parsed()
@@ -141,7 +141,7 @@ def test_copies_of_what_was_parsed_go_once_there_are_blocks(
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
     config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
-    rows = open_file_parts(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), call_stage)
+    rows = open_source(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), call_stage)
     parsed = scratch.scratch().used
     blocks = rows.partition("stream", Workers(), observer)
     assert scratch.scratch().used > parsed > 0
@@ -160,7 +160,7 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
     with local_client(workers=2) as client:
         workers = Workers(client, str(tmp_path))
         client.run(note_parsed)
-        rows = open_file_parts(config, 6).prepare(workers, observer, call_stage)
+        rows = open_source(config, 6).prepare(workers, observer, call_stage)
         for cache in ("memory", "stream"):
             blocks = rows.partition(cache, workers, observer)
             found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
@@ -168,7 +168,7 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
         parsed = client.run(parsed_here)
         assert sorted(len(some) for some in parsed.values()) == [3, 3]
         assert len({part for some in parsed.values() for part in some}) == 6
-    here = open_file_parts(config, 6).prepare(Workers(), observer, call_stage)
+    here = open_source(config, 6).prepare(Workers(), observer, call_stage)
     for cache in ("memory", "stream"):
         blocks = here.without_copies().partition(cache, Workers(), observer)
         found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
@@ -181,10 +181,10 @@ def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path
     observer, found = LineObserver(lambda text: None), []
     with local_client(workers=2) as client:
         workers = Workers(client, str(tmp_path))
-        rows = open_file_parts(config, 6).prepare(workers, observer, call_stage)
+        rows = open_source(config, 6).prepare(workers, observer, call_stage)
         client.run(die_soon)  # all of them: nothing waits for their addresses
         found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
-    here = open_file_parts(config, 6).prepare(Workers(), observer, call_stage)
+    here = open_source(config, 6).prepare(Workers(), observer, call_stage)
     found.append(here.partition("stream", Workers(), observer).train.reduce(bytes_of)["rows"])
     assert found[0] == found[1]
 

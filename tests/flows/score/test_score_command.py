@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from support.command_line import run
 
-from aucdist.data.formats.readers import read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.model import load_model
 

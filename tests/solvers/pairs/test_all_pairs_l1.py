@@ -108,7 +108,7 @@ def test_estimator_and_path():
 
 
 def test_a9a(data_dir):
-    from aucdist.data.formats.readers import read
+    from aucdist.data.shards.reading import read
     from aucdist.data.sources.catalog import find
 
     block = read(find("a9a")).block

@@ -1,24 +1,36 @@
-"""Any data set as blocks that are read one at a time, by the process that works on them.
+"""Any data set as blocks: every source is a list of parts, each of which is read by the process that works on it.
 
 Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
-classes, features and categories. `open_parts` keeps what was parsed on the local disk of the process that parsed it.
+classes, features and categories. `open_parts` keeps what was parsed on the local disk of the process that parsed it; `read` keeps
+it in memory, and returns all rows as one block.
 """
 
-import functools
 import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, stacked
 from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
-from aucdist.data.dataset import Schema
+from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.part import FilePart
-from aucdist.data.formats.parts import StoredPart, plan_parts, read_part, split_source, survey_part
+from aucdist.data.formats.parts import (
+    Parsed,
+    Plan,
+    StoredPart,
+    parse_part,
+    plan_parts,
+    read_part,
+    split_source,
+    survey_part,
+)
+from aucdist.data.formats.registry import FORMATS
+from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.survey import Survey, refuse_identifiers
 from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
@@ -176,10 +188,44 @@ class SavedReader:
         return (self.reader or _reader_at(self.url, self.secret_urls)).read(item)
 
 
-@functools.lru_cache(maxsize=4)  # the file is named after its content
+@lru_cache(maxsize=4)  # the file is named after its content
 def _reader_at(url: str, urls: tuple[Url, ...]) -> BlockReader:
     where = files.shown(url)
     return parse_reader(parse_any(files.read_bytes(url), where), where)
+
+
+def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") -> Dataset:
+    """Read a data set into memory.
+
+    Parameters
+    ----------
+    source : SourceFields
+        What to read and how.
+    schema : Schema, optional
+        That of the training data: the rows are then encoded like them, with the same features and classes.
+    name : str
+        What to call the data set; by default its source.
+
+    Returns
+    -------
+    Dataset
+        Dense, or CSR for svmlight files of which at most half of the entries are not zero (`Source.layout` decides
+        otherwise). float64, but float32 for Parquet files whose numbers are all float32 (`Source.dtype` decides otherwise).
+
+    Raises
+    ------
+    InputError
+        If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class,
+        or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
+    """
+    digests: list[str] = []
+    parts = FORMATS[source.format].whole_files(source)
+    plan, items, _ = _planned(source, parts, map, partial(_in_memory, digests), schema, name=name)
+    pairs = zip(plan.parts, items, strict=True)
+    block = stacked([read_part(plan.source, part, plan.schema, item) for part, item in pairs])
+    options = json.dumps(source.fingerprint_keys(), sort_keys=True)
+    fingerprint = hashlib.sha256(f"{' '.join(digests)} {options}".encode()).hexdigest()
+    return Dataset(block, plan.schema, fingerprint, name or files.shown(str(source.source)))
 
 
 def open_reader(
@@ -210,7 +256,7 @@ def open_reader(
     Raises
     ------
     InputError
-        As `aucdist.data.formats.readers.read`; or if the features or classes of shards are not those of the schema.
+        As `aucdist.data.shards.reading.read`; or if the features or classes of shards are not those of the schema.
     """
     reader, _ = _opened(source, each, None, n_parts, schema, labelled, name)
     return reader
@@ -258,12 +304,11 @@ def _opened(
         return reader, range(reader.n_blocks)
     fingerprint = fingerprint_of(source)
     parts = split_source(source, n_parts or default_parts(source))
-    source, items, surveys = _survey_all(source, parts, each, hold, schema)
-    plan = plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name)
-    read = plan.source
+    plan, items, surveys = _planned(source, parts, each, hold, schema, labelled=labelled, name=name)
+    used = plan.source
     form = Form(
-        read.layout, str(read.dtype), len(plan.schema.feature_names), False, read.groups is not None or read.qid == "use",
-        read.labels == "grades", read.cost_column is not None, bool(plan.schema.classes),
+        used.layout, str(used.dtype), len(plan.schema.feature_names), False, used.groups is not None or used.qid == "use",
+        used.labels == "grades", used.cost_column is not None, bool(plan.schema.classes),
     )  # fmt: skip
     reader = BlockReader(
         plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),
@@ -272,14 +317,21 @@ def _opened(
     return replace(reader, positives=_positives(reader, surveys, items, each)), items
 
 
-def _survey_all(
-    source: Source, parts: Sequence[FilePart], each: ParallelMap, hold: Hold | None, schema: Schema | None
-) -> tuple[Source, Sequence[Any], list[Survey]]:
-    """Return the source with its categorical columns decided, what stands for each part, and the surveys."""
+def _planned(
+    source: AnySource,
+    parts: Sequence[FilePart],
+    each: ParallelMap,
+    hold: Hold | None,
+    schema: Schema | None,
+    *,
+    labelled: bool = True,
+    name: str = "",
+) -> tuple[Plan[AnySource], Sequence[Any], list[Survey]]:
+    """Survey all parts, and return the plan, what stands for each part, and the surveys."""
 
-    def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
+    def survey(source: SourceFields) -> tuple[Sequence[Any], list[Survey]]:
         if hold is None:
-            return range(len(parts)), list(each(functools.partial(_survey, source, schema), parts))
+            return range(len(parts)), list(each(partial(_survey, source, schema), parts))
         items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
         return items, list(each(StoredPart.survey, items))
 
@@ -291,10 +343,28 @@ def _survey_all(
         # A column that looks like numbers in one part holds texts in another: now all know.
         source = source.model_copy(update={"categorical": sorted(texts)})
         items, surveys = survey(source)
-    return source, items, surveys
+    return plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name), items, surveys
 
 
-def _survey(source: Source, schema: Schema | None, part: FilePart) -> Survey:
+class _PartInMemory(StoredPart):
+    """A part that is parsed once, and kept in memory."""
+
+    def __init__(self, stored: StoredPart, digests: list[str]):
+        super().__init__(stored.source, stored.index, stored.item, stored.schema)
+        self.parsed = parse_part(stored.source, stored.schema, stored.item, digests)
+
+    def read(self) -> tuple[Parsed, int]:
+        """Return what was parsed."""
+        return self.parsed
+
+
+def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> list[StoredPart]:
+    """Parse the parts; `digests` get the checksums of what was read."""
+    digests.clear()  # where the parts are read again, as some columns are categorical after all
+    return [_PartInMemory(part, digests) for part in parts]
+
+
+def _survey(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
     return survey_part(source, part, schema)
 
 
@@ -303,7 +373,7 @@ def _positives(
 ) -> tuple[int, ...]:
     positive = reader.schema.positive
     if reader.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
-        return tuple(each(functools.partial(_count_positives, reader), items))
+        return tuple(each(partial(_count_positives, reader), items))
     return tuple(sum(one.classes.get(name, 0) for name in positive) for one in surveys)
 
 
