@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import import_graph
-from griffe import Class, Docstring, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object, visit
+from griffe import Class, Docstring, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object
 from mkdocs.structure.files import File, Files
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
@@ -104,15 +104,7 @@ class Plain(Extension):
                             described.annotation = own.annotation
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **kwargs: Any) -> None:
-        """Put what the code alone does not show in its place: measures made from others, and inherited parameters."""
-        metrics = pkg["metrics"]
-        code = output_of(HERE / "metrics.py")
-        made = visit(
-            "metrics", filepath=metrics.filepath, code=code, parent=pkg, docstring_parser=loader.docstring_parser
-        )
-        for name, function in made.functions.items():
-            self.on_object(obj=function, loader=loader)
-            metrics.set_member(name, function)
+        """Put inherited parameters, which the code alone does not show, in their place."""
         for path, text in json.loads(output_of(HERE / "estimators.py")).items():
             described = pkg[path.removeprefix("aucdist.")]
             parser = {"parser": described.docstring.parser, "parser_options": described.docstring.parser_options}

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.metrics.compare import holm
+from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
-from aucdist.metrics.macro import macro_auc_interval, measured_classes
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
 

@@ -12,7 +12,7 @@ from aucdist.estimators.classes import stack_intercepts
 from aucdist.estimators.tables import checked_rows
 from aucdist.estimators.validation import is_dask
 from aucdist.metrics import threshold_at
-from aucdist.metrics.public import labels_of
+from aucdist.metrics.counts import labels_of
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 

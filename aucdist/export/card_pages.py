@@ -1,7 +1,9 @@
 """A scorecard to read: as rows, in Markdown, as CSV and as a page."""
 
 import csv
+import html
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,20 +100,27 @@ def _measured(part: str, values: dict[str, Any]) -> str:
 
 def to_markdown(card: Scorecard, title: str) -> str:
     """Return a card as Markdown."""
-    lines = [f"# {_escaped(title)}", "", verdict(card), ""]
+    lines = [f"# {_escaped(title)}", "", _escaped(verdict(card)), ""]
     lines += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|"]
     for row in card_rows(card):
         share = "" if row.share is None else f"{100 * row.share:.1f} %"
         lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
-    lines += ["", *(f"* {sentence}" for sentence in sentences(card)), ""]
+    lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
     return "\n".join(lines)
 
 
+SIGNS = re.compile(r"([\\|`*_\[\]#])")
+"""What means something in Markdown within a line: ends of cells, code, emphasis, links, headings."""
+
+
 def _escaped(text: str) -> str:
-    """Return a text that ends neither a cell of a Markdown table nor its line, nor begins an HTML element."""
-    for sign, escaped in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\r", " "), ("\n", " ")):
-        text = text.replace(sign, escaped)
-    return text
+    """Return a text that is shown in Markdown as it is, in one line."""
+    return SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of CSV that no spreadsheet takes for a formula: one that begins so gets an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
 def to_csv(card: Scorecard) -> str:
@@ -124,13 +133,13 @@ def to_csv(card: Scorecard) -> str:
     for feature in card.features:
         item = items.get(feature.name)
         if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
-            writer.writerow((item[0], "", "", item[1], feature.points[1], feature.shares[1]))
+            writer.writerow((_cell(item[0]), "", "", _cell(item[1]), feature.points[1], feature.shares[1]))
             continue
         if feature.missing is not None:
-            writer.writerow((feature.name, "", "", "(missing)", feature.missing, ""))
+            writer.writerow((_cell(feature.name), "", "", "(missing)", feature.missing, ""))
         ends = ["", *map(float, feature.edges), ""]
         for k, points in enumerate(feature.points):
-            writer.writerow((feature.name, ends[k], ends[k + 1], "", points, feature.shares[k]))
+            writer.writerow((_cell(feature.name), ends[k], ends[k + 1], "", points, feature.shares[k]))
     writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
     return out.getvalue()
 

@@ -5,11 +5,12 @@ features, scaled; the score; the probability. Its numbers are of double precisio
 into it but in quotes.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aucdist.class_models import ClassModels
-from aucdist.data.formats.spelling import ANY_CASE
+from aucdist.data.formats.spelling import ANY_CASE, Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
 from aucdist.export.onnx_model import ONE_CLASS
@@ -144,9 +145,10 @@ class Query:
                 continue
             for j in of_column:
                 feature = self.described.features[j]
-                value = f"CAST({cell} AS DOUBLE PRECISION)"
                 if column.kind == "date":
-                    value = date_part(f"CAST({cell} AS TIMESTAMP)", str(feature.item))
+                    value = date_part(_converted(cell, "TIMESTAMP", self.described.spelling), str(feature.item))
+                else:
+                    value = _converted(cell, "DOUBLE PRECISION", self.described.spelling)
                 for absent in self.described.spelling.missing_numbers if column.kind == "number" else ():
                     value = f"NULLIF({value}, {number(absent)})"
                 if feature.fill is not None:
@@ -301,9 +303,45 @@ def _greatest(values: Sequence[str]) -> str:
     return f"GREATEST({_greatest(values[:middle])}, {_greatest(values[middle:])})"
 
 
+def _converted(cell: str, kind: str, spelling: Spelling) -> str:
+    """Return a cell as a number or a timestamp; NULL where it is a text that says that the value is missing.
+
+    A system may have taken the whole column for texts because of one such cell, and would refuse to convert it. What is a number
+    already must not become a text and a number again: SQLite writes 15 digits of it.
+    """
+    words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
+    missing = f"LOWER(TRIM(CAST({cell} AS VARCHAR))) IN ({', '.join(map(text, words))})"
+    return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
+
+
+TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
+"""What a truth value is as a text, and which texts DuckDB and others take for it where a column has no others."""
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+
+
+def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
+    """Return other texts that categories may have become, as systems type the columns of a file, and the categories they were.
+
+    Yes and No become truth values, whose texts are true and false; whole numbers may have become 1.0 or back.
+    """
+    others: dict[str, str] = {}
+    for typed, spellings in TRUTHS:
+        own = [value for value in categories if value.lower() in spellings]
+        if len(own) == 1:
+            others[typed] = own[0]
+    for value in categories:
+        if WHOLE.fullmatch(value):
+            others[f"{value}.0"] = value
+        elif value.endswith(".0") and WHOLE.fullmatch(value[:-2]):
+            others[value[:-2]] = value
+    return {typed: value for typed, value in others.items() if typed not in categories}
+
+
 def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
     """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
     value = f"TRIM(CAST({cell} AS VARCHAR))"
+    typed = [(f"{value} = {text(other)}", text(own)) for other, own in typed_spellings(column.values).items()]
+    value = case(typed, value)
     missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*ANY_CASE, MISSING_CATEGORY))})"
     if others := [word for word in words if word not in column.values]:
         missing = f"{missing} OR {one_of(value, others)}"

@@ -44,7 +44,7 @@ def probability_stages(
 
 def _exp(x: str) -> str:
     """Return exp(x) for x within the range of floating point, and its ends beyond: some systems refuse to overflow."""
-    return f"EXP(GREATEST(LEAST({x}, 7E2), -7E2))"
+    return f"EXP({case([(f'{x} > 7E2', '7E2'), (f'{x} < -7E2', '-7E2')], x)})"
 
 
 def _inner(link: Link, u: str) -> str:

@@ -1,7 +1,6 @@
-"""The pairs within groups that scores order rightly, of two or more grades; and means of groups drawn with replacement."""
+"""The pairs within groups that scores order rightly, of two or more grades."""
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.random import HALF, LOW_HALF, i64, mix, next_state, u64
 
 
 @kernel
@@ -62,33 +61,3 @@ def _add(tree, size, rank, weight):
     while r <= size:
         tree[r] += weight
         r += r & -r
-
-
-@kernel
-def resampled_means(products, weights, seed, means):
-    """Write weighted means, each of as many groups as there are, drawn with replacement.
-
-    The draws are the halves of SplitMix64's numbers (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-    OOPSLA 2014) times the number of groups over 2^32: with 1e6 groups some are likelier than others by less than 3e-4.
-
-    `products` and `weights`, of shape (n_groups,), float64: of fewer than 2^32 groups, their values times their
-        weights, and these.
-    `seed`: uint64.
-    `means`, of shape (n_draws,), float64: written.
-    """
-    n, state = u64(len(weights)), u64(seed)
-    for b in range(means.shape[0]):
-        total = mass = 0.0
-        left = len(weights)
-        while left > 0:
-            state = next_state(state)
-            z = mix(state)
-            k = i64(((z >> u64(HALF)) * n) >> u64(HALF))
-            total += products[k]
-            mass += weights[k]
-            if left > 1:
-                k = i64(((z & u64(LOW_HALF)) * n) >> u64(HALF))
-                total += products[k]
-                mass += weights[k]
-            left -= 2
-        means[b] = total / mass

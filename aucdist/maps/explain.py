@@ -36,7 +36,8 @@ def explanation(
 
     `block`: rows as the model's feature map takes them, or as the weights do.
     `w`: of shape (n_weights,), float64.
-    Returns a column for each contribution, and ``constant``: the sum of a row is its score.
+    Returns a column for each contribution, and last ``constant``, with an underscore where a feature has that name: the sum of a
+        row is its score.
     Raises InputError for a map that mixes features.
     """
     names = contribution_names(features, fitted)
@@ -69,8 +70,9 @@ def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[st
 
     Raises InputError for a map that mixes features, too many contributions, or two of one name.
     """
-    names = [f"{PREFIX}{name}" for name in (*contribution_names(features, fitted), CONSTANT)]
-    refuse_names([*names, f"{PREFIX}{ROUNDING}"])
+    own = contribution_names(features, fitted)
+    names = [f"{PREFIX}{name}" for name in (*own, _free_name(CONSTANT, own))]
+    refuse_names([*names, _free_name(f"{PREFIX}{ROUNDING}", names)])
     return names
 
 
@@ -100,10 +102,17 @@ def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str])
     values, total = table.to_numpy(), np.zeros(len(scores))
     for column in values.T:
         total = total + column
-    return dict(zip(names, values.T, strict=True)) | {f"{PREFIX}{ROUNDING}": scores - total}
+    rounding = _free_name(f"{PREFIX}{ROUNDING}", names)
+    return dict(zip(names, values.T, strict=True)) | {rounding: scores - total}
 
 
 def _table(values: np.ndarray, names: Sequence[str], constant: float) -> pd.DataFrame:
-    """Return contributions and the constant; a feature may have the constant's name, so that no column is found by name."""
     whole = np.column_stack((values, np.full(len(values), constant)))
-    return pd.DataFrame(whole, columns=[*names, CONSTANT])
+    return pd.DataFrame(whole, columns=[*names, _free_name(CONSTANT, names)])
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    """Return a name with as many underscores at its end as make it differ from those taken."""
+    while name in taken:
+        name += "_"
+    return name

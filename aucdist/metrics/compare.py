@@ -1,15 +1,17 @@
-"""Tests of whether one model is better than another, on the same test rows or over the same folds."""
+"""Tests of whether one model is better than another, on the same test rows or over the same folds; the macro AUC of classes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, refuse
-from aucdist.metrics.intervals import check_level, check_resamples, counts_at, two_sided_z
-from aucdist.metrics.partial import partial_auc, placements_up_to
+from aucdist.metrics.intervals import check_level, t_quantile, unseen_bound
+from aucdist.metrics.partial import check_max_fpr, placements_up_to
+from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,10 @@ class Difference:
         Two-sided, for the hypothesis that there is none.
     level : float
     method : str
-        ``delong``, ``bootstrap``, ``bootstrap-groups``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if
-        the variance cannot be estimated.
+        ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
+    n_deciding : int or None
+        Of a sign-flip test: how many rows of the rarer class (or groups, or of costs: rows) the two models treat differently.
+        Only these tell the models apart. With fewer than five no difference is significant at 5 %.
     """
 
     value: float
@@ -35,6 +39,7 @@ class Difference:
     p_value: float
     level: float
     method: str
+    n_deciding: int | None = None
 
 
 def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -68,48 +73,95 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return below / (2 * len(neg)), above / (2 * len(pos))
 
 
-def delong_covariance(y: np.ndarray, scores: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the AUCs of several scores of the same rows, and DeLong's estimate of their covariance.
+LEAST = 2
+"""Rows of a class, and of its rest, without which it is left out."""
 
-    The covariance of the placements of the positives over their number, plus the same for the negatives (DeLong, DeLong and
-    Clarke-Pearson, Biometrics 44, 1988, 837-845), in time n log n by sorting.
+
+def measured_classes(members: np.ndarray) -> np.ndarray:
+    """Return the positions of the classes that have two rows, and two of the rest.
 
     Parameters
     ----------
-    y : array of shape (n_samples,)
-        Labels, -1 or +1.
-    scores : sequence of array of shape (n_samples,)
+    members : ndarray of shape (n_samples, n_classes), bool
+    """
+    return np.flatnonzero(_fewest(members) >= LEAST)
+
+
+def _fewest(members: np.ndarray) -> np.ndarray:
+    """Return the rows of each class, or those of its rest where they are fewer."""
+    n_pos = members.sum(axis=0)
+    return np.minimum(n_pos, len(members) - n_pos)
+
+
+def macro_auc(members: np.ndarray, scores: np.ndarray, ddof: int = 1) -> tuple[float, np.ndarray]:
+    """Return the macro AUC, and what each row adds to its error.
+
+    The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
+    in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
+    the sum of the squares over the rows, whatever the classes have in common. For one class it is DeLong's variance.
+
+    Parameters
+    ----------
+    members : ndarray of shape (n_samples, n_classes), bool
+        Which rows are of each class; each has two rows and two others, see `measured_classes`.
+    scores : ndarray of shape (n_samples, n_classes)
+    ddof : int
+        With 1 the sum of the squares is an unbiased variance; with 0 the parts are the deviations over the rows of the class.
 
     Returns
     -------
-    areas : ndarray of shape (n_scores,)
-    covariance : ndarray of shape (n_scores, n_scores)
+    area : float
+    parts : ndarray of shape (n_samples,), float64
 
     Raises
     ------
     InputError
-        As `placements`, and if a class has fewer than two rows.
+        As `placements`, and if a class has fewer than two rows or others.
     """
-    parts = [placements(y, column) for column in scores]
-    of_pos, of_neg = (np.stack([part[i] for part in parts]) for i in (0, 1))
-    if min(of_pos.shape[1], of_neg.shape[1]) < 2:
-        raise InputError("DeLong's covariance needs two rows of each class")
-    covariance = sum(np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_pos, of_neg))
-    return of_pos.mean(axis=1), np.asarray(covariance)
+    areas, parts = [], np.zeros(len(members))
+    if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
+        raise InputError("each class needs two rows, and two rows of the rest")
+    for k in range(members.shape[1]):
+        inside = members[:, k]
+        of_pos, of_neg = placements(np.where(inside, 1, -1), scores[:, k])
+        area = float(of_pos.mean())
+        for rows, placed in ((inside, of_pos), (~inside, of_neg)):
+            n = len(placed)
+            parts[rows] += (placed - area) / math.sqrt(n * (n - ddof))
+        areas.append(area)
+    return float(np.mean(areas)), parts / members.shape[1]
+
+
+def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
+    """Return the macro AUC and its confidence interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
+    check_level(level)
+    area, parts = macro_auc(members, scores)
+    variance = float(parts @ parts)
+    if variance == 0 or area in (0.0, 1.0):
+        return area, *unseen_bound(area, int(_fewest(members).min()), level)
+    n_pos = members.sum(axis=0)
+    return area, *area_interval(area, variance, list(zip(n_pos, len(members) - n_pos, strict=True)), level)
 
 
 def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Test whether two models have the same AUC, on the same rows.
+    """Test whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
-    If all rows have the same difference of placements, as with two perfect rankings, the variance cannot be estimated. Then the
-    bound of `auc_interval` is used on both sides, ``1 - (1 - level) ** (1 / m)`` with m the number of rows of the smaller
-    class, and the p-value is that of a sign test on m pairs without a common row.
+    `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
+        range.
+    """
+    y, first = checked_scores(y, first)
+    second = checked_scores(y, second)[1]
+    return macro_auc_test((y == 1)[:, np.newaxis], first[:, np.newaxis], second[:, np.newaxis], level)
+
+
+def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+    """Test whether two models have the same macro AUC, on the same rows, by `sign_flip_test` of the differences of placements.
 
     Parameters
     ----------
-    y : array of shape (n_samples,)
-        Labels, -1 or +1.
-    first, second : array of shape (n_samples,)
+    members : ndarray of shape (n_samples, n_classes), bool
+        As for `macro_auc`.
+    first, second : ndarray of shape (n_samples, n_classes)
         Scores.
     level : float
         At least 0.5 and below 1.
@@ -117,91 +169,149 @@ def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: flo
     Raises
     ------
     InputError
-        As `placements`, if a class has fewer than two rows, or for a level out of its range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucdist.metrics import roc_auc_difference
-    >>> y = np.repeat([0, 1], [600, 200])
-    >>> noise = np.random.default_rng(0).normal(size=(3, 800))
-    >>> difference = roc_auc_difference(y, noise[0] + y, noise[1] + y / 2)
-    >>> difference.value > 0, difference.p_value < 0.05
-    (True, True)
+        As `macro_auc`, or for a level out of its range.
     """
     check_level(level)
-    areas, covariance = delong_covariance(y, [first, second])
-    value = float(areas[0] - areas[1])
-    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    if variance <= 1e-14 * float(covariance[0, 0] + covariance[1, 1]) or variance == 0:
-        fewest = int(min((np.asarray(y) == 1).sum(), (np.asarray(y) == -1).sum()))
-        return bounded_difference(value, fewest, level)
-    return normal_difference(value, math.sqrt(variance), level)
+    of_first, of_second = macro_auc(members, first, ddof=0), macro_auc(members, second, ddof=0)
+    value = of_first[0] - of_second[0]
+    carried = np.zeros(len(members))
+    for k in range(members.shape[1]):
+        few = members[:, k] if 2 * members[:, k].sum() <= len(members) else ~members[:, k]
+        carried[few] += 1.0 / (few.sum() * members.shape[1])
+    return sign_flip_test(value * carried + of_first[1] - of_second[1], carried, level)
 
 
-def normal_difference(value: float, error: float, level: float, most: float = 1.0, scale: float = 1.0) -> Difference:
-    """Return a difference of at most `most` with a normal interval and test; `scale` stretches it at the end."""
-    reach = two_sided_z(level) * error
-    p_value = math.erfc(abs(value) / error / math.sqrt(2))
-    low, high = max(value - reach, -most), min(value + reach, most)
-    return Difference(value * scale, low * scale, high * scale, p_value, level, "delong")
-
-
-def bounded_difference(value: float, fewest: int, level: float) -> Difference:
-    """Return a difference whose variance cannot be estimated, of rows of which the smaller class has `fewest`."""
-    reach = 1 - (1 - level) ** (1 / fewest)
-    p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**fewest)
-    return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "exact-bound")
-
-
-def paired_bootstrap(
+def partial_delong_test(
     y: np.ndarray,
     first: np.ndarray,
     second: np.ndarray,
-    measure: Callable[[ScoreCounts], float],
+    max_fpr: float,
     level: float = 0.95,
     *,
-    n_resamples: int = 1000,
-    seed: int = 0,
+    standardized: bool = True,
 ) -> Difference:
-    """Test by stratified bootstrap whether two models have the same measure, on the same rows.
+    """Test whether two models have the same partial AUC; see `aucdist.metrics.partial_roc_auc_difference`.
+
+    What a row adds to the difference is that of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
+    """
+    check_level(level)
+    check_max_fpr(max_fpr)
+    positive, placed = np.asarray(y) == 1, []
+    for scores in (first, second):
+        counts = _counts_of_two(y, scores)
+        placed.append(_of_rows(positive, scores, counts, placements_up_to(counts, max_fpr)))
+    moved = placed[0] - placed[1]
+    moved[~positive] -= moved[~positive].mean()  # those of the positives have the difference of the areas as their mean
+    carried = positive / positive.sum()
+    scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
+    parts = moved / np.where(positive, positive.sum(), (~positive).sum())
+    return sign_flip_test(parts, carried, level, most=max_fpr, scale=scale)
+
+
+def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+    """Test whether two models have the same average precision, on the same rows, by `sign_flip_test` of its jackknife."""
+    check_level(level)
+    positive, value, parts = np.asarray(y) == 1, 0.0, np.zeros(len(y))
+    for sign, scores in ((1, first), (-1, second)):
+        counts = _counts_of_two(y, scores)
+        value += sign * average_precision(counts)
+        parts += sign * _of_rows(positive, scores, counts, precision_jackknife(counts))
+    carried = positive / positive.sum()
+    return sign_flip_test(value * carried + parts, carried, level)
+
+
+def _counts_of_two(y: np.ndarray, scores: np.ndarray) -> ScoreCounts:
+    counts = ScoreCounts.from_scores(y, scores)
+    if min(counts.rows_pos, counts.rows_neg) < 2:
+        raise InputError("the test needs two rows of each class")
+    return counts
+
+
+def _of_rows(
+    positive: np.ndarray, scores: np.ndarray, counts: ScoreCounts, at_scores: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return the value of each row, given those of a positive and of a negative row at each score."""
+    at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
+    return np.where(positive, at_scores[0][at], at_scores[1][at])
+
+
+FLIPPED = 100
+"""The signs of so many rows, those that add most, are flipped; the sum over all others is taken for normal."""
+
+FEW = 13
+"""Of so many rows all flips are counted, of more `DRAWS` of them are drawn."""
+
+DRAWS = 2**FEW
+
+
+@lru_cache(maxsize=4)
+def _subsets(n: int) -> np.ndarray:
+    """Return all subsets of n things, or as many as are drawn of more, as rows of zeros and ones."""
+    if n <= FEW:
+        return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(np.float64)
+    return np.random.default_rng(0).integers(2, size=(DRAWS, n)).astype(np.float64)
+
+
+def sign_flip_test(
+    parts: np.ndarray, carried: np.ndarray, level: float, *, most: float = 1.0, scale: float = 1.0
+) -> Difference:
+    """Test whether a sum of differences between two models is 0, by flipping the signs of what each row adds.
+
+    Which of two equal models is the first does not matter, row by row: exchanged, what the row adds changes its sign. So the
+    p-value is the share of flips with a sum as far from 0, and holds its level for any number of rows (Fisher, The Design of
+    Experiments, 1935, section 21; for the AUC: Bandos, Rockette and Gur, Statistics in Medicine 24, 2005, 2873-2893), where
+    Student's t and the bootstrap of few rows do not. The interval has the differences that the test does not reject: its ends are
+    quantiles of the means over random subsets of the rows (Hartigan, JASA 64, 1969, 1303-1317).
 
     Parameters
     ----------
-    y : array of shape (n_samples,)
-        Labels, -1 or +1.
-    first, second : array of shape (n_samples,)
-        Scores.
-    measure, level, n_resamples, seed
-        As for `bootstrap_interval`.
-
-    Returns
-    -------
-    Difference
-        The p-value is twice the share of resamples on the other side of zero, and at least ``1 / n_resamples``.
-
-    Raises
-    ------
-    InputError
-        As `bootstrap_interval`.
+    parts : ndarray of shape (n,)
+        What each row adds: the difference is their sum.
+    carried : ndarray of shape (n,)
+        The share of a true difference that each row carries, with the sum 1: of the AUC one over the number of the positives, if
+        they are fewer, and 0 for negatives, whose parts are errors alone.
+    level : float
+    most : float
+        No difference is larger.
+    scale : float
+        The difference and its interval are multiplied by it at the end.
     """
-    check_level(level)
-    check_resamples(n_resamples)
-    whole = [ScoreCounts.from_scores(y, scores) for scores in (first, second)]
-    at = [np.searchsorted(counts.values, scores) for counts, scores in zip(whole, (first, second), strict=True)]
-    value = measure(whole[0]) - measure(whole[1])
-    classes = [np.flatnonzero(np.asarray(y) == label) for label in (1, -1)]
-    random = np.random.default_rng(seed)
-    found = np.empty(n_resamples)
-    for i in range(n_resamples):
-        drawn = [rows[random.integers(len(rows), size=len(rows))] for rows in classes]
-        one, other = (measure(counts_at(c, p[drawn[0]], p[drawn[1]])) for c, p in zip(whole, at, strict=True))
-        found[i] = one - other
-    low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
-    if low == high:
-        return bounded_difference(value, min(len(rows) for rows in classes), level)
-    tail = min((found <= 0).mean(), (found >= 0).mean())
-    return Difference(value, low, high, float(np.clip(2 * tail, 1 / n_resamples, 1)), level, "bootstrap")
+    from scipy.special import ndtr
+
+    value, carriers = float(parts.sum()), carried > 0
+    errors = parts - value * carried
+    n_deciding = int(np.count_nonzero(np.abs(parts[carriers]) > 1e-12 * most / carriers.sum()))
+    error = math.sqrt(float(errors @ errors))
+    if error <= 1e-12 * max(most * float(carried.max()), abs(value) / math.sqrt(len(parts))):
+        n = int(carriers.sum())
+        reach = most * (1 - (1 - level) ** (1 / n))
+        low, high = max(value - reach, -most), min(value + reach, most)
+        p_value = 1.0 if abs(value) <= 1e-12 * most else min(1.0, 2 * 0.5**n)
+        return Difference(value * scale, low * scale, high * scale, p_value, level, "exact-bound", n_deciding)
+    order = np.argsort(-(np.abs(parts) + abs(value) * carried), kind="stable")
+    head, tail = order[:FLIPPED], order[FLIPPED:]
+    sums, shares = (_subsets(len(head)) @ column[head] + column[tail].sum() / 2 for column in (parts, carried))
+    moments = parts[tail] @ parts[tail], parts[tail] @ carried[tail], carried[tail] @ carried[tail]
+
+    def share_beyond(difference: float, sign: int) -> float:
+        """Return how often a kept half of the rows, less the difference that it carries, is at most (1) or at least (-1) 0."""
+        beyond = sign * (difference * shares - sums)
+        spread = math.sqrt(max(moments[0] - 2 * difference * moments[1] + difference**2 * moments[2], 0.0)) / 2
+        if spread <= 1e-12 * error:
+            return float(np.mean(beyond >= -1e-12 * error))
+        return float(ndtr(beyond / spread).mean())
+
+    p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
+    if len(head) > FEW:  # what so many draws do not resolve the normal distribution says
+        p_value = max(p_value, min(2 / DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
+    ends = []
+    for sign, end in ((1, -most), (-1, most)):
+        inside = value
+        for _ in range(25):
+            middle = 0.5 * (inside + end)
+            inside, end = (middle, end) if share_beyond(middle, sign) > (1 - level) / 2 else (inside, middle)
+        ends.append(end * scale)
+    return Difference(value * scale, ends[0], ends[1], p_value, level, "sign-flip", n_deciding)
 
 
 def corrected_t_test(differences: Sequence[float], test_over_train: float, level: float = 0.95) -> Difference:
@@ -250,13 +360,6 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     return Difference(value, value - reach, value + reach, p_value, level, "corrected-t")
 
 
-def t_quantile(level: float, freedom: int) -> float:
-    """Return the number that the absolute value of Student's t does not exceed with probability `level`."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for multiple testing by Holm's procedure.
 
@@ -269,67 +372,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
     out = np.empty(len(found))
     out[order] = np.minimum(raised, 1.0)
     return [float(p) for p in out]
-
-
-def partial_delong_test(
-    y: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    max_fpr: float,
-    level: float = 0.95,
-    *,
-    standardized: bool = True,
-) -> Difference:
-    """Test whether two models have the same partial AUC, on the same rows.
-
-    The variance of the difference is that of `partial_auc_interval`, with the difference of the two models' placements of each
-    row.
-
-    Parameters
-    ----------
-    y : array of shape (n_samples,)
-        Labels, -1 or +1.
-    first, second : array of shape (n_samples,)
-        Scores of the two models.
-    max_fpr : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
-    standardized : bool
-        Whether to map the area as `partial_roc_auc_score` does.
-
-    Returns
-    -------
-    Difference
-        First minus second. Its method is ``exact-bound`` if no variance can be estimated, as for two perfect rankings.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucdist.metrics import partial_roc_auc_difference
-    >>> y = np.repeat([0, 1], [6000, 200])
-    >>> noise = np.random.default_rng(0).normal(size=(2, 6200))
-    >>> difference = partial_roc_auc_difference(y, noise[0] + 2 * y, noise[1] + y, max_fpr=0.05)
-    >>> difference.value > 0, difference.p_value < 0.05
-    (True, True)
-    """
-    check_level(level)
-    y, areas, placements = np.asarray(y), [], []
-    for scores in (first, second):
-        counts = ScoreCounts.from_scores(y, scores)
-        areas.append(partial_auc(counts, max_fpr, standardized=False))
-        at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
-        of_pos, of_neg = placements_up_to(counts, max_fpr)
-        placements.append((of_pos[at][y == 1], of_neg[at][y == -1]))
-    if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("the test needs two rows of each class")
-    value = areas[0] - areas[1]
-    moved = [one - other for one, other in zip(*placements, strict=True)]
-    variance = sum(float(column.var(ddof=1)) / len(column) for column in moved)
-    scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
-    if math.sqrt(variance) <= 1e-14 * max_fpr:
-        pairs = max(1, min(counts.rows_pos, int(max_fpr * counts.rows_neg)))
-        bound = bounded_difference(value / max_fpr, pairs, level)
-        low, high = bound.low * max_fpr * scale, bound.high * max_fpr * scale
-        return Difference(value * scale, low, high, bound.p_value, level, bound.method)
-    return normal_difference(value, math.sqrt(variance), level, max_fpr, scale)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.compare import Difference
+from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import ScoreCounts, as_column, refuse
 from aucdist.metrics.decisions import COSTS, check_cost, confusion, threshold_at
-from aucdist.metrics.intervals import Estimate, check_level, check_resamples, refuse_weights
-from aucdist.metrics.public import counts_of, signs_of
+from aucdist.metrics.intervals import Estimate, check_level
 
 COST_COLUMN = "cost_column"
 """In the place of a number: each row's own cost."""
@@ -213,17 +212,11 @@ def mean_cost_interval(positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray
 
 
 def mean_cost_difference(
-    positive: np.ndarray,
-    wrong: Sequence[np.ndarray],
-    cost: np.ndarray,
-    level: float = 0.95,
-    *,
-    n_resamples: int = 1000,
-    seed: int = 0,
+    positive: np.ndarray, wrong: Sequence[np.ndarray], cost: np.ndarray, level: float = 0.95
 ) -> Difference:
-    """Test by stratified bootstrap whether the decisions of two models cost the same, at thresholds chosen on other rows.
+    """Test whether the decisions of two models cost the same, at thresholds chosen on other rows, by flipped signs of rows.
 
-    Rows are drawn in pairs, so that only those on which one of both models alone is wrong count.
+    Only the rows on which one of both models alone is wrong decide: see `aucdist.metrics.compare.sign_flip_test`.
 
     Parameters
     ----------
@@ -232,37 +225,24 @@ def mean_cost_difference(
         Of the first model and of the second.
     cost : ndarray of shape (n_samples,), float64
         As `cost_of_rows` returns it.
-    level, n_resamples, seed
-        As for `aucdist.metrics.compare.paired_bootstrap`.
+    level : float
+        At least 0.5 and below 1.
 
     Returns
     -------
     Difference
-        The mean cost of a row with the first model minus that with the second. Where all resamples are alike, as where both
-        models are wrong on the same rows, the interval is that of shares of which nothing was seen, and ``exact-bound`` its
-        method.
+        The mean cost of a row with the first model minus that with the second. Where both models are wrong on the same rows, the
+        interval is that of shares of which nothing was seen, and ``exact-bound`` its method.
     """
     check_level(level)
-    check_resamples(n_resamples)
-    first, second = wrong
-    classes, n = [which for which in (positive, ~positive) if which.any()], len(cost)
-    random = np.random.default_rng(seed)
-    found = [(cost * (first.astype(np.int8) - second))[which] for which in classes]
-    value = sum(float(of_class.sum()) for of_class in found) / n
-    sums = np.zeros(n_resamples)
-    for of_class in found:
-        other = of_class[of_class != 0.0]
-        if len(other):
-            drawn = random.binomial(len(of_class), len(other) / len(of_class), size=n_resamples)
-            sums += [other[random.integers(len(other), size=k)].sum() for k in drawn.tolist()]
-    low, high = (float(v) / n for v in np.quantile(sums, ((1 - level) / 2, (1 + level) / 2)))
-    if low == high:  # each class has the same difference on all of its rows
+    n = len(cost)
+    parts = cost * (wrong[0].astype(np.int8) - wrong[1]) / n
+    if not parts.any():
+        classes = [which for which in (positive, ~positive) if which.any()]
         unseen = [cost[which].max() * (1 - (1 - level) ** (1 / which.sum())) * which.sum() / n for which in classes]
         reach = math.sqrt(sum(end**2 for end in unseen))
-        p_value = 1.0 if value == 0.0 else 1 / n_resamples
-        return Difference(value, value - reach, value + reach, p_value, level, "exact-bound")
-    tail = min((sums <= 0).mean(), (sums >= 0).mean())
-    return Difference(value, low, high, float(np.clip(2 * tail, 1 / n_resamples, 1)), level, "bootstrap")
+        return Difference(0.0, -reach, reach, 1.0, level, "exact-bound", 0)
+    return sign_flip_test(parts, np.full(n, 1 / n), level, most=float(cost.max()))
 
 
 def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
@@ -298,45 +278,3 @@ def cost_by_probability(
     """
     wrong = costs_of_labels(np.where(flagged, -1, 1), column, cost)  # a flagged row may be a false alarm, others a miss
     return np.where(flagged, 1.0 - probability, probability) * wrong
-
-
-def threshold_by_row(given: dict[str, Any]) -> float:
-    """Return `aucdist.metrics.threshold_at` of labels and scores where costs are columns: they weigh their rows."""
-    y, label, weight = given["y_true"], given.get("pos_label"), given.get("sample_weight")
-    given_too = {name for name in ("fpr", "alerts", "precision", "recall") if given.get(name) is not None}
-    if given_too:
-        raise InputError(
-            f"threshold_at takes one of fpr, alerts, precision, recall and cost; {min(given_too)} is given, too"
-        )
-    cost = cost_of_rows(signs_of(y, label)[1] > 0, given["cost"])
-    counts = counts_of(y, given["y_score"], cost if weight is None else cost * as_column("weights", weight), label)
-    return threshold_at(counts, cost=dict.fromkeys(COSTS, 1.0))
-
-
-def expected_cost_by_row(given: dict[str, Any]) -> float:
-    """Return `aucdist.metrics.expected_cost` of labels and scores where costs are columns."""
-    _, wrong, cost, weight = _decided(given)
-    return mean_cost(wrong, cost, weight)
-
-
-def expected_cost_interval_by_row(given: dict[str, Any]) -> Estimate:
-    """Return `aucdist.metrics.expected_cost_interval` of labels and scores where costs are columns."""
-    refuse_weights(counts_of(*(given.get(key) for key in ("y_true", "y_score", "sample_weight", "pos_label"))))
-    positive, wrong, cost, weight = _decided(given)
-    there = np.ones(len(cost), dtype=bool) if weight is None else weight > 0
-    return mean_cost_interval(positive[there], wrong[there], cost[there], given.get("level", 0.95))
-
-
-def _decided(given: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return of checked rows which are positive, which are decided wrongly, what that costs, and their weights."""
-    y, weight, label, threshold = (
-        given["y_true"],
-        given.get("sample_weight"),
-        given.get("pos_label"),
-        given["threshold"],
-    )
-    confusion(counts_of(y, given["y_score"], weight, label), threshold)  # refuses what is no number
-    positive = signs_of(y, label)[1] > 0
-    cost = cost_of_rows(positive, {name: given[name] for name in COSTS})
-    wrong = (as_column("scores", given["y_score"]) > threshold) != positive
-    return positive, wrong, cost, None if weight is None else as_column("weights", weight)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -275,3 +276,49 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
         raise InputError(f"{kind} at position {first} (counted from 0) {why}: {values[first]}")
+
+
+def counts_of(
+    y_true: Any, y_score: Any, sample_weight: Any = None, pos_label: Any = None, *, one_class: bool = False
+) -> ScoreCounts:
+    """Return the counts of checked labels and scores; errors start with scikit-learn's words."""
+    signs = signs_of(y_true, pos_label, one_class=one_class)[1]
+    scores = as_column("scores", y_score)
+    from sklearn.utils import check_consistent_length  # scikit-learn takes most of a second to load
+
+    try:
+        check_consistent_length(signs, scores, sample_weight)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    kind = "NaN" if np.isnan(scores).any() else "infinity"
+    refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
+    return ScoreCounts.from_scores(signs, scores, sample_weight)
+
+
+def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels, ascending, and -1 or +1 for every row; one label is an error unless `one_class`.
+
+    The label `pos_label` is positive, or the larger one if it is None.
+    """
+    column = labels_of("y_true", y_true)
+    try:
+        labels = np.unique(column)
+    except TypeError:
+        raise InputError("y_true mixes labels that cannot be compared, such as numbers and strings") from None
+    refuse("label", column, column != column, "is missing")
+    shown = ", ".join(str(label) for label in labels[:5])
+    if len(labels) != 2 and not (one_class and len(labels) == 1):
+        raise InputError(f"y_true must hold two different labels; it holds {len(labels)}: {shown}")
+    if pos_label is None:
+        return labels, np.where(column == labels[-1], 1, -1)
+    if pos_label not in labels.tolist() and len(labels) == 2:
+        raise InputError(f"pos_label is {pos_label!r}; it must be one of the labels of y_true: {shown}")
+    return labels, np.where(column == pos_label, 1, -1)
+
+
+def labels_of(name: str, values: Any) -> np.ndarray:
+    """Return labels as an array of one dimension."""
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise InputError(f"{name} has shape {column.shape}; one dimension is expected")
+    return column

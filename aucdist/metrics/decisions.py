@@ -1,4 +1,8 @@
-"""Thresholds and what they decide, as functions of counts: ``score > threshold`` predicts the positive class.
+"""Thresholds and what they decide, and measures of the top of a ranking, as functions of counts.
+
+``score > threshold`` predicts the positive class. Measures at a number of rows k take exactly k rows, and count ties at the
+boundary in part, as if they were broken at random. Measures at a threshold take all rows with equal scores or none. The area
+under the top of the ROC curve is in `aucdist.metrics.partial`.
 
 An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
 """
@@ -11,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts, refuse
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
-from aucdist.metrics.public import labels_of, signs_of
+from aucdist.metrics.partial import check_share
 from aucdist.metrics.ranking import exact_columns
 
 COSTS = ("false_alarm", "miss")
@@ -104,39 +108,7 @@ def threshold_at(
     recall: float | None = None,
     cost: Mapping[str, Any] | None = None,
 ) -> float:
-    """Return the threshold that meets one requirement and finds as many positives (for `recall`: flags as few rows) as possible.
-
-    The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
-    lowest score if all rows must be flagged.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    fpr : float, optional
-        At most this share of the negatives is flagged; from 0 to 1.
-    alerts : float, optional
-        At most this share of all rows is flagged; from 0 to 1.
-    precision : float, optional
-        At least this share of the flagged rows is positive; above 0 and at most 1.
-    recall : float, optional
-        At least this share of the positives is flagged; above 0 and at most 1.
-    cost : mapping, optional
-        ``{"false_alarm": 1, "miss": 40}``: what a flagged negative and a positive that is not flagged cost, above 0 each. The
-        total cost is smallest; of equally cheap thresholds the one with the fewest flagged rows is taken. Where costs differ by
-        row, either may be a column with a value for each row, at least 0: ``{"false_alarm": 5, "miss": amount}``.
-
-    Raises
-    ------
-    InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold has this precision.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import threshold_at
-    >>> y, scores = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
-    >>> round(threshold_at(y, scores, fpr=0.25), 2), round(threshold_at(y, scores, precision=1.0), 2)
-    (0.45, 0.8)
-    """
+    """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
     requirements = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
     given = [name for name, value in {**requirements, "cost": cost}.items() if value is not None]
     if len(given) != 1:
@@ -151,27 +123,7 @@ def threshold_at(
 
 
 def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
-    """Return the performance of a threshold that was chosen on other rows.
-
-    Given the threshold, all measures are shares of independent rows, so the intervals are those of Clopper and Pearson
-    (Biometrika 26, 1934, 404-413). They cover at least as often as `level` says. If the threshold was chosen on the same rows,
-    they cover less.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    threshold : float
-    level : float
-        At least 0.5 and below 1.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import operating_point
-    >>> found = operating_point([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.5)
-    >>> found.recall.value, found.fpr.value, round(found.precision.value, 4)
-    (1.0, 0.25, 0.6667)
-    """
+    """Return the performance of a threshold that was chosen on other rows; see `aucdist.metrics.operating_point`."""
     check_level(level)
     refuse_weights(counts)
     exact_columns(counts)
@@ -192,23 +144,7 @@ def _share_estimate(value: float, successes: float, n: float, level: float) -> E
 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
-    """Return what the decisions of a threshold cost, in the mean over all rows.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    threshold : float
-        ``score > threshold`` predicts the positive class.
-    false_alarm, miss : float
-        What a flagged negative costs, and a positive that is not flagged; above 0. Either may be a column with a value for each
-        row, at least 0.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import expected_cost
-    >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_alarm=1, miss=3)
-    0.5
-    """
+    """Return what the decisions of a threshold cost, in the mean over all rows; see `aucdist.metrics.expected_cost`."""
     check_cost({"false_alarm": false_alarm, "miss": miss})
     exact_columns(counts)
     table = confusion(counts, threshold)
@@ -218,31 +154,7 @@ def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, 
 def expected_cost_interval(
     counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_alarm: float, miss: float
 ) -> Estimate:
-    """Return the expected cost of a threshold that was chosen on other rows, with an interval for the same share of positives.
-
-    The cost is a sum of two independent shares with known factors: of the positives that are missed and of the negatives that
-    are flagged. Their intervals of Clopper and Pearson are combined by the method of variance estimates recovery (Zou & Donner,
-    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up. Where costs are a
-    column, Stringer's bounds take the place of Clopper and Pearson's: see `aucdist.metrics.costs.mean_cost_interval`.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    threshold, false_alarm, miss : float
-        As for `expected_cost`.
-    level : float
-        At least 0.5 and below 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucdist.metrics import expected_cost_interval
-    >>> y = np.repeat([0, 1], [600, 60])
-    >>> found = expected_cost_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, 1.0, false_alarm=1, miss=40)
-    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
-    '0.758 from 0.452 to 1.190'
-    """
+    """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
     check_level(level)
     refuse_weights(counts)
     value = expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
@@ -298,44 +210,48 @@ def _share(part: float, rest: float) -> float:
     return part / (part + rest) if part + rest > 0 else 0.0
 
 
-def confusion_counts(y_true: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, float]:
-    """Return the counts ``tp``, ``fp``, ``tn`` and ``fn`` of the confusion matrix, or sums of weights if there are weights.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Two different labels; the larger one is positive.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels, of the same two.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import confusion_counts
-    >>> confusion_counts([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1])
-    {'tp': 2, 'fp': 1, 'tn': 3, 'fn': 0}
-    """
-    labels, signs = signs_of(y_true)
-    predicted = labels_of("y_pred", y_pred)
-    strange = (predicted != labels[0]) & (predicted != labels[1])
-    refuse("predicted label", predicted, strange, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
-    scores = np.where(predicted == labels[1], 1.0, -1.0)
-    return confusion(ScoreCounts.from_scores(signs, scores, sample_weight), 0.0)
+def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
+    """Return the largest recall of any threshold whose false positive rate is at most `max_fpr`."""
+    found, _ = flagged_at(counts)
+    return float(found[n_flagged(counts, "fpr", max_fpr)] / found[-1])
 
 
-def g_mean_score(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-    """Return the G-mean, the geometric mean of recall and specificity.
+def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
+    """Return the smallest false positive rate of any threshold whose recall is at least `min_recall`."""
+    _, false = flagged_at(counts)
+    return float(false[n_flagged(counts, "recall", min_recall)] / false[-1])
 
-    Parameters
-    ----------
-    y_true, y_pred, sample_weight
-        As for `confusion_counts`.
 
-    Examples
-    --------
-    >>> from aucdist.metrics import g_mean_score
-    >>> round(g_mean_score([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]), 4)
-    0.866
-    """
-    return g_mean(confusion_counts(y_true, y_pred, sample_weight))
+def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
+    """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
+    check_share("min_precision", min_precision)
+    found, false = flagged_at(counts)
+    good = found[1:][found[1:] / (found[1:] + false[1:]) >= min_precision]
+    return float(good[-1] / found[-1]) if len(good) else 0.0
+
+
+def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
+    """Return the largest precision of any threshold whose recall is at least `min_recall`."""
+    check_share("min_recall", min_recall)
+    found, false = (column[1:] for column in flagged_at(counts))
+    enough = found / found[-1] >= min_recall
+    return float((found[enough] / (found[enough] + false[enough])).max())
+
+
+def recall_at_k(counts: ScoreCounts, k: float) -> float:
+    """Return the share of the positives among the k highest-scoring rows."""
+    found, _ = flagged_at(counts)
+    return _found_in_top(counts, k) / float(found[-1])
+
+
+def precision_at_k(counts: ScoreCounts, k: float) -> float:
+    """Return the share of positives among the k highest-scoring rows."""
+    return _found_in_top(counts, k) / k
+
+
+def _found_in_top(counts: ScoreCounts, k: float) -> float:
+    found, false = flagged_at(counts)
+    flagged = found + false
+    if not 0 < k <= flagged[-1]:
+        raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")
+    return float(np.interp(k, flagged, found))

@@ -28,7 +28,7 @@ class Estimate:
     level : float
         The share of samples for which such an interval contains the measure of the population.
     method : str
-        ``delong-logit``, ``exact-bound``, ``clopper-pearson``, ``mover``, ``stringer-mover`` or ``bootstrap``.
+        ``score``, ``exact-bound``, ``clopper-pearson``, ``mover``, ``stringer-mover`` or ``bootstrap``.
     """
 
     value: float
@@ -43,16 +43,71 @@ def two_sided_z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def logit_interval(share: float, error: float, level: float) -> tuple[float, float]:
-    """Return ``logit(share) -+ z * error / (share * (1 - share))`` mapped back, for a share above 0 and below 1.
+def t_quantile(level: float, freedom: float) -> float:
+    """Return the number that the absolute value of Student's t does not exceed with probability `level`."""
+    from scipy.special import stdtrit  # here, because importing it takes time that most measures need not spend
 
-    It stays within (0, 1) and is asymmetric in the right direction near 1 (Pepe, The Statistical Evaluation of Medical Tests,
-    2003, section 5.2).
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def score_interval(
+    value: float,
+    variance: float,
+    level: float,
+    freedom: float,
+    spread: Callable[[np.ndarray], np.ndarray] = lambda mean: mean * (1 - mean),
+) -> tuple[float, float]:
+    """Return the means from which `value` is at most as many standard errors away as Student's t allows.
+
+    The standard error is that of the mean in question, and not that of the value: ``spread`` says how it changes with the mean,
+    and `variance` what its square is at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927, 209-212).
+    Near 0 and 1 it covers where intervals by the standard error at the value do not: these are short exactly where few rows
+    happen to be misranked.
+
+    Parameters
+    ----------
+    value : float
+        Above 0 and below 1.
+    variance : float
+        Above 0.
+    level : float
+    freedom : float
+        Degrees of freedom of the variance.
+    spread : callable
+        Of an array of means from 0 to 1; up to a factor the variance where the mean is this.
     """
-    centre = math.log(share / (1 - share))
-    reach = two_sided_z(level) * error / (share * (1 - share))
-    # The logistic function, written so that no argument overflows.
-    return 0.5 + 0.5 * math.tanh((centre - reach) / 2), 0.5 + 0.5 * math.tanh((centre + reach) / 2)
+    here = np.array([value, value])
+    factor = t_quantile(level, freedom) ** 2 * variance / spread(here)
+    inside, outside = here, np.array([0.0, 1.0])
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        near = (middle - value) ** 2 <= factor * spread(middle)
+        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+    return float(outside[0]), float(outside[1])
+
+
+PRIOR_ROWS = 5
+"""The variance of a share counts as much as that of so many rows in `share_interval`."""
+
+
+def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:
+    """Return the bounds of a mean of n values from 0 to 1, by `score_interval`; the value lies above 0 and below 1.
+
+    A variance that was estimated from few rows is drawn towards the largest that values from 0 to 1 can have, that of a share.
+    """
+    variance = (n * variance + PRIOR_ROWS * value * (1 - value) / n) / (n + PRIOR_ROWS)
+    return score_interval(value, variance, level, n + PRIOR_ROWS - 1)
+
+
+def unseen_bound(value: float, n: int, level: float) -> tuple[float, float]:
+    """Return bounds for a mean of values from 0 to 1 whose variance cannot be estimated from n independent rows.
+
+    For a value of 1 it is the one-sided bound of Clopper and Pearson (Biometrika 26, 1934, 404-413) for n successes out of n:
+    the probability that all are seen is at most theta**n. If all rows are tied, the same holds for the ties, and with one row it
+    is Markov's inequality. It holds its level for any number of rows.
+    """
+    q = (1 - level) ** (1 / n)
+    return q * value, 1 - q * (1 - value)
 
 
 def wilson(share: np.ndarray, n: int | np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -82,8 +137,11 @@ def bootstrap_interval(
 ) -> Estimate:
     """Return a measure with its stratified percentile bootstrap interval; each class is resampled separately.
 
-    If every resample gives the same value, as with a perfect ranking, the interval is the bound of
-    `aucdist.metrics.ranking.auc_interval`, because the measures are shares. So its width is never zero.
+    Resamples of few rows spread too little, and by normal quantiles in place of Student's. So the percentiles are further out, as
+    Hesterberg corrects both (The American Statistician 69, 2015, 371-386, section 4.2), by the rows of the smaller class.
+
+    If every resample gives the same value, as with a perfect ranking, the interval is `unseen_bound`, because the measures are
+    shares. So its width is never zero.
 
     Parameters
     ----------
@@ -109,22 +167,20 @@ def bootstrap_interval(
     value = float(measure(counts))
     random = np.random.default_rng(seed)
     kinds = [np.repeat(np.arange(len(counts.values)), n.astype(np.int64)) for n in (counts.pos, counts.neg)]
-    found = np.empty(n_resamples)
+    values = np.empty(n_resamples)
     for i in range(n_resamples):
-        drawn = [kind[random.integers(len(kind), size=len(kind))] for kind in kinds]
-        found[i] = measure(counts_at(counts, *drawn))
-    low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
+        drawn = (kind[random.integers(len(kind), size=len(kind))] for kind in kinds)
+        pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in drawn)
+        seen = pos + neg > 0
+        values[i] = measure(ScoreCounts(counts.values[seen], pos[seen], neg[seen], counts.rows_pos, counts.rows_neg))
+    fewest = min(counts.rows_pos, counts.rows_neg)
+    tail = 0.0
+    if fewest > 1:
+        tail = NormalDist().cdf(-math.sqrt(fewest / (fewest - 1)) * t_quantile(level, fewest - 1))
+    low, high = (float(v) for v in np.quantile(values, (tail, 1 - tail)))
     if low == high:
-        q = (1 - level) ** (1 / min(counts.rows_pos, counts.rows_neg))
-        low, high = q * value, 1 - q * (1 - value)
+        low, high = unseen_bound(value, fewest, level)
     return Estimate(value, low, high, level, "bootstrap")
-
-
-def counts_at(counts: ScoreCounts, of_pos: np.ndarray, of_neg: np.ndarray) -> ScoreCounts:
-    """Return the counts of rows whose scores have these positions in the values."""
-    pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in (of_pos, of_neg))
-    seen = pos + neg > 0
-    return ScoreCounts(counts.values[seen], pos[seen], neg[seen], len(of_pos), len(of_neg))
 
 
 def check_level(level: float, lowest: float = 0.5) -> None:

@@ -9,13 +9,28 @@ import numpy as np
 
 from aucdist.errors import InputError, unknown
 from aucdist.metrics.costs import COST_COLUMN, CostCounts
-from aucdist.metrics.decisions import COSTS, balanced_accuracy, check_cost, confusion, g_mean
+from aucdist.metrics.decisions import (
+    COSTS,
+    balanced_accuracy,
+    check_cost,
+    confusion,
+    g_mean,
+    precision_at_k,
+    precision_at_recall,
+    recall_at_fpr,
+    recall_at_k,
+    recall_at_precision,
+)
 from aucdist.metrics.groups import GroupWeight, OfGroups, auc_of_groups, ndcg_of_groups
-from aucdist.metrics.partial import check_share, partial_auc, shrunk_partial_auc
+from aucdist.metrics.partial import (
+    check_min_tpr,
+    check_share,
+    partial_auc,
+    shrunk_partial_auc,
+    two_way_partial_auc,
+)
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
-from aucdist.metrics.top import precision_at_k, precision_at_recall, recall_at_fpr, recall_at_k, recall_at_precision
-from aucdist.metrics.two_way import check_min_tpr, two_way_partial_auc
 
 
 @dataclass(frozen=True, eq=False)

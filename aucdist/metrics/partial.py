@@ -14,8 +14,9 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, logit_interval, refuse_weights
-from aucdist.metrics.ranking import auc, exact_columns
+from aucdist.metrics.curves import roc_curve
+from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, refuse_weights, share_interval
+from aucdist.metrics.ranking import area_interval, auc, exact_columns
 
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
 ENOUGH_POSITIVES = 50
@@ -25,65 +26,8 @@ FULL_POSITIVES = 80
 """From so many positives on `shrunk_partial_auc` is the partial AUC: a fifth, as a fold of five has it, of 400 positives."""
 
 
-def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
-    """Return the area under the ROC curve, exact with ties; scikit-learn's ``roc_auc_score`` for two classes.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    max_fpr : float, optional
-        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
-
-    Returns
-    -------
-    float
-        nan if there is one class only.
-
-    Raises
-    ------
-    InputError
-        If there are more than two labels, or `max_fpr` is out of its range.
-
-    Warns
-    -----
-    UndefinedMetricWarning
-        If there is one class only.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import roc_auc_score
-    >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
-    0.875
-    """
-    if max_fpr is not None:
-        check_max_fpr(max_fpr)
-    if counts.rows_pos == 0 or counts.rows_neg == 0:
-        from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
-
-        text = "Only one class is present in y_true. ROC AUC score is not defined in that case."
-        warnings.warn(text, UndefinedMetricWarning, stacklevel=4)
-        return float("nan")
-    return auc(counts) if max_fpr is None else partial_auc(counts, max_fpr)
-
-
 def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:
-    """Return the area under the ROC curve from a false positive rate of 0 to `max_fpr`.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    max_fpr : float
-        Above 0 and at most 1.
-    standardized : bool
-        Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
-        1989, 190-195). Otherwise the area is at most `max_fpr`.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import partial_roc_auc_score
-    >>> round(partial_roc_auc_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.5), 4)
-    0.8333
-    """
+    """Return the area under the ROC curve up to `max_fpr`; see `aucdist.metrics.partial_roc_auc_score`."""
     check_max_fpr(max_fpr)
     if max_fpr == 1:
         return auc(counts)
@@ -123,42 +67,7 @@ def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
 def partial_auc_interval(
     counts: ScoreCounts, max_fpr: float, level: float = 0.95, *, standardized: bool = True
 ) -> Estimate:
-    """Return the partial AUC with a confidence interval.
-
-    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. For the
-    partial AUC up to beta, the placement of a positive whose score has the false positive rate u is ``max(0, beta - u)``, and
-    that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are the influence functions of
-    the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are DeLong's. The interval is
-    symmetric on the logit scale of the area over beta, as in `aucdist.metrics.ranking.auc_interval`.
-
-    If no variance can be estimated, the interval is a bound for any number of rows (``exact-bound``), see `_bound`.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    max_fpr : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
-    standardized : bool
-        Whether to map the area as `partial_roc_auc_score` does.
-
-    Warns
-    -----
-    IntervalWarning
-        If there are fewer than 50 positives, or fewer than 20 negatives up to `max_fpr`. The interval then covers less often
-        than its level says.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucdist.metrics import partial_roc_auc_interval
-    >>> y = np.repeat([0, 1], [6000, 200])
-    >>> found = partial_roc_auc_interval(y, np.random.default_rng(0).normal(size=6200) + 2 * y, max_fpr=0.05)
-    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
-    '0.725 from 0.693 to 0.758'
-    """
+    """Return the partial AUC with its interval; see `aucdist.metrics.partial_roc_auc_interval`."""
     check_level(level)
     refuse_weights(counts)
     share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
@@ -179,19 +88,64 @@ def partial_auc_interval(
     if error <= 1e-14 or share in (0.0, 1.0):
         low, high, method = *_bound(share, counts.rows_pos, counts.rows_neg, max_fpr, level), "exact-bound"
     else:
-        low, high = logit_interval(share, error, level)
-        method = "delong-logit"
+        low, high, method = *share_interval(share, error**2, min(counts.rows_pos, in_range), level), "score"
+        if max_fpr == 1:
+            low, high = area_interval(share, variance, [(counts.rows_pos, counts.rows_neg)], level)
     area, low, high = (part * max_fpr for part in (share, low, high))
     if standardized:
         area, low, high = (_standardized(part, max_fpr) for part in (area, low, high))
     return Estimate(area, low, high, level, method)
 
 
+def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> float:
+    """Return the share of the region that is below the ROC curve; see `aucdist.metrics.two_way_partial_auc_score`."""
+    check_max_fpr(max_fpr)
+    check_min_tpr(min_tpr)
+    fpr, tpr, _ = roc_curve(counts)
+    # Points where the curve enters and leaves the region are added, so that trapezoids between neighbours are exact.
+    up, right = crossing(tpr, fpr, min_tpr), crossing(fpr, tpr, max_fpr)
+    if up[1] >= max_fpr:
+        return 0.0
+    inside = slice(up[0], right[0])
+    u = np.concatenate(([up[1]], fpr[inside], [max_fpr]))
+    v = np.concatenate(([min_tpr], tpr[inside], [right[1]])) - min_tpr
+    area = float(np.diff(u) @ (v[1:] + v[:-1])) / 2
+    return min(area / ((1 - min_tpr) * max_fpr), 1.0)
+
+
+def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:
+    """Return the two-way partial AUC with its interval; see `aucdist.metrics.two_way_partial_auc_interval`."""
+    check_level(level)
+    refuse_weights(counts)
+    share = two_way_partial_auc(counts, min_tpr, max_fpr)
+    in_range = (1 - min_tpr) * counts.rows_pos, max_fpr * counts.rows_neg
+    if in_range[0] < ENOUGH_POSITIVES or in_range[1] < ENOUGH_NEGATIVES:
+        warnings.warn(
+            f"the interval of the two-way partial AUC may cover less often than it says: there are {in_range[0]:.3g} positives "
+            f"beyond min_tpr and {in_range[1]:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are enough",
+            IntervalWarning,
+            stacklevel=2,
+        )
+    placements = placements_up_to(counts, max_fpr, min_tpr)
+    columns = (counts.pos, counts.neg)
+    variance = sum(variance_of(placed, n) / n.sum() for placed, n in zip(placements, columns, strict=True))
+    error = math.sqrt(variance) / ((1 - min_tpr) * max_fpr)
+    if error <= 1e-14 or share in (0.0, 1.0):
+        return Estimate(share, (1 - level) * share, 1 - (1 - level) * (1 - share), level, "exact-bound")
+    return Estimate(share, *share_interval(share, error**2, min(in_range), level), level, "score")
+
+
+def check_min_tpr(min_tpr: float) -> None:
+    """Raise an InputError unless `min_tpr` is at least 0 and below 1."""
+    if not 0 <= min_tpr < 1:
+        raise InputError(f"min_tpr is {min_tpr}; it must be at least 0 and below 1")
+
+
 def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the placements of a positive and of a negative row at each score, as `partial_auc_interval` defines them.
 
     Rows with equal scores get the mean over the straight line that they form in the ROC curve. With `min_tpr`, they are those
-    of the area above it: `aucdist.metrics.two_way.two_way_partial_auc_interval`.
+    of the area above it: `two_way_partial_auc_interval`.
 
     Returns
     -------

@@ -19,27 +19,13 @@ SMALLEST = 1e-15
 
 
 def brier(counts: ScoreCounts) -> float:
-    """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1 (Brier, 1950).
-
-    Examples
-    --------
-    >>> from aucdist.metrics import brier_score_loss
-    >>> round(brier_score_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
-    0.1333
-    """
+    """Return the Brier score; see `aucdist.metrics.brier_score_loss`."""
     p, weight = _probabilities(counts)
     return float(counts.pos @ (1.0 - p) ** 2 + counts.neg @ p**2) / float(weight.sum())
 
 
 def log_loss(counts: ScoreCounts) -> float:
-    """Return the log loss, the mean of minus the logarithm of the true class's probability; it is finite, see `SMALLEST`.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import log_loss
-    >>> round(log_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
-    0.4176
-    """
+    """Return the log loss, which is finite: see `SMALLEST`, and `aucdist.metrics.log_loss`."""
     p, weight = _probabilities(counts)
     p = np.clip(p, SMALLEST, 1.0 - SMALLEST)
     return -float(counts.pos @ np.log(p) + counts.neg @ np.log1p(-p)) / float(weight.sum())
@@ -58,33 +44,13 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
 
 
 def calibration_loss(counts: ScoreCounts) -> float:
-    """Return the mean squared difference between the probabilities and those of the ROC curve's convex hull.
-
-    After Flach & Matsubara, "A simple lexicographic ranker and probability estimator" (ECML 2007). If the probabilities are
-    constant along each segment of the hull, the Brier score is the sum of this and `refinement_loss`; otherwise it may differ
-    slightly from the sum.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import calibration_loss
-    >>> round(calibration_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
-    0.0333
-    """
+    """Return the mean squared difference from the hull; see `aucdist.metrics.calibration_loss`."""
     p, weight = _probabilities(counts)
     return float(weight @ (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
 
 
 def refinement_loss(counts: ScoreCounts) -> float:
-    """Return the Brier score of the probabilities of the ROC curve's convex hull, which no calibration can reduce.
-
-    Only the order of the scores matters; they need not be probabilities.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import refinement_loss
-    >>> round(refinement_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
-    0.0833
-    """
+    """Return the Brier score of the hull; see `aucdist.metrics.refinement_loss`."""
     p, weight = hull_probabilities(counts), _weight(counts)
     return float(weight @ (p * (1.0 - p))) / float(weight.sum())
 
@@ -118,26 +84,7 @@ BINNINGS = ("quantile", "uniform")
 def reliability(
     counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile", level: float = 0.95
 ) -> Reliability:
-    """Return a reliability curve with an interval for each of its points.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    n_bins : int
-        At least 1.
-    binning : {"quantile", "uniform"}
-        ``quantile``: bins of about equal weight, which suit rare events; equal probabilities share a bin. ``uniform``: bins of
-        equal width.
-    level : float
-        Confidence of each interval separately, above 0 and below 1.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import reliability_curve
-    >>> curve = reliability_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2)
-    >>> curve.predicted.round(2).tolist(), curve.observed.round(2).tolist()
-    ([0.2, 0.7], [0.33, 0.67])
-    """
+    """Return a reliability curve with an interval for each of its points; see `aucdist.metrics.reliability_curve`."""
     p, weight = _probabilities(counts)
     if binning not in BINNINGS:
         raise InputError(f"binning is {binning!r}. Allowed: {', '.join(BINNINGS)}")
@@ -160,23 +107,7 @@ def reliability(
 
 
 def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
-    """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
-
-    The result depends on the bins, and is above 0 even for a perfect model. Compare only values for the same bins and numbers
-    of rows.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-    n_bins, binning
-        As for `reliability`.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import expected_calibration_error
-    >>> round(expected_calibration_error([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2), 4)
-    0.0833
-    """
+    """Return the mean absolute difference of predicted and observed; see `aucdist.metrics.expected_calibration_error`."""
     found = reliability(counts, n_bins, binning=binning)
     return float(found.weight @ np.abs(found.predicted - found.observed)) / float(found.weight.sum())
 

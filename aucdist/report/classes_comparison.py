@@ -27,9 +27,9 @@ def render_classes_comparison(result: dict[str, Any]) -> str:
             for one in classes
         ],
         differences=[
-            _tests(result["differences"], "Differences of the test AUC", "DeLong's paired test"),
+            _tests(result["differences"], "Differences of the test AUC", "Paired test by flipped signs"),
             *(
-                [_tests(costs, "Differences of the expected cost of a test row", "Paired bootstrap")]
+                [_tests(costs, "Differences of the expected cost of a test row", "Paired test by flipped signs")]
                 if (costs := result.get("cost_differences"))
                 else []
             ),

@@ -11,12 +11,12 @@ from aucdist.report.html import render_template
 from aucdist.report.text import auc_text, count_text, number_text, seconds_text
 
 HEADINGS = {
-    "auc": ("Test AUC", "paired DeLong test"),
-    "partial_auc": ("Partial AUC", "paired test of DeLong's type"),
-    "expected_cost": ("Expected cost of a test row", "paired bootstrap"),
-    "average_precision": ("Average precision", "paired bootstrap"),
-    "group_auc": ("AUC within groups", "paired bootstrap of groups"),
-    "ndcg@10": ("NDCG of the first 10 of each group", "paired bootstrap of groups"),
+    "auc": ("Test AUC", "paired test by flipped signs"),
+    "partial_auc": ("Partial AUC", "paired test by flipped signs"),
+    "expected_cost": ("Expected cost of a test row", "paired test by flipped signs"),
+    "average_precision": ("Average precision", "paired test by flipped signs"),
+    "group_auc": ("AUC within groups", "flipped signs of groups"),
+    "ndcg@10": ("NDCG of the first 10 of each group", "flipped signs of groups"),
     "folds": ("Value over the folds of the search", "corrected resampled t-test"),
 }
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.split import scrambled
-from aucdist.metrics.compare import Difference, t_quantile
+from aucdist.metrics.compare import Difference
 from aucdist.metrics.groups import OfGroups
+from aucdist.metrics.intervals import t_quantile
 
 BUNDLES, SEED = 1024, 0
 """At most so many bundles: the error of a variance from so many is 4 %. Groups that share one are drawn together."""

@@ -16,8 +16,8 @@ from aucdist.metrics.compare import (
     corrected_t_test,
     delong_test,
     holm,
-    paired_bootstrap,
     partial_delong_test,
+    precision_test,
 )
 from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference, mean_cost_interval
 from aucdist.metrics.counts import ScoreCounts
@@ -25,7 +25,7 @@ from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, pair
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
-from aucdist.metrics.ranking import auc_interval
+from aucdist.metrics.ranking import auc_interval, average_precision_interval
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.search.group_spread import groups_test
 from aucdist.store.history import resolve
@@ -37,7 +37,7 @@ from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
 
 RESAMPLES = 500
-BY_BOOTSTRAP = ("average_precision", "g_mean", "balanced_accuracy")
+BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +100,7 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
     y = runs[0].y
     areas = _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
-    precisions = _pairs(
-        runs,
-        lambda a, b: paired_bootstrap(
-            y, a.scores, b.scores, a.measure("average_precision"), n_resamples=RESAMPLES
-        ),
-    )  # fmt: skip
+    precisions = _pairs(runs, lambda a, b: precision_test(y, a.scores, b.scores))
     folds = _over_folds(runs)
     areas_in_groups, cost = _areas_in_groups(runs), _cost_of_rows(runs)
     tests = _within_groups(runs, areas_in_groups) | {"auc": areas}
@@ -137,6 +132,8 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
         if max_fpr is not None:
             top = partial_auc_interval(run.counts, max_fpr, standardized=True)
             found["partial_auc"] = {"value": top.value, "interval": [top.low, top.high]}
+        precision = average_precision_interval(run.counts)
+    found["average_precision"] = {"value": precision.value, "interval": [precision.low, precision.high]}
     if cost is not None:
         mean = mean_cost_interval(run.y > 0, run.wrong, cost)
         found["expected_cost"] = {"value": mean.value, "interval": [mean.low, mean.high]}

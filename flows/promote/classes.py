@@ -10,8 +10,7 @@ from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.held_out import same_classes
-from aucdist.metrics.compare import delong_test, holm
-from aucdist.metrics.macro import macro_auc_test, measured_classes
+from aucdist.metrics.compare import delong_test, holm, macro_auc_test, measured_classes
 from flows.compare.classes import ClassesRun, read_classes_run
 from flows.json_values import jsonable
 from flows.promote.decision import (

@@ -37,8 +37,9 @@ def promote(
 ) -> None:
     """Make the model of a run the one in use: a new version in a model store.
 
-    With --if, the run and the version in use score the same rows, the run's test rows or those of --data. DeLong's paired test
-    compares their AUC, or the partial AUC that the run was trained for. The exit code is 0 whether or not the condition holds.
+    With --if, the run and the version in use score the same rows, the run's test rows or those of --data. A paired test by
+    flipped signs compares their AUC, or the partial AUC that the run was trained for. The exit code is 0 whether or not the
+    condition holds.
 
     With models:/NAME it goes to MLflow at MLFLOW_TRACKING_URI: a run with metrics and report, a version of the registered model
     that mlflow.pyfunc loads, and the alias champion, or that of models:/NAME@ALIAS.

@@ -1,7 +1,10 @@
 """SQL of exported models: names and texts that would break out of their quotes, dates, and names that are taken."""
 
 import re
+import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from aucdist.data.date_parts import PARTS
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_sql
+from aucdist.export.sql import typed_spellings
 from aucdist.export.sql_dates import date_part
 from aucdist.export.sql_parts import identifier, number, table_name, text, total
 from aucdist.model import LinearModel
@@ -144,3 +148,78 @@ def test_what_says_that_a_value_is_missing() -> None:
     frame = pd.DataFrame({"x": [-999.0, 2.0, 3.0, 4.0, 5.0, -999.0, None], "k": cells})
     found = rows_of(to_sql(model), rows=frame)
     assert sorted(found["score"].tolist()) == sorted([10.5, 12.0, 23.0, 34.0, 15.0, 10.5, 10.5])
+
+
+FILE = """answer,size,floor,amount,paid
+Yes,10,1,1.5,true
+No,N/A,2,-3.25,false
+Yes,30,1,0.1,true
+ No ,40,3,1e-3,false
+"""
+
+
+def typed_model() -> LinearModel:
+    """Return a model of the columns of `FILE`, whose scores tell all values apart."""
+    categories = {"answer": ("No", "Yes"), "floor": ("1", "2", "3.0"), "paid": ("False", "True")}
+    features = [f"{name}={value}" for name, values in categories.items() for value in values] + ["size", "amount"]
+    schema = Schema(tuple(features), "y", ("1",), ("0",), categories)
+    filled = Preprocessor((), "none", None, None, "mean", np.array([0.0] * 7 + [7.0, 0.0]))
+    weights = np.array([1e2, 2e2, 1e3, 2e3, 3e3, 1e4, 2e4, 0.1, 0.01])
+    probability = LinkMap(1e-4, Link("gev", 0.3), 1.0, 0.0)
+    return LinearModel(weights, 0.5, schema, filled, {}, probability, reading={"format": "csv", "missing": "keep"})
+
+
+EXPECTED = [
+    0.5 + answer + floor + paid + 0.1 * size + 0.01 * amount
+    for answer, floor, paid, size, amount in (
+        (2e2, 1e3, 2e4, 10, 1.5), (1e2, 2e3, 1e4, 7, -3.25), (2e2, 1e3, 2e4, 30, 0.1), (1e2, 3e3, 1e4, 40, 1e-3),
+    )
+]  # fmt: skip
+
+
+def test_a_table_may_be_typed_as_duckdb_types_the_file(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    for name, content in (
+        ("first.csv", FILE),
+        ("numbers.csv", FILE.replace("N/A", "20")),
+        ("empty.csv", FILE.replace("N/A", "")),
+    ):
+        (tmp_path / name).write_text(content)
+        with duckdb.connect() as connection:
+            texts = "{'size': 'VARCHAR'}" if name == "first.csv" else "{}"
+            connection.execute(f"CREATE TABLE rows AS SELECT * FROM read_csv('{tmp_path / name}', types={texts})")
+            kinds = dict(connection.execute("SELECT column_name, data_type FROM duckdb_columns()").fetchall())
+            assert kinds["paid"] == "BOOLEAN"
+            found = connection.execute(to_sql(typed_model())).df()
+        expected = np.array(EXPECTED) + (1.3 if name == "numbers.csv" else 0.0) * np.array([0, 1, 0, 0])
+        np.testing.assert_allclose(found["score"], expected, rtol=1e-13)
+        np.testing.assert_allclose(found["probability"], typed_model().probability(expected)[:, 1], rtol=1e-12)
+
+
+def test_truth_values_are_the_categories_that_became_them() -> None:
+    frame = pd.DataFrame(
+        {"answer": [True, False], "floor": [1, 2], "paid": [True, False], "size": [10.0, None], "amount": [1.5, -3.25]}
+    )
+    found = rows_of(to_sql(typed_model()), rows=frame)
+    np.testing.assert_allclose(sorted(found["score"]), sorted(EXPECTED[:2]), rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["TEXT", "", "NUMERIC"])
+def test_a_table_may_be_typed_as_sqlite_types_it(kind: str) -> None:
+    rows = [line.split(",") for line in FILE.splitlines()]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        if not connection.execute("SELECT count(*) FROM pragma_function_list WHERE name = 'ln'").fetchone()[0]:
+            pytest.skip("this SQLite has no logarithm")
+        connection.execute(f"CREATE TABLE rows ({', '.join(f'{name} {kind}' for name in rows[0])})")
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows[1:])
+        found = pd.read_sql_query(to_sql(typed_model()), connection)
+    np.testing.assert_allclose(found["score"], EXPECTED, rtol=1e-13)
+    np.testing.assert_allclose(found["probability"], typed_model().probability(np.array(EXPECTED))[:, 1], rtol=1e-12)
+
+
+def test_a_spelling_that_is_a_category_itself_stays_one() -> None:
+    assert typed_spellings(("Yes", "No")) == {"true": "Yes", "false": "No"}
+    assert typed_spellings(("yes", "t", "no", "false")) == {}
+    assert typed_spellings(("true", "false")) == {}
+    assert typed_spellings(("1", "2.0", "007", "-3", "1.5")) == {"1.0": "1", "2": "2.0", "-3.0": "-3"}
+    assert typed_spellings(("1", "1.0")) == {}

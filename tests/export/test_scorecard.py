@@ -1,5 +1,6 @@
 """Scorecards: points of any row within the bound, few lines, and files that score."""
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -150,6 +151,21 @@ def test_lines_name_what_they_apply_to():
     page = to_page(card, "<b>")
     assert "<bdi>&lt;b&gt;</bdi>" in page
     assert page.count("<tr>") == len(found) + 1
+
+
+def test_names_are_shown_as_they_are_and_are_no_formulas():
+    card = to_scorecard(model(0), rows=14)
+    schema = replace(card.schema, positive=("<img src=x> | *yes*\n# `no`",))
+    features = tuple(replace(feature, name=f"=cmd|'{feature.name}'") for feature in card.features)
+    hostile = replace(card, schema=schema, features=features)
+    text = to_markdown(hostile, "A [card](x)")
+    assert "points: &lt;img src=x&gt; \\| \\*yes\\* \\# \\`no\\`." in text
+    assert "# A \\[card\\](x)" in text
+    assert "<img" not in text
+    names = [row[0] for row in csv.reader(to_csv(hostile).splitlines())]
+    assert sum(name.startswith("'=cmd") for name in names) == len(names) - 3
+    assert not any(name.startswith("=") for name in names)
+    assert "<img" not in to_page(hostile, "A")
 
 
 def test_edges_on_the_card_are_those_of_the_model():

@@ -1,4 +1,4 @@
-"""Paired DeLong, bootstrap, the corrected t-test and Holm, against slow twins and SciPy."""
+"""Flipped signs against all flips and DeLong's normal test, the macro AUC, the corrected t-test and Holm."""
 
 import itertools
 
@@ -8,19 +8,24 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from aucdist.errors import InputError
-from aucdist.metrics import ScoreCounts, roc_auc_difference, roc_auc_score
+from aucdist.metrics import IntervalWarning, ScoreCounts, roc_auc_difference, roc_auc_score
 from aucdist.metrics.compare import (
     corrected_t_test,
-    delong_covariance,
     delong_test,
     holm,
-    paired_bootstrap,
+    macro_auc,
+    macro_auc_interval,
+    macro_auc_test,
+    measured_classes,
+    partial_delong_test,
     placements,
-    t_quantile,
+    precision_test,
+    sign_flip_test,
 )
-from aucdist.metrics.intervals import bootstrap_interval
+from aucdist.metrics.groups import auc_of_groups, paired_groups_test
+from aucdist.metrics.intervals import bootstrap_interval, t_quantile
 from aucdist.metrics.ranking import auc as auc_of
-from aucdist.metrics.ranking import average_precision, delong_variance
+from aucdist.metrics.ranking import auc_interval, average_precision, delong_variance
 
 pytestmark = pytest.mark.nojit
 
@@ -53,35 +58,69 @@ def twin(y, scores):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_placements_and_covariance_are_those_of_the_pairs(seed):
+def test_placements_are_those_of_the_pairs(seed):
     y, first, second = sample(seed=seed)
     by_pos, by_neg, areas, covariance = twin(y, [first, second])
     for i, scores in enumerate((first, second)):
         of_pos, of_neg = placements(y, scores)
         np.testing.assert_allclose(of_pos, by_pos[i], atol=1e-15)
         np.testing.assert_allclose(of_neg, by_neg[i], atol=1e-15)
-    found, spread = delong_covariance(y, [first, second])
-    np.testing.assert_allclose(found, areas, atol=1e-14)
-    np.testing.assert_allclose(spread, covariance, atol=1e-15, rtol=1e-12)
-    counts = ScoreCounts.from_scores(y, first)
-    assert spread[0, 0] == pytest.approx(delong_variance(counts), rel=1e-12)
+        area, parts = macro_auc((y == 1)[:, None], scores[:, None])
+        assert area == pytest.approx(areas[i])
+        assert parts @ parts == pytest.approx(covariance[i, i], rel=1e-12)
+        assert delong_variance(ScoreCounts.from_scores(y, scores)) == pytest.approx(covariance[i, i], rel=1e-12)
 
 
-def test_delong_test_is_a_normal_test_on_the_difference():
-    y, first, second = sample(seed=3)
+@pytest.mark.parametrize(("n_pos", "n_neg"), [(400, 600), (600, 400)])
+def test_with_many_rows_the_test_is_delongs(n_pos, n_neg):
+    y, first, second = sample(n_pos, n_neg, seed=3)
     _, _, areas, covariance = twin(y, [first, second])
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     found = delong_test(y, first, second)
-    z = (areas[0] - areas[1]) / error
-    assert found.value == pytest.approx(areas[0] - areas[1])
-    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
-    assert (found.low, found.high) == pytest.approx(
-        stats.norm.interval(0.95, areas[0] - areas[1], error), rel=1e-9
-    )  # fmt: skip
+    value = areas[0] - areas[1]
+    assert found.value == pytest.approx(value)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(value / error)), rel=0.3, abs=0.003)
+    assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
     labels = np.where(y == 1, "rare", "common")
     assert roc_auc_difference(labels.tolist(), first.tolist(), second) == found
     turned = delong_test(y, second, first)
-    assert (turned.value, turned.low) == pytest.approx((-found.value, -found.high))
+    assert (turned.value, turned.low) == pytest.approx((-found.value, -found.high), abs=0.05 * error)
+
+
+def all_flips(parts, carried, difference):
+    """Return how often the sum of flipped parts, less the difference, is at least as large, and at least as small."""
+    moved = np.array(parts) - difference * np.array(carried)
+    sums = np.array([np.dot(signs, moved) for signs in itertools.product((1, -1), repeat=len(moved))])
+    return np.mean(sums >= moved.sum() - 1e-12), np.mean(sums <= moved.sum() + 1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 6, 9, 12])
+def test_few_rows_have_the_p_value_of_all_flips_and_the_interval_that_belongs_to_it(n):
+    r = np.random.default_rng(n)
+    parts, carried = r.normal(0.5, 1, n) / n / 4, np.full(n, 1 / n)
+    found = sign_flip_test(parts, carried, 0.9)
+    assert found.p_value == pytest.approx(min(1.0, 2 * min(all_flips(parts, carried, 0.0))))
+    assert (found.low > 0 or found.high < 0) == (found.p_value <= 0.1)
+    for end, inside in ((found.low, 1e-6), (found.high, -1e-6)):
+        if abs(end) < 1:
+            assert min(all_flips(parts, carried, end + inside)) > 0.05
+            assert min(all_flips(parts, carried, end - inside)) <= 0.05
+    assert found.n_deciding == n
+
+
+def test_many_rows_beside_few_count_as_a_normal_error():
+    r = np.random.default_rng(5)
+    few = r.normal(0.6, 1, 12) / 12
+    many = r.normal(0, 1, 3000)
+    many = (many - many.mean()) * 0.02 / np.sqrt(3000)
+    carried = np.concatenate([np.full(12, 1 / 12), np.zeros(3000)])
+    found = sign_flip_test(np.concatenate([few, many]), carried, 0.95, most=4.0)
+    alone = sign_flip_test(few, np.full(12, 1 / 12), 0.95, most=4.0)
+    assert found.p_value == pytest.approx(alone.p_value, abs=0.02)
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.05)
+    assert found.n_deciding == 12
+    large = sign_flip_test(np.concatenate([few + 0.4, many]), carried, 0.95, most=9.0)
+    assert 2**-13 <= large.p_value < 0.01
 
 
 @pytest.mark.parametrize(
@@ -98,24 +137,14 @@ def test_no_interval_of_a_difference_has_a_width_of_zero(second, value, p_value)
     assert found.high - found.low > 0.4
 
 
-def test_delong_test_holds_its_level():
-    r = np.random.default_rng(1)
-    y = np.repeat([1, -1], [60, 200])
-    signal = (y == 1) * 1.0
-    p = [
-        delong_test(y, signal + r.normal(size=260), signal + r.normal(size=260)).p_value for _ in range(400)
-    ]  # fmt: skip
-    assert 0.02 < np.mean(np.array(p) < 0.05) < 0.09
-
-
 def test_bootstrap_interval_of_the_auc_is_about_delongs():
     y, scores, _ = sample(150, 300, ties=False)
     counts = ScoreCounts.from_scores(y, scores)
     found = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
     low, high = found.low, found.high
     spread = 1.96 * np.sqrt(delong_variance(counts))
-    assert low == pytest.approx(roc_auc_score(y, scores) - spread, abs=0.012)
-    assert high == pytest.approx(roc_auc_score(y, scores) + spread, abs=0.012)
+    assert low == pytest.approx(roc_auc_score(y, scores) - spread, abs=0.014)
+    assert high == pytest.approx(roc_auc_score(y, scores) + spread, abs=0.014)
     assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == found
 
 
@@ -125,35 +154,75 @@ def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
     assert (found.low, found.high) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
 
 
-def resampled(y, scores, n_resamples, seed):
-    """Yield the AUC of each model over the same resamples, each class drawn on its own, positives first."""
-    random = np.random.default_rng(seed)
-    classes = [np.flatnonzero(y == label) for label in (1, -1)]
-    for _ in range(n_resamples):
-        rows = np.concatenate([rows[random.integers(len(rows), size=len(rows))] for rows in classes])
-        yield [roc_auc_score(y[rows], s[rows]) for s in scores]
+TESTS = {
+    "auc": delong_test,
+    "partial": lambda y, a, b: partial_delong_test(y, a, b, 0.2),
+    "precision": precision_test,
+    "groups": lambda y, a, b: paired_groups_test(*(auc_of_groups(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))),
+}
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_paired_bootstrap_is_that_of_resampled_rows(level):
-    y, first, second = sample(12, 15, seed=3)
-    found = paired_bootstrap(y, first, second, auc_of, level, n_resamples=100, seed=7)
-    slow = np.array([one - other for one, other in resampled(y, (first, second), 100, 7)])
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(slow, [(1 - level) / 2, (1 + level) / 2])))
-    tail = min((slow <= 0).mean(), (slow >= 0).mean())
-    assert found.p_value == pytest.approx(min(1.0, max(2 * tail, 0.01)))
-    assert 0.01 < found.p_value < 1.0
-    assert found.value == pytest.approx(roc_auc_score(y, first) - roc_auc_score(y, second))
-
-
-def test_paired_bootstrap_sees_what_is_paired():
+@pytest.mark.parametrize("test", TESTS)
+def test_equal_models_do_not_differ_and_near_ones_differ_little(test):
     y, first, second = sample(80, 200, seed=5)
-    apart = paired_bootstrap(y, first, second, average_precision, n_resamples=300)
+    apart, same = TESTS[test](y, first, second), TESTS[test](y, first, first * 2)
     assert apart.low < apart.value < apart.high
-    near = paired_bootstrap(y, first, first + 1e-3 * second, average_precision, n_resamples=300)
-    assert near.high - near.low < 0.2 * (apart.high - apart.low)
-    same = paired_bootstrap(y, first, first * 2, average_precision, n_resamples=100)
-    assert (same.value, same.p_value, same.method) == (0.0, 1.0, "exact-bound")
+    assert (same.value, same.p_value, same.method, same.n_deciding) == (0.0, 1.0, "exact-bound", 0)
+    assert same.low < 0 < same.high
+    near = TESTS[test](y, first, first + 1e-2 * second)
+    assert near.high - near.low < 0.5 * (apart.high - apart.low)
+    assert TESTS[test](y, first, second) == apart
+
+
+@pytest.mark.parametrize(("test", "n_pos"), [("auc", 2), ("auc", 5), ("precision", 2), ("groups", 10)])
+def test_few_positives_do_not_make_equal_models_differ(test, n_pos):
+    r, y, rejected, better = np.random.default_rng(n_pos), np.repeat([1, -1], [n_pos, 200]), 0, 0
+    for _ in range(120):
+        shared, one, other = r.normal(size=(3, len(y)))
+        found = TESTS[test](y, shared + one + 1.4 * (y == 1), shared + other + 1.4 * (y == 1))
+        rejected, better = rejected + (found.p_value < 0.05), better + (found.low > 0)
+    assert rejected <= 14  # of 120; 6 are expected, and more than 14 have the probability .002
+    assert better <= 9
+
+
+def rows_of_classes(n=300, k=4, seed=0, *, topics=False):
+    """Return members, and the scores of two models, one better than the other, with ties."""
+    r = np.random.default_rng(seed)
+    members = r.random((n, k)) < 0.3 if topics else r.integers(k, size=n)[:, np.newaxis] == np.arange(k)
+    return members, *((members * slope + r.normal(size=(n, k))).round(1) for slope in (1.5, 0.8))
+
+
+@pytest.mark.parametrize("topics", [False, True])
+def test_the_error_of_the_macro_auc_is_that_of_resampled_rows(topics):
+    members, one, other = rows_of_classes(topics=topics)
+    found = macro_auc_test(members, one, other)
+    r, drawn = np.random.default_rng(1), []
+    for _ in range(400):
+        at = r.integers(len(members), size=len(members))
+        drawn.append(macro_auc(members[at], one[at])[0] - macro_auc(members[at], other[at])[0])
+    assert (found.high - found.low) / (2 * 1.959963984540054) == pytest.approx(np.std(drawn), rel=0.15)
+    assert found.value == pytest.approx(np.mean(drawn), abs=0.01)
+    assert 0 < found.low < found.value < found.high
+
+
+def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
+    members, one, _ = rows_of_classes(80)
+    area, low, high = macro_auc_interval(members[:, :1], one[:, :1])
+    with pytest.warns(IntervalWarning, match="the smaller class has 16 rows, 1.6 of them misranked"):
+        expected = auc_interval(ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), one[:, 0]))
+    assert (area, low, high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
+    members[:, 2] = False
+    members[0, 2] = True
+    assert measured_classes(members).tolist() == [0, 1, 3]
+    with pytest.raises(InputError, match="each class needs two rows"):
+        macro_auc(members, one)
+
+
+def test_an_interval_of_classes_that_are_ranked_rightly_is_not_a_point():
+    members = np.arange(30)[:, np.newaxis] % 3 == np.arange(3)
+    area, low, high = macro_auc_interval(members, members.astype(float))
+    assert (area, high) == (1.0, 1.0)
+    assert low == pytest.approx(0.05 ** (1 / 10))
 
 
 def test_corrected_t_test_is_that_of_nadeau_and_bengio():
@@ -184,7 +253,8 @@ def test_holm_is_statsmodels(p):
         (lambda: placements(np.array([1, 0]), np.zeros(2)), "label at position 1"),
         (lambda: placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: placements(np.array([1, -1]), np.zeros(3)), "3 scores, but labels"),
-        (lambda: delong_covariance(np.array([1, -1, -1]), [np.arange(3.0)]), "two rows of each class"),
+        (lambda: delong_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs two rows"),
+        (lambda: precision_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
         (lambda: delong_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
         (lambda: corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: corrected_t_test([0.1, np.nan], 0.25), "not finite"),

@@ -101,7 +101,11 @@ def by_places(y, score, weight, k):
 def test_a_weight_is_so_many_rows(seed, k, whole):
     y, score, group, weight = drawn(seed)
     weight = np.floor(weight) if whole else weight
-    there = [g for g in np.unique(group) if (weight[group == g] > 0).sum() > 1 and (weight * y)[group == g].any()]
+    there = [
+        g
+        for g in np.unique(group)
+        if ((weight[group == g] > 0).sum() > 1 or weight[group == g].sum() > 1) and (weight * y)[group == g].any()
+    ]
     if not there:
         return
     given_weights = {"groups": group, "sample_weight": weight, "k": k}
@@ -123,6 +127,15 @@ def test_a_weight_is_so_many_rows(seed, k, whole):
             )
 
 
+def test_one_row_of_weight_two_is_a_group_of_two_rows():
+    weighed = ndcg_of_groups([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], sample_weight=[2, 1, 1], k=5)
+    repeated = ndcg_of_groups([1, 1, 1, 0], [0.3, 0.3, 0.1, 0.2], groups=[0, 0, 1, 1], k=5)
+    assert weighed.values.tolist() == repeated.values.tolist()
+    assert weighed.n_without == 0
+    alone = ndcg_of_groups([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], k=5)
+    assert (alone.n_without, alone.groups.tolist()) == (1, [1])
+
+
 def test_interval_covers_the_mean_of_groups():
     """Of 200 sets of 60 groups whose values vary about .7, 95 in 100 intervals should hold it: 3 sigma below is 90."""
     r, inside = np.random.default_rng(1), 0
@@ -131,6 +144,13 @@ def test_interval_covers_the_mean_of_groups():
         low, high = OfGroups(values, np.ones(60), 0).interval()
         inside += low <= 0.7 <= high
     assert inside >= 178
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_groups_that_are_all_alike_have_an_interval_that_is_no_point(value):
+    low, high = OfGroups(np.full(10, value), np.ones(10), 0).interval()
+    assert 0 <= low <= value <= high <= 1
+    assert high - low == pytest.approx(1 - 0.05**0.1)
 
 
 def test_all_measures_have_names():

@@ -1,10 +1,13 @@
 """The functions a user calls: any two labels, any array-like."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.metrics as sk
 
+from aucdist import metrics
 from aucdist.errors import InputError
 from aucdist.metrics import (
     IntervalWarning,
@@ -83,3 +86,20 @@ def test_a_predicted_label_that_is_not_in_the_truth_is_named(predicted):
 def test_non_finite_scores_are_refused():
     with pytest.raises(InputError, match="score at position 1"):
         average_precision_score([0, 1], [0.0, np.inf])
+
+
+def test_intervals_refuse_weights_but_not_masks():
+    y, scores = ["no", "no", "yes", "yes"], [0.1, 0.4, 0.3, 0.9]
+    with pytest.raises(InputError, match="no interval for weighted rows"):
+        metrics.recall_at_fpr_interval(y, scores, max_fpr=0.5, sample_weight=[1, 2, 1, 1])
+    found = metrics.recall_at_fpr_interval(y, scores, max_fpr=0.5, sample_weight=[1, 1, 0, 1], n_resamples=100)
+    assert found.value == 1.0
+
+
+@pytest.mark.parametrize("name", [n for n in metrics.__all__ if inspect.isfunction(getattr(metrics, n))])
+def test_functions_take_labels_first_and_a_positive_label_that_must_be_there(name):
+    parameters = inspect.signature(getattr(metrics, name)).parameters
+    assert next(iter(parameters)) == "y_true"
+    if "pos_label" in parameters and set(parameters) <= {"y_true", "y_score", "y_proba", "sample_weight", "pos_label"}:
+        with pytest.raises(InputError, match="pos_label is 'maybe'"):
+            getattr(metrics, name)(["no", "yes"], [0.1, 0.2], pos_label="maybe")

@@ -16,10 +16,14 @@ from aucdist import metrics
 from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import precision_at_recall, recall_at_precision
 from aucdist.metrics.measures import find_measure, measure_name
-from aucdist.metrics.partial import partial_auc, placements_up_to
-from aucdist.metrics.top import precision_at_recall, recall_at_precision
-from aucdist.metrics.two_way import two_way_partial_auc, two_way_partial_auc_interval
+from aucdist.metrics.partial import (
+    partial_auc,
+    placements_up_to,
+    two_way_partial_auc,
+    two_way_partial_auc_interval,
+)
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3).map(float), st.integers(1, 5)), min_size=1, max_size=10)
 SHARES = st.fractions(Fraction(1, 50), 1).filter(lambda share: share.denominator < 1000)

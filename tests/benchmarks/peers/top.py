@@ -20,8 +20,8 @@ from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import recall_at_fpr
 from aucdist.metrics.partial import partial_auc
-from aucdist.metrics.top import recall_at_fpr
 from benchmarks.common import Row
 from benchmarks.peers.contestant import middle_out, stratified_subset
 from benchmarks.peers.data_sets import TrainAndTest, top_data_sets

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from support.command_line import run
 
 from aucdist.class_models import load_class_models
-from aucdist.metrics.macro import macro_auc
+from aucdist.metrics.compare import macro_auc
 
 
 def table(rows: slice, *, shift: float = 0.0) -> pd.DataFrame:

@@ -1,0 +1,864 @@
+"""Measures of decisions and of the top of a ranking, on labels and scores: ``score > threshold`` predicts the positive class.
+
+The larger of two labels is positive, as in scikit-learn. Each function counts the rows of each class at each score, and calls the
+measure of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row are of the rows themselves.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aucdist.metrics import costs, decisions
+from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
+from aucdist.metrics.decisions import OperatingPoint
+from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
+
+
+def threshold_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    fpr: float | None = None,
+    alerts: float | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+    cost: Mapping[str, Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the threshold that meets one requirement and finds as many positives (for `recall`: flags as few rows) as possible.
+
+    The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
+    lowest score if all rows must be flagged.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    fpr : float, optional
+        At most this share of the negatives is flagged; from 0 to 1.
+    alerts : float, optional
+        At most this share of all rows is flagged; from 0 to 1.
+    precision : float, optional
+        At least this share of the flagged rows is positive; above 0 and at most 1.
+    recall : float, optional
+        At least this share of the positives is flagged; above 0 and at most 1.
+    cost : mapping, optional
+        ``{"false_alarm": 1, "miss": 40}``: what a flagged negative and a positive that is not flagged cost, above 0 each. The
+        total cost is smallest; of equally cheap thresholds the one with the fewest flagged rows is taken. Where costs differ by
+        row, either may be a column with a value for each row, at least 0: ``{"false_alarm": 5, "miss": amount}``.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold has this precision.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import threshold_at
+    >>> y, scores = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
+    >>> round(threshold_at(y, scores, fpr=0.25), 2), round(threshold_at(y, scores, precision=1.0), 2)
+    (0.45, 0.8)
+    """
+    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    others = (fpr, alerts, precision, recall)
+    if cost is None or not _has_columns(cost) or any(value is not None for value in others):
+        return decisions.threshold_at(counts, fpr=fpr, alerts=alerts, precision=precision, recall=recall, cost=cost)
+    weight = costs.cost_of_rows(signs_of(y_true, pos_label)[1] > 0, cost)
+    if sample_weight is not None:
+        weight = weight * as_column("weights", sample_weight)
+    weighted = counts_of(y_true, y_score, weight, pos_label)
+    return decisions.threshold_at(weighted, cost=dict.fromkeys(decisions.COSTS, 1.0))
+
+
+def operating_point(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    threshold: float,
+    level: float = 0.95,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> OperatingPoint:
+    """Return the performance of a threshold that was chosen on other rows.
+
+    Given the threshold, all measures are shares of independent rows, so the intervals are those of Clopper and Pearson
+    (Biometrika 26, 1934, 404-413). They cover at least as often as `level` says. If the threshold was chosen on the same rows,
+    they cover less.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    threshold : float
+    level : float
+        At least 0.5 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import operating_point
+    >>> estimate = operating_point([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.5)
+    >>> estimate.recall.value, estimate.fpr.value, round(estimate.precision.value, 4)
+    (1.0, 0.25, 0.6667)
+    """
+    return decisions.operating_point(counts_of(y_true, y_score, sample_weight, pos_label), threshold, level)
+
+
+def expected_cost(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    threshold: float,
+    *,
+    false_alarm: Any,
+    miss: Any,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return what the decisions of a threshold cost, in the mean over all rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    threshold : float
+        ``score > threshold`` predicts the positive class.
+    false_alarm, miss : float
+        What a flagged negative costs, and a positive that is not flagged; above 0. Either may be a column with a value for each
+        row, at least 0.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import expected_cost
+    >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_alarm=1, miss=3)
+    0.5
+    """
+    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    cost = {"false_alarm": false_alarm, "miss": miss}
+    if not _has_columns(cost):
+        return decisions.expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
+    _, wrong, cost_of_rows = _decided(y_true, y_score, threshold, cost, pos_label)
+    weight = None if sample_weight is None else as_column("weights", sample_weight)
+    return costs.mean_cost(wrong, cost_of_rows, weight)
+
+
+def expected_cost_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    threshold: float,
+    level: float = 0.95,
+    *,
+    false_alarm: Any,
+    miss: Any,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return the expected cost of a threshold that was chosen on other rows, with an interval for the same share of positives.
+
+    The cost is a sum of two independent shares with known factors: of the positives that are missed and of the negatives that
+    are flagged. Their intervals of Clopper and Pearson are combined by the method of variance estimates recovery (Zou & Donner,
+    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up. Where costs are a
+    column, Stringer's bounds take the place of Clopper and Pearson's: see `aucdist.metrics.costs.mean_cost_interval`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    threshold, false_alarm, miss : float
+        As for `expected_cost`.
+    level : float
+        At least 0.5 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import expected_cost_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = expected_cost_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, 1.0, false_alarm=1, miss=40)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.758 from 0.452 to 1.190'
+    """
+    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    cost = {"false_alarm": false_alarm, "miss": miss}
+    if not _has_columns(cost):
+        return decisions.expected_cost_interval(counts, threshold, level, false_alarm=false_alarm, miss=miss)
+    refuse_weights(counts)
+    positive, wrong, cost_of_rows = _decided(y_true, y_score, threshold, cost, pos_label)
+    there = slice(None) if sample_weight is None else as_column("weights", sample_weight) > 0
+    return costs.mean_cost_interval(positive[there], wrong[there], cost_of_rows[there], level)
+
+
+def recall_at_fpr(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    max_fpr: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the largest recall of any threshold whose false positive rate is at most `max_fpr`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    max_fpr : float
+        From 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_at_fpr
+    >>> recall_at_fpr([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.1)
+    0.5
+    """
+    return decisions.recall_at_fpr(counts_of(y_true, y_score, sample_weight, pos_label), max_fpr)
+
+
+def recall_at_fpr_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    max_fpr: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `recall_at_fpr` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    max_fpr : float
+        From 0 to 1.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import recall_at_fpr_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = recall_at_fpr_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, max_fpr=0.05)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.633 from 0.500 to 0.783'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.recall_at_fpr(counts, max_fpr),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def fpr_at_recall(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_recall: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the smallest false positive rate of any threshold whose recall is at least `min_recall`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_recall : float
+        Above 0 and at most 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import fpr_at_recall
+    >>> fpr_at_recall([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_recall=0.9)
+    0.25
+    """
+    return decisions.fpr_at_recall(counts_of(y_true, y_score, sample_weight, pos_label), min_recall)
+
+
+def fpr_at_recall_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_recall: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `fpr_at_recall` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_recall : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import fpr_at_recall_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = fpr_at_recall_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, min_recall=0.8)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.095 from 0.052 to 0.240'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.fpr_at_recall(counts, min_recall),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def recall_at_k(
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the share of the positives among the k highest-scoring rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    k : float
+        Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_at_k
+    >>> recall_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=1)
+    0.5
+    """
+    return decisions.recall_at_k(counts_of(y_true, y_score, sample_weight, pos_label), k)
+
+
+def recall_at_k_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `recall_at_k` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    k : float
+        Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import recall_at_k_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = recall_at_k_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, k=50)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.550 from 0.450 to 0.650'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.recall_at_k(counts, k),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def precision_at_k(
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the share of positives among the k highest-scoring rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    k : float
+        Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import precision_at_k
+    >>> precision_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=2)
+    0.5
+    """
+    return decisions.precision_at_k(counts_of(y_true, y_score, sample_weight, pos_label), k)
+
+
+def precision_at_k_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `precision_at_k` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    k : float
+        Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import precision_at_k_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = precision_at_k_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, k=50)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.660 from 0.540 to 0.780'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.precision_at_k(counts, k),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def recall_at_precision(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_precision: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none.
+
+    The best threshold of these rows is somewhat better here than for other rows. The bootstrap interval of 95 % covered in 90 to
+    96 % of simulated samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 % with fewer of either.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_precision : float
+        Above 0 and at most 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_at_precision
+    >>> recall_at_precision([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_precision=0.9)
+    0.5
+    """
+    return decisions.recall_at_precision(counts_of(y_true, y_score, sample_weight, pos_label), min_precision)
+
+
+def recall_at_precision_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_precision: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `recall_at_precision` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_precision : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import recall_at_precision_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = recall_at_precision_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, min_precision=0.5)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.750 from 0.500 to 0.900'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.recall_at_precision(counts, min_precision),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def precision_at_recall(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_recall: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the largest precision of any threshold whose recall is at least `min_recall`.
+
+    The best threshold of these rows is somewhat better here than for other rows. The bootstrap interval of 95 % covered in 90 to
+    96 % of simulated samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 % with fewer of either.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_recall : float
+        Above 0 and at most 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import precision_at_recall
+    >>> round(precision_at_recall([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_recall=0.9), 4)
+    0.6667
+    """
+    return decisions.precision_at_recall(counts_of(y_true, y_score, sample_weight, pos_label), min_recall)
+
+
+def precision_at_recall_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_recall: float,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `precision_at_recall` with its stratified percentile bootstrap interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_recall : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import precision_at_recall_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = precision_at_recall_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, min_recall=0.8)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.462 from 0.255 to 0.608'
+    """
+    return bootstrap_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label),
+        lambda counts: decisions.precision_at_recall(counts, min_recall),
+        level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> dict[str, float]:
+    """Return the counts ``tp``, ``fp``, ``tn`` and ``fn`` of the confusion matrix, or sums of weights if there are weights.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels; the larger one is positive.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels, of the same two.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import confusion_counts
+    >>> confusion_counts([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1])
+    {'tp': 2, 'fp': 1, 'tn': 3, 'fn': 0}
+    """
+    labels, signs = signs_of(y_true)
+    predicted = labels_of("y_pred", y_pred)
+    strange = (predicted != labels[0]) & (predicted != labels[1])
+    refuse("predicted label", predicted, strange, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
+    scores = np.where(predicted == labels[1], 1.0, -1.0)
+    weight = None if sample_weight is None else as_column("weights", sample_weight)
+    return decisions.confusion(ScoreCounts.from_scores(signs, scores, weight), 0.0)
+
+
+def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Return the G-mean, the geometric mean of recall and specificity.
+
+    Parameters
+    ----------
+    y_true, y_pred, sample_weight
+        As for `confusion_counts`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import g_mean_score
+    >>> round(g_mean_score([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]), 4)
+    0.866
+    """
+    return decisions.g_mean(confusion_counts(y_true, y_pred, sample_weight))
+
+
+def _has_columns(cost: Any) -> bool:
+    """Tell whether a cost is a column, with a value for each row."""
+    return any(np.ndim(value) > 0 for value in (cost.values() if isinstance(cost, Mapping) else [cost]))
+
+
+def _decided(
+    y_true: ArrayLike, y_score: ArrayLike, threshold: float, cost: Mapping[str, Any], pos_label: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which rows are positive, which are decided wrongly, and what a wrong decision on each costs."""
+    refuse("threshold", np.array([threshold]), np.isnan([threshold]), "is not a number")
+    positive = signs_of(y_true, pos_label)[1] > 0
+    return positive, (as_column("scores", y_score) > threshold) != positive, costs.cost_of_rows(positive, cost)

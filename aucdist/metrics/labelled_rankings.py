@@ -1,0 +1,729 @@
+"""Measures of rankings and of probabilities, and tests of whether two models differ, on labels and scores.
+
+The larger of two labels is positive, as in scikit-learn. Each function counts the rows of each class at each score, and calls the
+measure of such counts (`aucdist.metrics.counts.ScoreCounts`).
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from aucdist.metrics import compare, partial, probability, ranking
+from aucdist.metrics.compare import Difference
+from aucdist.metrics.counts import counts_of, signs_of
+from aucdist.metrics.intervals import Estimate
+from aucdist.metrics.probability import Reliability
+from aucdist.metrics.ranking import Interval
+
+
+def roc_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    max_fpr: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the area under the ROC curve, exact with ties; scikit-learn's ``roc_auc_score`` for two classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    max_fpr : float, optional
+        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        nan if there is one class only.
+
+    Raises
+    ------
+    InputError
+        If there are more than two labels, or `max_fpr` is out of its range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import roc_auc_score
+    >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
+    0.875
+    """
+    if max_fpr is not None:
+        partial.check_max_fpr(max_fpr)
+    counts = counts_of(y_true, y_score, sample_weight, pos_label, one_class=True)
+    if counts.rows_pos == 0 or counts.rows_neg == 0:
+        from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
+
+        text = "Only one class is present in y_true. ROC AUC score is not defined in that case."
+        warnings.warn(text, UndefinedMetricWarning, stacklevel=2)
+        return float("nan")
+    return ranking.auc(counts) if max_fpr is None else partial.partial_auc(counts, max_fpr)
+
+
+def roc_auc_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    level: float = 0.95,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Interval:
+    """Return a confidence interval of the AUC.
+
+    The variance is DeLong's (Biometrics 44, 1988, 837-845). The bounds are the areas from which the observed one is not further
+    away than Student's t allows, each by its own standard error, as in Wilson's interval of a share. Of few rows the variance is
+    drawn towards that of two normal distributions. In simulations with normal and logistic scores intervals of 95 % covered 93 to
+    97 % from 10 rows of the smaller class on, at areas of .7, .9 and .98.
+
+    It is not defined for an AUC of exactly 0 or 1, a variance of 0, or a class of one row. Then the interval is ``[q * auc, 1 -
+    q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, m the number of rows of the smaller class, which holds its level for any
+    number of rows (Clopper & Pearson, Biometrika 26, 1934, 404-413).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    level : float
+        At least 0.5 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Warns
+    -----
+    IntervalWarning
+        If the smaller class has fewer than 10 rows, or this number times the smaller of AUC and 1 - AUC is below 5. Where
+        positives are hidden anywhere among the negatives, the interval then covers less often than its level says.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import roc_auc_interval
+    >>> y = np.repeat([0, 1], [600, 200])
+    >>> interval = roc_auc_interval(y, np.random.default_rng(0).normal(size=800) + y)
+    >>> f"{interval.auc:.3f} from {interval.low:.3f} to {interval.high:.3f}"
+    '0.755 from 0.714 to 0.791'
+    """
+    return ranking.auc_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
+
+
+def roc_auc_difference(
+    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, level: float = 0.95, *, pos_label: Any = None
+) -> Difference:
+    """Test whether two models have the same AUC, on the same rows.
+
+    The signs of what each row adds to the difference of the AUCs are flipped, as would be the two models' scores of a row. The
+    p-value is the share of flips that differ as much: it holds its level for any number of positives, where a normal distribution
+    rejects a fifth of equal pairs with two positives. The interval has the differences that the test does not reject; with many
+    rows it is DeLong's (Biometrics 44, 1988, 837-845).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    first, second : array-like of shape (n_samples,)
+        Finite scores of the two models.
+    level : float
+        At least 0.5 and below 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        As `placements`, if a class has fewer than two rows, or for a level out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import roc_auc_difference
+    >>> y = np.repeat([0, 1], [600, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(3, 800))
+    >>> difference = roc_auc_difference(y, noise[0] + y, noise[1] + y / 2)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
+    """
+    return compare.delong_test(signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), level)
+
+
+def partial_roc_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    max_fpr: float,
+    *,
+    standardized: bool = True,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the area under the ROC curve from a false positive rate of 0 to `max_fpr`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    max_fpr : float
+        Above 0 and at most 1.
+    standardized : bool
+        Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
+        1989, 190-195). Otherwise the area is at most `max_fpr`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import partial_roc_auc_score
+    >>> round(partial_roc_auc_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.5), 4)
+    0.8333
+    """
+    return partial.partial_auc(counts_of(y_true, y_score, sample_weight, pos_label), max_fpr, standardized=standardized)
+
+
+def partial_roc_auc_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    max_fpr: float,
+    level: float = 0.95,
+    *,
+    standardized: bool = True,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return the partial AUC with a confidence interval.
+
+    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. For the
+    partial AUC up to beta, the placement of a positive whose score has the false positive rate u is ``max(0, beta - u)``, and
+    that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are the influence functions of
+    the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are DeLong's. The interval is
+    Wilson's for a share with this variance, as in `average_precision_interval`.
+
+    If no variance can be estimated, the interval is a bound for any number of rows (``exact-bound``).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    max_fpr : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    standardized : bool
+        Whether to map the area as `partial_roc_auc_score` does.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Warns
+    -----
+    IntervalWarning
+        If there are fewer than 50 positives, or fewer than 20 negatives up to `max_fpr`. The interval then covers less often
+        than its level says.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_interval
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> estimate = partial_roc_auc_interval(y, np.random.default_rng(0).normal(size=6200) + 2 * y, max_fpr=0.05)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.725 from 0.693 to 0.758'
+    """
+    return partial.partial_auc_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label), max_fpr, level, standardized=standardized
+    )
+
+
+def partial_roc_auc_difference(
+    y_true: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    max_fpr: float,
+    level: float = 0.95,
+    *,
+    standardized: bool = True,
+    pos_label: Any = None,
+) -> Difference:
+    """Test whether two models have the same partial AUC, on the same rows, by flipped signs as `roc_auc_difference`.
+
+    What a row adds to the difference is that of its two placements, as in `partial_roc_auc_interval`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    first, second : array-like of shape (n_samples,)
+        Finite scores of the two models.
+    max_fpr : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    standardized : bool
+        Whether to map the area as `partial_roc_auc_score` does.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Difference
+        First minus second. Its method is ``exact-bound`` if no variance can be estimated, as for two perfect rankings.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_difference
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(2, 6200))
+    >>> difference = partial_roc_auc_difference(y, noise[0] + 2 * y, noise[1] + y, max_fpr=0.05)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
+    """
+    return compare.partial_delong_test(
+        signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), max_fpr, level, standardized=standardized
+    )
+
+
+def two_way_partial_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_tpr: float,
+    max_fpr: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the share of the region up to `max_fpr` and from `min_tpr` on that is below the ROC curve, from 0 to 1.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_tpr : float
+        The least true positive rate, at least 0 and below 1.
+    max_fpr : float
+        The largest false positive rate, above 0 and at most 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import two_way_partial_auc_score
+    >>> y, scores = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
+    >>> round(two_way_partial_auc_score(y, scores, min_tpr=0.5, max_fpr=0.5), 4)
+    0.5
+    """
+    return partial.two_way_partial_auc(counts_of(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr)
+
+
+def two_way_partial_auc_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    min_tpr: float,
+    max_fpr: float,
+    level: float = 0.95,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return the two-way partial AUC with a confidence interval of DeLong's type.
+
+    The variance is that of `aucdist.metrics.partial.partial_auc_interval` with the influence functions of this area. Let a be the
+    false positive rate at which the curve reaches alpha. The placement of a positive at the false positive rate u is ``max(0,
+    beta - max(u, a))``, and that of a negative at the true positive rate v is ``max(0, min(v, ROC(beta)) - alpha)``. The rates at
+    both boundaries are estimated; since the integrand is 0 at a, this adds nothing.
+
+    Where no variance can be estimated, as for a share of 0 or 1, the interval is Markov's (``exact-bound``), from q times the
+    share to 1 - q (1 - share) with q = 1 - level, which is wide.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    min_tpr, max_fpr : float
+        As for `two_way_partial_auc_score`.
+    level : float
+        At least 0.5 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Warns
+    -----
+    IntervalWarning
+        If there are fewer than 50 positives beyond `min_tpr`, or fewer than 20 negatives up to `max_fpr`. The interval then
+        covers less often than its level says.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import two_way_partial_auc_interval
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> scores = np.random.default_rng(0).normal(size=6200) + 2 * y
+    >>> estimate = two_way_partial_auc_interval(y, scores, min_tpr=0.5, max_fpr=0.2)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    '0.470 from 0.385 to 0.556'
+    """
+    return partial.two_way_partial_auc_interval(
+        counts_of(y_true, y_score, sample_weight, pos_label), min_tpr, max_fpr, level
+    )
+
+
+def average_precision_score(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the average precision: the sum over thresholds of the step in recall times the precision there.
+
+    As scikit-learn defines it: no interpolation; rows with equal scores enter together.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import average_precision_score
+    >>> round(average_precision_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.8333
+    """
+    return ranking.average_precision(counts_of(y_true, y_score, sample_weight, pos_label))
+
+
+def average_precision_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    level: float = 0.95,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return the average precision with a confidence interval.
+
+    The variance is Tukey's jackknife, class by class. The bounds are Wilson's for a share with this variance, which respect 0 and
+    1; of few positives the variance is drawn towards that of a share. In simulations intervals of 95 % covered 92 to 98 % from 10
+    positives on. The interval holds for rows with the same share of positives.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    level : float
+        At least 0.5 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Warns
+    -----
+    IntervalWarning
+        If there are fewer than 10 positives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import average_precision_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> estimate = average_precision_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y)
+    >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
+    'XXX'
+    """
+    return ranking.average_precision_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
+
+
+def brier_score_loss(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1 (Brier, 1950).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import brier_score_loss
+    >>> round(brier_score_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.1333
+    """
+    return probability.brier(counts_of(y_true, y_proba, sample_weight, pos_label))
+
+
+def log_loss(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the log loss, the mean of minus the logarithm of the true class's probability; it is finite, see `SMALLEST`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import log_loss
+    >>> round(log_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.4176
+    """
+    return probability.log_loss(counts_of(y_true, y_proba, sample_weight, pos_label))
+
+
+def calibration_loss(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the mean squared difference between the probabilities and those of the ROC curve's convex hull.
+
+    After Flach & Matsubara, "A simple lexicographic ranker and probability estimator" (ECML 2007). If the probabilities are
+    constant along each segment of the hull, the Brier score is the sum of this and `refinement_loss`; otherwise it may differ
+    slightly from the sum.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import calibration_loss
+    >>> round(calibration_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0333
+    """
+    return probability.calibration_loss(counts_of(y_true, y_proba, sample_weight, pos_label))
+
+
+def refinement_loss(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Return the Brier score of the probabilities of the ROC curve's convex hull, which no calibration can reduce.
+
+    Only the order of the scores matters; they need not be probabilities.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import refinement_loss
+    >>> round(refinement_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0833
+    """
+    return probability.refinement_loss(counts_of(y_true, y_score, sample_weight, pos_label))
+
+
+def reliability_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    n_bins: int = 10,
+    *,
+    binning: str = "quantile",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Reliability:
+    """Return a reliability curve with an interval for each of its points.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    n_bins : int
+        At least 1.
+    binning : {"quantile", "uniform"}
+        ``quantile``: bins of about equal weight, which suit rare events; equal probabilities share a bin. ``uniform``: bins of
+        equal width.
+    level : float
+        Confidence of each interval separately, above 0 and below 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2)
+    >>> curve.predicted.round(2).tolist(), curve.observed.round(2).tolist()
+    ([0.2, 0.7], [0.33, 0.67])
+    """
+    return probability.reliability(
+        counts_of(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning, level=level
+    )
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    n_bins: int = 10,
+    *,
+    binning: str = "quantile",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
+
+    The result depends on the bins, and is above 0 even for a perfect model. Compare only values for the same bins and numbers
+    of rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    n_bins, binning
+        As for `reliability`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2), 4)
+    0.0833
+    """
+    return probability.expected_calibration_error(
+        counts_of(y_true, y_proba, sample_weight, pos_label), n_bins, binning=binning
+    )
