@@ -33,8 +33,9 @@ class OfGroups:
     >>> import numpy as np
     >>> from aucdist.metrics import OfGroups
     >>> of_three = OfGroups(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
-    >>> of_three.mean, of_three.interval()
-    XXX
+    >>> low, high = of_three.interval()
+    >>> f"{of_three.mean} from {low:.3f} to {high:.3f}"
+    '0.5 from 0.009 to 0.991'
     """
 
     values: np.ndarray
