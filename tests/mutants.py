@@ -24,6 +24,7 @@ PARTS = {
     "kernels/svmlight": ["tests/kernels", "tests/data/formats"],
     "solvers/pairs": ["tests/solvers/pairs"],
     "solvers": ["tests/solvers"],
+    "papers": ["tests/papers"],
     "metrics": ["tests/metrics"],
     "engine": [
         "tests/engine/test_blocks.py",
@@ -43,7 +44,7 @@ PARTS = {
 }
 """The tests that each part of the package answers to; the longest name that fits counts."""
 
-MARKED = ("kernels", "solvers")
+MARKED = ("kernels", "solvers", "papers")
 """Parts of whose tests only those run that are quick without compiled kernels."""
 
 HANGS = 600
@@ -186,7 +187,9 @@ def named():
 def sampled(count, seed):
     """Yield the same for a random sample of all changes."""
     files = [
-        file for part in ("kernels", "solvers", "metrics", "engine") for file in (ROOT / "aucdist" / part).rglob("*.py")
+        file
+        for part in ("kernels", "solvers", "papers", "metrics", "engine")
+        for file in (ROOT / "aucdist" / part).rglob("*.py")
     ]
     every = [(file, *change) for file in sorted(files) for change in changes(ast.parse(file.read_text()))]
     for file, line, what, number in random.Random(seed).sample(every, min(count, len(every))):

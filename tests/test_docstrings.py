@@ -130,7 +130,6 @@ def test_estimators_state_their_attributes_with_shapes_and_types(name):
     for model in fitted(name):
         public = [a for a in vars(model) if a.endswith("_") and not a.startswith("_")]
         properties = inspect.getmembers(type(model), lambda p: isinstance(p, property))
-        # `history_` is there after `fit`, but not after `partial_fit`.
         public += [a for a, _ in properties if a.endswith("_") and not a.startswith("_") and hasattr(model, a)]
         for attribute in public:
             assert attribute in documented, f"{attribute} is not documented"
@@ -166,10 +165,6 @@ def fitted(name):
         warnings.simplefilter("ignore")
         for choice in choices:
             yield kind(max_passes=3, **choice).fit(X, Y)
-        for solver, row in kind.solvers.items():
-            if row.online:
-                model = kind(solver={"name": solver, "n_pairs": 100.0} if "n_pairs" in row().get_params() else solver)
-                yield model.partial_fit(X, Y, classes=[-1, 1])
 
 
 @pytest.mark.parametrize(("name", "method"), METHODS)

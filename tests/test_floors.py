@@ -43,7 +43,7 @@ FLOORS = [
     {"aucdist.kernels", "aucdist.metrics"},
     {"aucdist.objectives", "aucdist.data", "aucdist.report"},
     {"aucdist.engine"},
-    {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
+    {"aucdist.solvers", "aucdist.papers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
     {"aucdist.drift"},
     {"aucdist.store"},

@@ -20,7 +20,6 @@ from aucdist.estimators.classes import (
     forget_fit,
     predicted_classes,
     probabilities_of_classes,
-    refuse_online,
     scores_of_classes,
 )
 from aucdist.estimators.display import WithPlots
@@ -115,7 +114,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             self.check_parameters()
             rows = training_blocks(self, X, y, sample_weight, groups)
             if isinstance(rows, ClassBlocks):
-                refuse_online(self, rows.sets)
                 fit_classes(self, rows, callback)
             else:
                 self._fit(self._ready(rows), callback)
@@ -172,14 +170,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def has_several_classes(self) -> bool:
         """Whether the last fit was of several classes, each against the rest."""
         return "estimators_" in vars(self)
-
-    @property
-    def _is_online(self) -> bool:
-        """Whether the solver learns row by row, from rows of two classes."""
-        try:
-            return self.resolved_solver.online
-        except InputError:  # which `fit` reports
-            return False
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the parameters that the model of the class at position `k` has of its own."""
@@ -296,7 +286,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = allows_missing(self)
-        tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = not self._is_online
+        tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = True
         return tags
 
     if not TYPE_CHECKING:  # else every attribute would be known

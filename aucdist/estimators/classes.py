@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from aucdist.data.block import Block, as_rows
-from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads
@@ -94,22 +93,6 @@ def refuse_classes(model: BaseEstimator, what: str) -> None:
         raise InputError(
             f"{what} is for one class, and this model has {len(model.estimators_)}: take estimators_[k].{what}, the model of "
             "classes_[k] against the rest"
-        )
-
-
-def refuse_online(model: BaseEstimator, sets: LabelSets) -> None:
-    """Raise an InputError for a solver that has `partial_fit`.
-
-    scikit-learn's contract is that what `fit` takes `partial_fit` takes, too, and a stream of several classes has no rows to find
-    `spreads_` from. Flows, which have no `partial_fit`, fit the classes by such a solver as well.
-    """
-    if model.resolved_solver.online:
-        able = [name for name, solver in model.solvers.items() if not solver.online]
-        kind = "multiclass" if sets.exclusive else "multilabel-indicator"
-        raise InputError(
-            f"Only binary classification is supported by solver {model.resolved_solver.name!r}, which has partial_fit. "
-            f"The type of the target is {kind}: {sets.n_classes} classes. Take {', '.join(able)}, or one class: "
-            "fit(X, y == one_class)"
         )
 
 

@@ -11,10 +11,10 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
+from aucdist.papers.epochs import ResumableRound
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
 from aucdist.solvers.hinge import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
-from aucdist.solvers.pairs.sampling import ResumableRound
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"

@@ -4,26 +4,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.online import OnlineClassifier
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
+from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_warnings
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.papers.epochs import ResumableRound
+from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.parameters import Constraints, OneOf
 from aucdist.solvers.base import Solution, Solver, solver_table
-from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
+from aucdist.solvers.pairs import AllPairs
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
-from aucdist.solvers.pairs.sampling import ResumableRound
-from aucdist.solvers.pairs.sgd import DescentState
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PairwiseHingeClassifier(OnlineClassifier):
+class PairwiseHingeClassifier(RankingClassifier):
     """Linear ranking by the mean pairwise hinge over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 - AUC,
@@ -38,7 +36,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         ``all-pairs``: cutting planes over all pairs; deterministic, and the one to use. The others are published algorithms that
         take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``, ``oam-seq``, ``oam-gra``. The last four have no
         bound that closes in, and end after their steps. A name takes the solver's defaults; parameters go with it, as in
-        ``{"name": "sdcd", "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.solvers.pairs`.
+        ``{"name": "sdcd", "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.papers.sdcd`.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random; ``all-pairs`` and ``oam-inf`` draw nothing.
     warm_start : bool, default=False
@@ -79,11 +77,9 @@ class PairwiseHingeClassifier(OnlineClassifier):
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
-    resume_ : DualStart
-        With `warm_start` and ``sdcd`` or ``sdcd-perm``: what the next fit starts from. Their dual variables are
-        ``resume_.duals``, sparse of shape (n_pos, n_neg).
-    stream_ : OamState or DescentState
-        After `partial_fit`, and after ``msgd``: what the next call goes on from.
+    resume_ : DualStart or DescentState
+        With `warm_start` and ``sdcd``, ``sdcd-perm`` or ``msgd``: what the next fit starts from. The dual variables of the first
+        two are ``resume_.duals``, sparse of shape (n_pos, n_neg).
 
     Notes
     -----
@@ -106,7 +102,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
-        **OnlineClassifier._parameter_constraints,
+        **RankingClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),
         "monotone": Directions(),
         **TOP_CONSTRAINTS,
@@ -124,11 +120,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if hasattr(self, "resume_"):
             del self.resume_
-        if isinstance(solution.last, ResumableRound):
-            if self._is_online:
-                self.stream_ = solution.last.resume()
-            elif self.warm_start:  # else the dual variables stay on the blocks
-                self.resume_: Any = solution.last.resume()
+        if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
+            self.resume_: Any = solution.last.resume()
         return super()._set_fitted(solution, blocks)
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
@@ -137,12 +130,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     def _initial_weights(self, n_features: int) -> Any:
         weights = super()._initial_weights(n_features)
-        if weights is None or not self.resolved_solver.resumes:
-            return weights
-        if not self._is_online:
-            return getattr(self, "resume_", weights)
-        stream = getattr(self, "stream_", None)
-        return stream if isinstance(stream, DescentState) and np.array_equal(stream.w, weights) else weights
+        resumes = weights is not None and self.resolved_solver.resumes
+        return getattr(self, "resume_", weights) if resumes else weights
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()

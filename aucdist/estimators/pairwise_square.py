@@ -10,17 +10,17 @@ from sklearn.base import clone
 from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.online import OnlineClassifier
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
+from aucdist.estimators.ranking import RankingClassifier
+from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact
+from aucdist.papers.tpauc.exact import exact_path
 from aucdist.parameters import Constraints
 from aucdist.solvers.base import Solver, solver_table
 from aucdist.solvers.pairs.groups import pair_groups
-from aucdist.solvers.square import OPAUC, SVRG, TPAUC, Exact
-from aucdist.solvers.square.exact import exact_path
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PairwiseSquareClassifier(OnlineClassifier):
+class PairwiseSquareClassifier(RankingClassifier):
     """Linear ranking by the mean pairwise square over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of (1 - w.(x_i - x_j))^2``, and states by how much at
@@ -34,9 +34,9 @@ class PairwiseSquareClassifier(OnlineClassifier):
     solver : str, dict or Solver, default="exact"
         ``exact``: the minimum itself; up to 1000 features by one reduction, beyond by conjugate gradients; deterministic.
         ``svrg``: variance-reduced stochastic gradients. ``tpauc``: two passes. ``opauc``: one pass. The last two take a fixed
-        number of steps, and so may end above `tol`, with a ConvergenceWarning; they have `partial_fit`. A name takes the
+        number of steps, and so may end above `tol`, with a ConvergenceWarning. A name takes the
         solver's defaults; parameters go with it, as in ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
-        `aucdist.solvers.square`.
+        `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
         Of the rows drawn by ``svrg``, their order with ``tpauc`` and ``opauc``, and the sketch of ``opauc``.
     warm_start : bool, default=False
@@ -58,8 +58,6 @@ class PairwiseSquareClassifier(OnlineClassifier):
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
-    stream_ : object
-        After `partial_fit`: what is remembered of the rows so far.
 
     Notes
     -----
@@ -78,7 +76,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
     of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Exact, SVRG, TPAUC, OPAUC)
     _parameter_constraints: ClassVar[Constraints] = {
-        **OnlineClassifier._parameter_constraints,
+        **RankingClassifier._parameter_constraints,
         "monotone": Directions(),
         **GROUP_CONSTRAINTS,
     }

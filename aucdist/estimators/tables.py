@@ -56,7 +56,6 @@ def checked_rows(
     *,
     reset: bool = False,
     multi_output: bool = False,
-    declared: bool = False,
 ) -> Any:
     """Return rows as `sklearn.utils.validation.validate_data` does, with 0/1 features for columns of categories and texts.
 
@@ -70,8 +69,6 @@ def checked_rows(
         Whether these are training rows, which set `n_features_in_`, `feature_names_in_` and the attributes in `ENCODING`.
     multi_output : bool, default=False
         Whether y is a matrix.
-    declared : bool, default=False
-        Whether categories count that the type of a column declares, but that no training row has.
 
     Returns
     -------
@@ -102,7 +99,7 @@ def checked_rows(
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
         texts = _text_columns(table)
         if reset and texts:
-            estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts, declared=declared)
+            estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif strange := [name for name in texts if name not in known]:
             raise InputError(f"column {strange[0]!r} holds texts, and held numbers in the training rows")
         rows = _encoded(table, estimator)
@@ -258,9 +255,7 @@ def _parsed(table: "pa.Table", schema: Any, categorical: Collection[str] = ()) -
     return parse_arrow(table, "X", source, schema)
 
 
-def _found_categories(
-    table: "pa.Table", texts: Collection[str], *, declared: bool
-) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
+def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
     """Return the categories of each column in the order of their features, and the names of all features.
 
     Raises InputError for a column of dates, or one that looks like an identifier.
@@ -279,9 +274,6 @@ def _found_categories(
         stated = pa.types.is_dictionary(column.type)
         if not stated and are_dates(found[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as texts"))
-        if stated and declared:
-            values = [value for chunk in column.chunks for value in chunk.dictionary.cast(pa.string()).to_pylist()]
-            found[name] = tuple(sorted({*found[name], *(value for value in values if value is not None)}))
         most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW, table.num_rows // 2))
         if len(found[name]) > most:
             raise InputError(

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.ranking import RankingClassifier
+from aucdist.papers.tpauc import UniExp, UniSqu, UnivariateLBFGS
 from aucdist.solvers.base import Solver, solver_table
-from aucdist.solvers.square import UniExp, UniSqu, UnivariateLBFGS
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class UnivariateRankingClassifier(OnlineClassifier):
+class UnivariateRankingClassifier(RankingClassifier):
     """Linear ranking by a loss of single rows, weighted by class.
 
     Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of
@@ -23,15 +23,10 @@ class UnivariateRankingClassifier(OnlineClassifier):
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
         gradient descent of the paper for the exponential and for the square loss. They take a fixed number of steps, usually end
-        above `tol`, with a ConvergenceWarning, and can learn by `partial_fit`. A name takes the solver's defaults; parameters go
-        with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.solvers.square`.
+        above `tol`, with a ConvergenceWarning. A name takes the solver's defaults; parameters go
+        with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
         Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
-
-    Attributes
-    ----------
-    stream_ : object
-        After `partial_fit`: what is remembered of the rows so far.
 
     Notes
     -----

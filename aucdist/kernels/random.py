@@ -125,6 +125,16 @@ def below(state, n):
 
 
 @kernel
+def shuffle(seed, out):
+    """Write a random permutation of 0, ..., n - 1 into out, int64 of shape (n,)."""
+    state = u64(seed)
+    for t in range(out.shape[0]):
+        state, place = below(state, t + 1)
+        out[t] = out[place]
+        out[place] = t
+
+
+@kernel
 def new_order(key, n, order):
     """Prepare the random permutation of 0, ..., n - 1 that belongs to the key, for `permuted`.
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from aucdist.data.block import Block
 from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import Blocks
 from aucdist.parameters import Constraints, check_constraints
@@ -197,8 +196,6 @@ class Solver(BaseEstimator, ABC):
         Its rounds are sums over rows: into how many blocks these are cut changes its last bits only.
     has_path : bool
         It has `path`.
-    online : bool
-        It has `learn`.
     """
 
     name: ClassVar[str]
@@ -216,7 +213,6 @@ class Solver(BaseEstimator, ABC):
     groups: ClassVar[bool] = False
     by_sums: ClassVar[bool] = False
     has_path: ClassVar[bool] = False
-    online: ClassVar[bool] = False
     _parameter_constraints: ClassVar[Constraints] = {}
 
     @abstractmethod
@@ -234,22 +230,6 @@ class Solver(BaseEstimator, ABC):
 
     def path(self, blocks: Blocks, *args: Any, **kwargs: Any) -> LamPath:
         """Return the problem for several lam one after the other, which is faster than each alone."""
-        raise NotImplementedError
-
-    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[Any, float | None]:
-        """Return what is remembered after a batch of rows, with its weights as ``.w``, and the threshold of the scores.
-
-        Parameters
-        ----------
-        stream : object, or ndarray of shape (n_features,), float64
-            What the last call returned, or weights.
-
-        Returns
-        -------
-        stream : object
-        threshold : float or None
-            None leaves it as it was.
-        """
         raise NotImplementedError
 
     def check_parameters(self) -> None:

@@ -18,7 +18,7 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
 from aucdist.kernels.pairs import cut
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
-from aucdist.kernels.square_epochs import square_epoch
+from aucdist.papers.tpauc.kernels import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs

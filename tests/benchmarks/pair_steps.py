@@ -6,8 +6,8 @@ import numba
 import numpy as np
 
 from aucdist.data.shards.simulate import simulate
-from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
 from aucdist.kernels.pair_rows import PairRows
+from aucdist.papers.sdcd.kernels import ENTRY, draw_any, draw_in_order, dual_steps
 from benchmarks.common import Row, fastest
 
 LAM = 1e-3

@@ -11,12 +11,11 @@ import scipy.sparse as sp
 from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.objectives.pairwise_square import gradient, value
+from aucdist.papers.tpauc.descent import SVRG, moments_of, within_class_covariance
+from aucdist.papers.tpauc.exact import Exact, exact_path
+from aucdist.papers.tpauc.moments import gradient, value
+from aucdist.papers.tpauc.online import TwoPassEpoch, prepare_steps
 from aucdist.solvers.base import solve
-from aucdist.solvers.square.descent import moments_of, within_class_covariance
-from aucdist.solvers.square.exact import Exact, exact_path
-from aucdist.solvers.square.svrg import SVRG
-from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
 from benchmarks.common import Row, fastest, read_train_and_test
 
 GOAL = 1e-6
@@ -44,12 +43,12 @@ def _against_gram(block: Block) -> Row:
 
 
 def _against_product(name: str, block: Block) -> Row:
-    """Time an epoch of tpauc with known means and allocated weights, as in a later batch."""
+    """Time an epoch of tpauc with known means and allocated weights."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
     means, weights = np.stack([known.neg.mean, known.pos.mean]), (known.neg.weight, known.pos.weight)
     ready, _ = prepare_steps(block, None, means, weights, block.n_samples, "corrected")
-    start = np.zeros_like(w)
-    found = fastest(lambda: tpauc_epoch(block, ready, start, 2.0**-6, 1e-3, (0, 1), block.n_samples), 30)
+    epoch, start = TwoPassEpoch(2.0**-6, 1e-3), np.zeros_like(w)
+    found = fastest(lambda: epoch(block, ready, start.copy(), 1), 30)
     product = fastest(lambda: block.X @ w, 30)
     return {"data": name, "system": "tpauc, an epoch", "seconds": found, "times X @ w": found / product}
 

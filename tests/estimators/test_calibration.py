@@ -206,15 +206,13 @@ def test_bad_parameters(parameters, message):
         PairwiseHingeClassifier(**parameters).fit(*drawn(100))
 
 
-def test_too_few_rows_and_batches():
+def test_too_few_rows():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.where(np.arange(30) < 2, 1, -1)
     assert PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
     y[0] = -1
     with pytest.raises(InputError, match="at least 2 rows of each class are needed, and there is 1 of one"):
         PairwiseSquareClassifier(calibration="logit").fit(X, y)
-    with pytest.raises(InputError, match="calibration needs all rows at once"):
-        PairwiseSquareClassifier(solver="tpauc", calibration="logit").partial_fit(X, y, classes=[-1, 1])
 
 
 N_BLOCKS = 3

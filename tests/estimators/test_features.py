@@ -279,11 +279,7 @@ def test_a_wrong_map_is_refused_before_the_data_are_read(features):
         PairwiseHingeClassifier(features=features).check_parameters()
 
 
-def test_batches_and_paths_of_weights_are_refused():
+def test_paths_of_weights_are_refused():
     X, y = rows()
-    with pytest.raises(InputError, match="partial_fit"):
-        PairwiseHingeClassifier().set_params(solver="oam-inf", features="nystroem", solver__n_pairs=10).partial_fit(
-            X, y, classes=[-1, 1]
-        )
     with pytest.raises(InputError, match="path returns weights alone"):
         PairwiseSquareClassifier(features="bins").path(X, y, lams=[1.0])

@@ -385,7 +385,7 @@ def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
 
 
 def test_squares_of_too_many_weights_are_refused(monkeypatch):
-    monkeypatch.setattr("aucdist.solvers.square.exact.MOST_FEATURES", 3)
+    monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 3)
     with pytest.raises(InputError, match="for up to 3 features"):
         PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())
     with pytest.raises(InputError, match="fit one lam at a time"):

@@ -102,7 +102,7 @@ def test_warm_start_goes_on(data, solver):
     parts = PairwiseHingeClassifier().set_params(**options, solver__epochs=5, warm_start=True).fit(X, y)
     parts.set_params(solver__epochs=3).fit(X, y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10)
-    assert (parts.stream_ if solver == "msgd" else parts.resume_).steps == 8 * 120
+    assert parts.resume_.steps == 8 * 120
     parts.set_params(warm_start=False).fit(X, y)
     assert not hasattr(parts, "resume_")
 
@@ -131,19 +131,6 @@ def test_weights_of_another_solver_are_no_start(data, solver):
     model = PairwiseHingeClassifier(lam=1e-2, warm_start=True).fit(*data)
     with pytest.raises(InputError, match="warm_start=False"):
         model.set_params(solver=solver).fit(*data)
-
-
-@unconverged
-def test_partial_fit_draws_pairs_from_each_batch(data):
-    X, y = data
-    model = PairwiseHingeClassifier().set_params(lam=1e-2, solver="msgd", solver__epochs=3, random_state=0)
-    for part in np.split(np.arange(120), 3):
-        model.partial_fit(X[part], y[part], classes=[-1, 1])
-    assert model.stream_.steps == 3 * 120
-    assert model.score(X, y) > 0.6
-    model.fit(X, y)
-    model.partial_fit(X[:60], y[:60])
-    assert model.stream_.steps == 3 * (120 + 60)
 
 
 def test_the_end_of_the_steps_warns(data):

@@ -4,7 +4,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -170,53 +169,8 @@ def test_whole_statistics_of_many_features_name_what_works():
     model = PairwiseSquareClassifier().set_params(solver="opauc", solver__rank="full")
     with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
         model.fit(X, y)
-    with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
-        model.partial_fit(X, y, classes=[-1, 1])
     with pytest.raises(InputError, match="1001 x 1001"):
         PairwiseSquareClassifier().path(X, y, lams=[1.0])
-
-
-@pytest.mark.parametrize("solver", ["tpauc", "opauc"])
-def test_partial_fit_learns_as_batches_come(data, solver):
-    X, y = data
-    named = np.where(y > 0, "yes", "no")
-    model = PairwiseSquareClassifier().set_params(solver=solver, lam=1e-2, solver__eta=0.01)
-    for first in range(0, 400, 23):
-        here = slice(first, first + 23)
-        form = sp.csr_matrix if first % 2 else np.asarray
-        model.partial_fit(form(X[here]), named[here], classes=["no", "yes"] if first == 0 else None)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert roc_auc_score(named == "yes", model.decision_function(X)) > 0.85
-    assert (model.predict(X) == named).mean() > 0.5
-    assert not hasattr(model, "certificate_")
-
-
-def test_partial_fit_goes_on_from_fit_and_fit_forgets_batches(data):
-    X, y = data
-    model = fit("tpauc", X, y, lam=1e-2, solver__eta=1e-6)
-    before = model.coef_.copy()
-    model.partial_fit(X[:50], y[:50])
-    assert 0 < np.abs(model.coef_ - before).max() < 1e-2
-    assert not hasattr(model, "certificate_")
-    assert model.stream_.n_samples == 50
-    model.partial_fit(X[50:60], y[50:60])
-    assert model.stream_.n_samples == 60
-    model.set_params(solver="opauc").partial_fit(X[60:70], y[60:70])
-    assert model.stream_.statistics.counts.sum() == 10
-
-
-def test_partial_fit_takes_weights_and_known_means(data):
-    X, y = data
-    means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
-    weight = (np.arange(400) % 3 > 0) * 1.0
-    known, running = (
-        PairwiseSquareClassifier().set_params(solver="tpauc", solver__class_means=m) for m in (means.tolist(), None)
-    )
-    known.partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
-    kept = clone(known).partial_fit(X[weight > 0], y[weight > 0], classes=[-1, 1])
-    np.testing.assert_allclose(known.coef_, kept.coef_, rtol=1e-12)
-    running.partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
-    assert np.abs(known.coef_ - running.coef_).max() > 1e-6
 
 
 def test_fit_steps_with_known_means(data):
@@ -228,36 +182,6 @@ def test_fit_steps_with_known_means(data):
     assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
     with pytest.raises(InputError, match="class_means has shape"):
         fit("tpauc", X, y, solver__class_means=means[0])
-
-
-@pytest.mark.parametrize(
-    ("parameters", "classes", "message"),
-    [
-        ({}, None, "the first call of partial_fit needs `classes`"),
-        ({}, [0, 1], "label -1 is not one of the classes"),
-        ({"solver__class_means": np.zeros((2, 4))}, [-1, 1], r"class_means has shape \(2, 4\); two rows of 5"),
-        ({"solver__class_means": np.full((2, 5), np.nan)}, [-1, 1], "finite"),
-        ({"solver": "opauc", "solver__class_means": np.zeros((2, 5))}, [-1, 1], "class_means applies to solver tpauc"),
-    ],
-)
-def test_partial_fit_refuses(data, parameters, classes, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier().set_params(**{"solver": "tpauc"} | parameters).partial_fit(*data, classes=classes)
-
-
-def test_partial_fit_keeps_its_weights_when_steps_diverge(data):
-    X, y = data
-    model = PairwiseSquareClassifier(solver="tpauc").partial_fit(X, y, classes=[-1, 1])
-    before = model.coef_.copy()
-    with pytest.raises(InputError, match=r"diverged.*eta=1000.0 is too long"):
-        model.set_params(solver__eta=1e3).partial_fit(X, y)
-    np.testing.assert_array_equal(model.coef_, before)
-    with pytest.raises(InputError, match="classes are"):
-        model.set_params(solver__eta=None).partial_fit(X, y, classes=[0, 1])
-
-
-def test_only_solvers_that_take_a_row_once_have_partial_fit():
-    assert [hasattr(PairwiseSquareClassifier(solver=solver), "partial_fit") for solver in SOLVERS] == [0, 0, 1, 1]
 
 
 def test_dask_collections(data):

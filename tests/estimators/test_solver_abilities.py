@@ -95,19 +95,6 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
 
 
 @pytest.mark.parametrize(("name", "solver"), CASES)
-def test_solvers_that_learn_batch_by_batch_have_partial_fit(name, solver):
-    estimator = model(name, solver)
-    assert hasattr(estimator, "partial_fit") == (ESTIMATORS[name].solvers[solver].online)
-    if hasattr(estimator, "partial_fit"):
-        if "n_pairs" in estimator.resolved_solver.get_params():
-            estimator.set_params(solver__n_pairs=400.0)
-        for half in (slice(0, 24), slice(24, 48)):
-            estimator.partial_fit(X[half], Y[half], classes=[-1, 1])
-        assert estimator.coef_.any()
-        assert estimator.stream_.w.tobytes() == estimator.coef_.tobytes()
-
-
-@pytest.mark.parametrize(("name", "solver"), CASES)
 def test_a_resuming_solver_goes_on_where_the_last_fit_ended(name, solver):
     resumes = ESTIMATORS[name].solvers[solver].resumes
     if "warm_start" not in ESTIMATORS[name]().get_params():
@@ -117,7 +104,7 @@ def test_a_resuming_solver_goes_on_where_the_last_fit_ended(name, solver):
     weights_of(estimator, X, Y)
     if resumes:
         weights_of(estimator, X, Y)
-        del estimator.__dict__["resume_" if hasattr(estimator, "resume_") else "stream_"]
+        del estimator.resume_
         with pytest.raises(InputError, match="warm_start=False"):
             estimator.fit(X, Y)
     else:

@@ -11,12 +11,13 @@ from support.small_sets import blocks_of, small
 
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier
+from aucdist.papers.sdcd import SDCD, SDCDPerm
+from aucdist.papers.tpauc import Exact
 from aucdist.search.grid import points_of
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs import SDCD, AllPairs, RampLBFGS, SDCDPerm
+from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.ramp import RAMP
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
-from aucdist.solvers.square import Exact
 
 SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 

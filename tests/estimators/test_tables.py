@@ -178,14 +178,6 @@ def test_a_search_calibration_classes_and_groups_take_categories() -> None:
     assert grouped.coef_.tobytes() == clone(grouped).fit(one_hot(), Y, groups=FRAME["b"].to_numpy()).coef_.tobytes()
 
 
-def test_batches_have_the_categories_that_the_first_declares() -> None:
-    model = PairwiseHingeClassifier(solver="oam-inf").set_params(solver__n_pairs=400)
-    model.partial_fit(FRAME[:25].assign(text="low"), Y[:25], classes=[0, 1])
-    assert model.categories_ == {"kind": ("u", "v", "w"), "text": ("low",)}
-    model.partial_fit(FRAME[25:], Y[25:])
-    assert model.coef_.shape == (1, 8)
-
-
 def test_directions_are_those_of_columns() -> None:
     names = PairwiseSquareClassifier(monotone={"a": "increasing", "d": "decreasing"}).fit(FRAME, Y)
     places = PairwiseSquareClassifier(monotone={0: "increasing", 5: "decreasing"}).fit(FRAME, Y)

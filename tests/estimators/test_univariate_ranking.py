@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
-from aucdist.solvers.square.univariate import UnivariateLBFGS
+from aucdist.papers.tpauc.univariate import UnivariateLBFGS
 
 univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
@@ -90,31 +90,12 @@ def test_weights_whose_losses_overflow_are_no_start(data):
     np.testing.assert_array_equal(first.w, np.zeros(5))
 
 
-def test_the_default_has_no_partial_fit():
-    assert not hasattr(UnivariateRankingClassifier(), "partial_fit")
-    assert hasattr(UnivariateRankingClassifier(solver="uni-exp"), "partial_fit")
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_many_epochs_converge(data, solver):
     model = UnivariateRankingClassifier().set_params(
         lam=0.5, solver=solver, tol=2e-2, solver__eta=2e-4, solver__epochs=900, random_state=0
     )
     assert model.fit(*data).certificate_.status == "converged"
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_partial_fit_learns_as_batches_come(data, solver):
-    X, y = data
-    model = UnivariateRankingClassifier().set_params(solver=solver, lam=1e-2, solver__eta=0.002)
-    for _ in range(15):
-        for first in range(0, 400, 50):
-            model.partial_fit(X[first : first + 50], y[first : first + 50], classes=[-1, 1])
-    assert roc_auc_score(y, model.decision_function(X)) > 0.85
-    recalls = [(model.predict(X)[y == label] == label).mean() for label in (-1, 1)]
-    assert min(recalls) > 0.6
-    with pytest.raises(InputError, match="diverged"):
-        model.set_params(solver__eta=1e3).partial_fit(X, y)
 
 
 @pytest.mark.parametrize(

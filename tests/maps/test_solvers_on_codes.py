@@ -12,13 +12,13 @@ from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.links import Link, LinkLoss
+from aucdist.papers.tpauc import exact as square
 from aucdist.solvers import sample
 from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from aucdist.solvers.links import problem, solvers
 from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.ramp import pair_ramp
-from aucdist.solvers.square import exact as square
 
 hinge_comid, hinge_psa, hinge_rda = rounds_of(COMID), rounds_of(PSA), rounds_of(RDA)
 

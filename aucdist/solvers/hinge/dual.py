@@ -33,8 +33,8 @@ from aucdist.errors import InputError
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, find_slopes, square_rows
 from aucdist.kernels.rows import accumulate
 from aucdist.objectives.hinge import EQUAL, ClassWeight, shares_of
+from aucdist.papers.epochs import ResumableRound
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
 

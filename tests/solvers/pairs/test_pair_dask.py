@@ -9,11 +9,11 @@ from support.rounds import rounds_of
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
+from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
+from aucdist.papers.sdcd.online import MSGD
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.dual import SDCD, SDCDPerm
-from aucdist.solvers.pairs.sgd import MSGD
 
 N_BLOCKS = 3
 sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)

@@ -1,0 +1,79 @@
+"""The driver of the algorithms that take steps along single rows: steps on every block, then their average.
+
+With one block this is the algorithm as its paper prints it. With several, each block takes steps along its own rows from the same
+weights, and the weights that they reach are averaged in proportion to the blocks' numbers of rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.kernels.random import shuffle
+from aucdist.solvers.base import Round
+
+
+class Epoch(Protocol):
+    """The steps of an epoch: an object of plain values, which is sent to the blocks."""
+
+    def __call__(self, block: Block, memory: Any, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray, Summary]:
+        """Return what the block remembers, the weights after its steps, and what else the blocks' summaries add up.
+
+        `memory`: of the epoch before; it is not changed.
+        `w`: the weights to start from, which may be changed.
+        `seed`: of all that is drawn at random.
+        """
+
+
+def run_epoch(
+    block: Block, memory: Any, epoch: Epoch, w: np.ndarray, n_samples: int, seeds: tuple[int, int]
+) -> tuple[Any, Summary]:
+    """Take the steps of an epoch on a block, and return the block's part of the averaged weights."""
+    memory, w, summary = epoch(block, memory, w.copy(), block_seed(*seeds, block.index))
+    return memory, {"w": block.n_samples / n_samples * w, **summary}
+
+
+def epochs(
+    blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, n_samples: int | None = None, first: int = 1
+) -> Iterator[Summary]:
+    """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights; it does not end.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        With memories of this fit alone.
+    w : ndarray
+        The weights to start from.
+    n_samples : int, optional
+        The number of rows, where a mask hides some of them from `blocks`.
+    first : int
+        The number of the first epoch, on which the random numbers depend.
+    """
+    for number in count(first):
+        summary = blocks.reduce(run_epoch, epoch, w, n_samples or blocks.n_samples, (seed, number))
+        w = summary["w"]
+        yield summary
+
+
+@dataclass(frozen=True)
+class ResumableRound(Round):
+    """A round from which a later fit can go on.
+
+    Attributes
+    ----------
+    resume : callable
+        ``resume()`` returns what the solver takes as its `start`. Call it before the next round.
+    """
+
+    resume: Callable[[], Any]
+
+
+def random_order(seed: int, n: int) -> np.ndarray:
+    """Return a random permutation of 0, ..., n - 1, int64."""
+    order = np.empty(n, dtype=np.int64)
+    shuffle(seed, order)
+    return order

@@ -1,0 +1,6 @@
+"""Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (2014): one pair at a time."""
+
+from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
+from aucdist.papers.sdcd.online import MSGD, OAMGra, OAMInf, OAMSeq
+
+__all__ = ["MSGD", "SDCD", "OAMGra", "OAMInf", "OAMSeq", "SDCDPerm"]

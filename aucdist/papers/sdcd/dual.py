@@ -1,0 +1,461 @@
+"""Dual coordinate descent over single pairs drawn at random: AUC-SDCD and AUC-SDCDperm.
+
+After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (Journal of Software 25(10),
+2014), algorithms 1 and 2. With k pairs z = x_i - x_j the dual is
+
+    D(a) = (sum of a) / k - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
+
+A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If z = 0, when
+a row is equal to one of the other class, a becomes 1.
+
+Within groups only pairs of rows of one group are drawn, and k is their number. The paper's pairs weigh one. Where pairs have
+weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c); then k is the sum of
+c, and a is in [0, c], which is all that changes in the dual. Pairs are drawn alike, whatever they weigh. Variables that are 0 are
+not stored, so that memory grows with the number of pairs drawn, not with k.
+
+One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
+(`aucdist.papers.sdcd.pairing`), all from the same w. The dual variables stay on the blocks. A block returns its contribution
+to w(a), and w is the sum of the contributions: if a block loses its variables, they are 0, which is feasible, and the next
+w belongs to them. The changes of the K blocks are combined in one of two ways, after Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization" (ICML 2015):
+
+``add``
+    All changes count in full. So that they cannot overshoot together, a block assumes K times the effect of its own
+    (sigma' = K).
+``average``
+    A block works as if it were alone, and retains 1/K of its changes.
+
+The dual value never falls in either, up to rounding.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, n_rows
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.kernels.rows import accumulate
+from aucdist.papers.epochs import ResumableRound
+from aucdist.papers.sdcd.kernels import (
+    ENTRY,
+    PairPlaces,
+    add_entries,
+    draw_any,
+    draw_any_in_groups,
+    draw_in_order,
+    draw_in_order_in_groups,
+    dual_steps,
+)
+from aucdist.papers.sdcd.pairing import (
+    COMBINATIONS,
+    MINORITY_BYTES,
+    Combination,
+    Pairing,
+    PairSolver,
+    SamplingMemory,
+    pair_key,
+)
+from aucdist.parameters import Constraints, OneOf, Switch
+from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.solvers.rounding import higher
+
+LEAST = 256
+"""The smallest number of slots of a table."""
+
+FULL = 0.7
+"""The share of the slots that may be used. A slot takes 16 bytes, which is 23 to 46 bytes for each variable."""
+
+
+@dataclass(frozen=True)
+class DualTable:
+    """Dual variables by pair.
+
+    `entries`: in the layout of `aucdist.papers.sdcd.kernels`.
+    `used`: the number of slots that are not free; they include variables that are 0 again.
+    """
+
+    entries: np.ndarray
+    used: int
+
+    @classmethod
+    def for_entries(cls, n: int) -> "DualTable":
+        """Return an empty table in which n entries take at most half of the slots that may be used."""
+        length = LEAST
+        while n > FULL / 2 * length:
+            length *= 2
+        return cls(np.zeros(length, dtype=ENTRY), 0)
+
+    @property
+    def room(self) -> int:
+        """The number of slots that may be used before the table has to be enlarged."""
+        return int(FULL * len(self.entries))
+
+    def plus(self, entries: np.ndarray, factor: float = 1.0) -> "DualTable":
+        """Return a table of this one's variables plus factor times these entries; zeros are dropped."""
+        n = int(np.count_nonzero(self.entries["value"]) + np.count_nonzero(entries["value"]))
+        other = DualTable.for_entries(n)
+        used = add_entries(self.entries, 1.0, other.entries, 0)
+        return DualTable(other.entries, add_entries(entries, factor, other.entries, used))
+
+    def copy(self) -> "DualTable":
+        """Return a copy that may be changed. Zeros are dropped if they are many; else a plain copy is faster."""
+        if 2 * np.count_nonzero(self.entries["value"]) >= self.used:
+            return DualTable(self.entries.copy(), self.used)
+        return self.enlarged()
+
+    def enlarged(self) -> "DualTable":
+        """Return a table with free slots and without zeros."""
+        return self.plus(self.entries[:0])
+
+    def towards(self, other: "DualTable", share: float, most: float = 1.0) -> "DualTable":
+        """Return ``(1 - share)`` times these variables plus ``share`` times others, none of them above `most`."""
+        mixed = DualTable.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
+        np.minimum(mixed.entries["value"], most, out=mixed.entries["value"])
+        return mixed
+
+    def total(self) -> float:
+        """Return the sum of the variables."""
+        return float(self.entries["value"].sum())
+
+    def stored(self) -> np.ndarray:
+        """Return the entries that are not 0, in ascending order of their numbers."""
+        entries = self.entries[self.entries["value"] != 0.0]
+        return entries[np.argsort(entries["number"])]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An average over steps."""
+
+    n_steps: int = 0
+    w: Any = 0.0
+    dual: float = 0.0
+
+    def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
+        """Return the average over these steps and more, of which the average is given."""
+        if n_steps == 0:
+            return self
+        share = n_steps / (self.n_steps + n_steps)
+        return Mean(
+            self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Duals:
+    """A block's dual variables and the sums that follow from them.
+
+    Attributes
+    ----------
+    table : DualTable
+        Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
+    contribution : ndarray of shape (n_features,), float64
+        ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
+    mean : Mean
+        Of the contribution, and of the sum of the variables.
+    """
+
+    table: DualTable
+    contribution: np.ndarray
+    mean: Mean = field(default_factory=Mean)
+
+    @classmethod
+    def of(cls, block: Block, memory: SamplingMemory) -> "Duals":
+        """Return the dual variables in a block's memory; they are 0 before the first step."""
+        return memory.state or cls(DualTable.for_entries(0), np.zeros(block.n_features))
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """The parameters of all rounds.
+
+    Attributes
+    ----------
+    shuffled : bool
+        Whether pairs are taken in a random order, or else drawn independently of each other.
+    grouped : bool
+        Whether they are within groups, or weighted.
+    scale : float
+        lam times the weight of all pairs.
+    """
+
+    seed: int
+    shuffled: bool
+    grouped: bool
+    sign: int
+    scale: float
+    combination: Combination
+    average: bool
+
+    @property
+    def draw(self) -> Callable[..., None]:
+        """The kernel that draws pairs."""
+        if self.grouped:
+            return draw_in_order_in_groups if self.shuffled else draw_any_in_groups
+        return draw_in_order if self.shuffled else draw_any
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def take_over_duals(
+    block: Block,
+    memory: SamplingMemory,
+    i: np.ndarray,
+    j: np.ndarray,
+    values: np.ndarray,
+    offsets: np.ndarray,
+    ascent: Ascent,
+) -> tuple[SamplingMemory, Summary]:
+    """Set those of the given dual variables that belong to the block's pairs with the present part of the minority.
+
+    None is set above what its pair weighs. Return how many are of rows that make no pair, too.
+    """
+    duals, strange = Duals.of(block, memory), 0
+    i, j = i - memory.first, j - offsets[block.index]
+    mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
+    i, j, values = i[mine], j[mine], values[mine]
+    if isinstance(places := memory.pairs, PairPlaces):
+        run = np.searchsorted(places.rows, j, side="right") - 1
+        n_minority = np.diff(places.before) // np.diff(places.rows)
+        strange = int(np.count_nonzero((i < places.minority[run]) | (i >= places.minority[run] + n_minority[run])))
+        values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
+    entries = np.empty(len(values), dtype=ENTRY)
+    entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
+    total = np.zeros(block.n_features)
+    accumulate(memory.minority, i, values, total)
+    accumulate(block.rows, memory.majority[j], -values, total)
+    own = Duals(duals.table.plus(entries), duals.contribution + ascent.sign / ascent.scale * total)
+    return memory.after(0, 0, own), {"w": own.contribution, "strange": strange}
+
+
+def ascend_dual(
+    block: Block, memory: SamplingMemory, w: np.ndarray, ascent: Ascent, shares: np.ndarray, part: int, restart: bool
+) -> tuple[SamplingMemory, Summary]:
+    """Take the block's share of a round's steps from w; with `restart` the average begins with them."""
+    duals, how, n_steps = Duals.of(block, memory), ascent.combination, int(shares[block.index])
+    table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, ascent, part, n_steps)
+    mean = Mean() if restart else duals.mean
+    if ascent.average and n_steps > 0:
+        dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
+        mean = mean.plus(n_steps, how.moved(duals.contribution, w, local - behind / n_steps), dual)
+    if how.gamma < 1.0:
+        table = duals.table.towards(table, how.gamma, np.inf if ascent.grouped else 1.0)
+    own = Duals(table, how.moved(duals.contribution, w, local), mean)
+    summary = {"w": own.contribution, "dual": table.total()}
+    if ascent.average:
+        known = mean.n_steps > 0
+        summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
+    return memory.after(part, n_steps, own), summary
+
+
+def _take_steps(
+    block: Block, memory: SamplingMemory, table: DualTable, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
+) -> tuple[DualTable, np.ndarray, np.ndarray, float]:
+    """Return table and w after the steps, and n_steps times either less its sum over the steps."""
+    rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.majority)
+    table, local = table.copy(), w.copy()
+    behind, behind_dual = np.zeros(block.n_features if ascent.average else 0), 0.0
+    for taken, drawn in memory.draws(ascent.draw, pair_key(block, ascent.seed, part), part, n_steps):
+        t = 0
+        while t < len(drawn):
+            t, used, more = dual_steps(
+                rows, drawn, t, first, ascent.scale, ascent.combination.sigma,
+                table.entries, table.used, table.room, local, float(taken), behind,
+            )  # fmt: skip
+            behind_dual += more
+            table = DualTable(table.entries, used)
+            if used >= table.room:
+                table = table.enlarged()
+    return table, local, behind, behind_dual
+
+
+def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:
+    """Return the dual variables that are not 0: row of the minority, row of the larger class, value."""
+    stored = Duals.of(block, memory).table.stored()
+    i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
+    return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DualStart:
+    """The dual variables to start from.
+
+    Attributes
+    ----------
+    duals : sparse array of shape (n_pos, n_neg), float64
+        The dual variables, from 0 to what the pair weighs, which is 1 without weights; the rows of each class in the order of
+        the blocks. Within groups the rows of a class come as often as they are in a group that has pairs: those of the smaller
+        class by the number of their group, those of the larger one so within each block.
+    lam : float
+        The lam that they were found for. For another lam they are multiplied so that w stays the same, as far as none exceeds 1;
+        within groups, or with weights, those that would exceed what their pair weighs become that.
+    steps : int
+        The steps that led to them. The next pairs of a seed are drawn after these, so that two fits in a row are one fit.
+    """
+
+    duals: sp.coo_array
+    lam: float
+    steps: int = 0
+
+
+class SDCD(PairSolver):
+    """Dual coordinate descent on single pairs that are drawn at random: AUC-SDCD, algorithm 1.
+
+    Parameters
+    ----------
+    average : bool, default=False
+        Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
+        round whose number is a power of two: T_0 is the step before.
+    combine : {"add", "average"}, default="add"
+        How the changes of several blocks become one.
+    steps, epochs, minority_bytes
+        As of `PairSolver`. With neither steps nor epochs the fit goes on until `tol` or `max_passes` is reached.
+
+    Notes
+    -----
+    A round is an epoch, or all the steps. An epoch reads two rows a step, which makes two passes; looking at the objective makes
+    half of one. With ``warm_start`` a fit starts from the dual variables of the last one, for the same lam or another.
+    """
+
+    name = "sdcd"
+    takes = ("group_weight", "grade_weight")
+    groups = True
+    shuffled: ClassVar[bool] = False
+    """Whether pairs are taken in a random order, or else drawn independently of each other."""
+    _parameter_constraints: ClassVar[Constraints] = {
+        **PairSolver._parameter_constraints,
+        "average": Switch(),
+        "combine": OneOf(COMBINATIONS),
+    }
+
+    def __init__(
+        self,
+        *,
+        steps: int | str | None = None,
+        epochs: int | None = None,
+        average: bool = False,
+        combine: str = "add",
+        minority_bytes: int = MINORITY_BYTES,
+    ):
+        super().__init__(steps=steps, epochs=epochs, minority_bytes=minority_bytes)
+        self.average = average
+        self.combine = combine
+
+    def rounds(
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: DualStart | None = None,
+        *,
+        seed: int,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
+    ) -> Iterator[Round]:
+        """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
+
+        Both classes must be there.
+
+        Parameters
+        ----------
+        start : DualStart, optional
+            What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
+
+        Raises
+        ------
+        InputError
+            Before the first round, for parameters or data that cannot be used.
+        """
+        self.check_parameters()
+        groups = pair_groups(blocks, group_weight, grade_weight, weighted=True)
+        start = _checked_start(start, blocks, lam, groups)
+        before = 0 if start is None else start.steps
+        pairing, turns = self.turns(blocks, before, groups)
+        rounding, how = rounding_of_pairs(blocks, groups), Combination.of(self.combine, pairing)
+        ascent = Ascent(seed, self.shuffled, groups is not None, pairing.sign, lam * pairing.mass, how, self.average)
+        w = np.zeros(blocks.n_features) if start is None else _send_duals(pairing, start.duals, ascent)
+        bound = (0.0, 0.0)
+        for turn in turns:
+            restart = turn.number & (turn.number - 1) == 0
+            summary = pairing.blocks.reduce(ascend_dual, w, ascent, turn.shares, turn.part, restart)
+            w, taken = summary["w"], before + turn.taken
+            shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
+            active = float(total / pairing.mass)
+            error = dual_error(rounding, shown, active, lam, taken)
+            bound = higher(bound, (active - 0.5 * lam * float(shown @ shown), error))
+            primal = pairwise_objective(pairing.blocks, shown, lam, groups=groups)
+            yield ResumableRound(
+                shown.copy(), primal, bound[0], turn.passes, partial(_collect_duals, pairing, lam, taken),
+                primal_error=objective_error(rounding, shown, primal), dual_error=bound[1],
+            )  # fmt: skip
+
+
+class SDCDPerm(SDCD):
+    """Dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
+
+    The order of all pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
+    ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. The parameters are those
+    of `SDCD`.
+    """
+
+    name = "sdcd-perm"
+    shuffled = True
+
+
+def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: PairGroups | None) -> DualStart | None:
+    """Return the dual variables to start from, each pair once, multiplied for this lam."""
+    if start is None:
+        return None
+    if not isinstance(start, DualStart):
+        raise InputError(
+            "dual coordinate descent starts from dual variables, and weights have none: give a DualStart, or set "
+            "warm_start=False"
+        )
+    duals = sp.coo_array(start.duals, dtype=np.float64, copy=True)
+    n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
+    if duals.shape != (n_pos, n_neg):
+        raise InputError(
+            f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, but "
+            f"there are {n_pos} and {n_neg}"
+        )
+    duals.sum_duplicates()
+    most = 1.0 if groups is None else np.inf  # what each pair weighs the blocks know
+    if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
+        raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
+    if duals.nnz and lam != start.lam:
+        duals.data *= min(lam / start.lam, most / duals.data.max())
+    return DualStart(duals, lam, start.steps)
+
+
+def _send_duals(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.ndarray:
+    """Send the dual variables to the blocks of their pairs, and return their w."""
+    minority_first = duals if pairing.sign > 0 else duals.T
+    i, j = (rows.astype(np.int64) for rows in minority_first.coords)
+    for part in range(pairing.n_parts):
+        pairing.send_minority(part)
+        summary = pairing.blocks.reduce(take_over_duals, i, j, minority_first.data, pairing.majority_offsets, ascent)
+        if summary["strange"]:
+            raise InputError(
+                "the dual variables to start from are of other pairs: some are of rows of two groups. Set warm_start=False"
+            )
+    w: np.ndarray = summary["w"]
+    return w
+
+
+def _collect_duals(pairing: Pairing, lam: float, steps: int) -> DualStart:
+    """Return the dual variables of all blocks."""
+    summary = pairing.blocks.reduce(return_duals, pairing.majority_offsets)
+    i, j, values = (np.concatenate(summary[key]) for key in ("i", "j", "value"))
+    shape = int(pairing.offsets[-1]), int(pairing.majority_offsets[-1])
+    minority_first = sp.coo_array((values, (i, j)), shape)
+    return DualStart(minority_first if pairing.sign > 0 else minority_first.T, lam, steps)

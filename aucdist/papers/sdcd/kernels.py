@@ -1,0 +1,334 @@
+"""Steps over pairs: dual coordinate descent, the modified stochastic gradient, and pairs of arriving and buffered rows.
+
+A pair that is drawn is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i -
+majority_j)`` is positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some
+thousands at a time, so that the rows of the next steps are known and can be fetched from memory early. Where only rows of one
+group make a pair, rows of either class lie group by group, and a random number below the number of pairs says which pair is
+drawn (`PairPlaces`).
+
+The dual variables that are not 0 are in a hash table with linear probing, an array of `ENTRY` whose length is a power of two:
+pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is free. An array of zeros is an empty table.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from aucdist.kernels.compiling import kernel
+from aucdist.kernels.pair_rows import pair_axpy, pair_dot, pair_square, prefetch, prefetch_row
+from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, new_order, permuted, stream, u64
+from aucdist.kernels.rows import row_axpy, row_dot
+
+ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
+"""The number of a pair and its dual variable; number 0 marks a free slot."""
+
+AHEAD = 8
+"""Rows are fetched this many steps early."""
+
+
+class PairPlaces(NamedTuple):
+    """Where a block's pairs are, if pairs are within groups: in runs of rows of the larger class that are of one group.
+
+    `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
+    `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.
+    `minority`, of shape (n_runs,), int64: where the group's rows of the minority begin.
+    """
+
+    before: np.ndarray
+    rows: np.ndarray
+    minority: np.ndarray
+
+
+@kernel
+def fill_positions(majority_rows, drawn):
+    """Write ``majority_rows[j]`` of each pair; a loop of its own, so short that the processor waits for many rows at once."""
+    for t in range(drawn.shape[0]):
+        drawn[t, 2] = majority_rows[drawn[t, 1]]
+
+
+@kernel
+def draw_any(key, first, n_minority, majority_rows, drawn):
+    """Draw pairs independently of each other, each of all pairs equally likely.
+
+    `key`: int.
+    `first`, int: the number of the first draw: the t-th depends on key and t alone.
+    `n_minority`: int.
+    `majority_rows`, of shape (n_majority,), int64: the positions of the majority among the rows.
+    `drawn`, of shape (n_draws, 3), int64: written: i, j, and ``majority_rows[j]``.
+    """
+    for t in range(drawn.shape[0]):
+        state, i = below(stream(key, first + t), n_minority)
+        drawn[t, 0], drawn[t, 1] = i, below(state, majority_rows.shape[0])[1]
+    fill_positions(majority_rows, drawn)
+
+
+@kernel(_nrt=True)
+def draw_in_order(key, first, n_minority, majority_rows, drawn):
+    """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
+    numbers_in_order(key, first, n_minority * majority_rows.shape[0], drawn)
+    for t in range(drawn.shape[0]):
+        pair = drawn[t, 0]
+        i = pair // majority_rows.shape[0]
+        drawn[t, 0], drawn[t, 1] = i, pair - i * majority_rows.shape[0]
+    fill_positions(majority_rows, drawn)
+
+
+@kernel(_nrt=True)
+def numbers_in_order(key, first, n_pairs, drawn):
+    """Write the numbers from 0 to n_pairs - 1 in a random order, then in another order, and so on, into the first column."""
+    sweep, position = first // n_pairs, first % n_pairs
+    order = np.empty(ORDER_SIZE, np.uint64)
+    new_order(stream(key, sweep), n_pairs, order)
+    for t in range(drawn.shape[0]):
+        if position == n_pairs:
+            sweep, position = sweep + 1, 0
+            new_order(stream(key, sweep), n_pairs, order)
+        drawn[t, 0] = permuted(order, position, n_pairs)
+        position += 1
+
+
+@kernel
+def draw_any_in_groups(key, first, places, majority_rows, drawn):
+    """Draw pairs within groups independently of each other, as `draw_any`; `places` is a `PairPlaces`."""
+    n_pairs = places.before[places.before.shape[0] - 1]
+    for t in range(drawn.shape[0]):
+        drawn[t, 0] = below(stream(key, first + t), n_pairs)[1]
+    place_pairs(places, majority_rows, drawn)
+
+
+@kernel(_nrt=True)
+def draw_in_order_in_groups(key, first, places, majority_rows, drawn):
+    """Draw all pairs within groups in a random order, then all in another, as `draw_in_order`; `places` is a `PairPlaces`."""
+    numbers_in_order(key, first, places.before[places.before.shape[0] - 1], drawn)
+    place_pairs(places, majority_rows, drawn)
+
+
+@kernel
+def place_pairs(places, majority_rows, drawn):
+    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, from 0, are in the first column."""
+    before, rows, minority = places
+    for t in range(drawn.shape[0]):
+        number, run, end = drawn[t, 0], 0, rows.shape[0] - 1
+        while end - run > 1:
+            middle = (run + end) // 2
+            if before[middle] <= number:
+                run = middle
+            else:
+                end = middle
+        n_minority = (before[run + 1] - before[run]) // (rows[run + 1] - rows[run])
+        j, i = divmod(number - before[run], n_minority)
+        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + j
+    fill_positions(majority_rows, drawn)
+
+
+@kernel
+def first_slot(table, pair):
+    """Return the slot where the search for a pair starts."""
+    return i64(mix(pair) & u64(table.shape[0] - 1))
+
+
+@kernel
+def find_slot(table, pair):
+    """Return the slot that has the pair, or else the free slot where it belongs."""
+    slot, last = first_slot(table, pair), table.shape[0] - 1
+    while table[slot]["number"] != pair and table[slot]["number"] != 0:
+        slot = (slot + 1) & last
+    return slot
+
+
+@kernel
+def add_entries(source, factor, table, used):
+    """Add factor times every dual variable of one table, or of a plain list of entries, to another table.
+
+    `source`: ndarray of ENTRY.
+    `factor`: float.
+    `table`, ndarray of ENTRY: changed; it must have enough free slots.
+    `used`, int: the number of slots that are not free.
+    Returns the number of slots that are not free afterwards.
+    """
+    for s in range(source.shape[0]):
+        if source[s]["value"] != 0.0:
+            slot = find_slot(table, source[s]["number"])
+            if table[slot]["number"] == 0:
+                table[slot]["number"] = source[s]["number"]
+                used += 1
+            table[slot]["value"] += factor * source[s]["value"]
+    return used
+
+
+@kernel
+def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
+    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
+
+    `rows`: PairRows.
+    `drawn`: of shape (n_draws, 3), int64.
+    `start`, int: the first step to take.
+    `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
+    `scale`, float: lam times the weight of all pairs, which is their number where each weighs one.
+    `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
+        is sequential.
+    `table`, ndarray of ENTRY: changed.
+    `used` and `room`, int: the number of slots that are not free, and how many may be so.
+    `w`, of shape (n_features,), float64: changed by ``sigma / scale * change * z``.
+    `weight`, float: steps before these since the averaging began.
+    `behind`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (weight + t) * move_t``.
+        The sum of the w after each step is their number times the last w, minus this.
+    Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
+        `behind_dual`, ``sum of (weight + t) * change_t``, of the dual variables.
+    """
+    minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
+    most = 1.0
+    t, last, behind_dual = start, drawn.shape[0] - 1, 0.0
+    while t <= last and used < room:
+        later = min(t + AHEAD, last)
+        prefetch_row(minority, drawn[later, 0])
+        prefetch_row(majority, drawn[later, 2])
+        prefetch(table, first_slot(table, first + drawn[later, 0] * n_majority + drawn[later, 1]))
+        i, j, pair = drawn[t, 0], drawn[t, 2], first + drawn[t, 0] * n_majority + drawn[t, 1]
+        if rows.minority_weight.shape[0] > 0:
+            most = rows.minority_weight[i] * rows.majority_weight[drawn[t, 1]]
+        slot = find_slot(table, pair)
+        old = table[slot]["value"]
+        margin = 1.0 - sign * pair_dot(minority, i, majority, j, w)
+        if (margin > 0.0 and old < most) or (margin < 0.0 and old > 0.0):
+            new = best_dual(old, scale / sigma * margin, pair_square(minority, i, majority, j), most)
+            if table[slot]["number"] == 0:
+                table[slot]["number"] = pair
+                used += 1
+            table[slot]["value"] = new
+            move = sign * sigma * (new - old) / scale
+            pair_axpy(minority, i, majority, j, move, w)
+            if behind.shape[0] > 0:
+                pair_axpy(minority, i, majority, j, (weight + t) * move, behind)
+                behind_dual += (weight + t) * (new - old)
+        t += 1
+    return t, used, behind_dual
+
+
+@kernel
+def best_dual(old, slope, square, most):
+    """Return the value from 0 to `most` nearest to ``old + slope / square``; equal rows (a square of 0) get `most`: slope > 0."""
+    if square == 0.0:
+        return most if slope > 0.0 else 0.0
+    return min(max(old + slope / square, 0.0), most)
+
+
+@kernel
+def gradient_steps(rows, drawn, lam, sigma, time, total):
+    """Take steps of AUC-MSGD.
+
+    Its weights after t steps are ``w = total / (lam t)``, `total` being the sum of ``value * z`` over the pairs drawn so far: the
+    factor 1 - 1/t of a step is in the division.
+
+    `rows`: PairRows.
+    `drawn`: of shape (n_draws, 3), int64.
+    `lam`: float.
+    `sigma`, float: the number of steps that each one stands for; 1 for the sequential algorithm.
+    `time`, float: t before the first of these steps.
+    `total`, of shape (n_features,), float64: changed.
+    """
+    minority, majority, sign = rows.minority, rows.majority, rows.sign
+    last = drawn.shape[0] - 1
+    for t in range(drawn.shape[0]):
+        later = min(t + AHEAD, last)
+        prefetch_row(minority, drawn[later, 0])
+        prefetch_row(majority, drawn[later, 2])
+        i, j = drawn[t, 0], drawn[t, 2]
+        before = time + sigma * t
+        margin = 1.0
+        if before > 0.0:
+            margin -= sign * pair_dot(minority, i, majority, j, total) / (lam * before)
+        if margin > 0.0:
+            slope = lam * (before + sigma) / sigma * margin
+            value = best_dual(0.0, slope, pair_square(minority, i, majority, j), 1.0)
+            pair_axpy(minority, i, majority, j, sign * sigma * value, total)
+
+
+# ---- rows in the order of arrival ----------------------------------------------------------------------------------------
+
+# Each new row is paired with the buffered rows of the other class, and may then enter the buffer of its own. A buffer holds row
+# numbers, so that no row is copied. Parameters of `learn_in_turn` and `learn_at_once`:
+#
+# `rows`: DenseRows or CsrRows.
+# `y`, of shape (n_rows,), int8: labels, -1 or +1. Class 0 in the buffers is -1, class 1 is +1.
+# `weights`: of shape (n_rows,), float64.
+# `w`, of shape (n_features,), float64: updated.
+# `held`, of shape (2, capacity), int64: updated: the row numbers in each class's buffer.
+# `filled` and `seen`, of shape (2,), int64: updated: the number of rows in each buffer, and of rows of each class so far.
+# `draws`, of shape (1,), uint64: updated: the state of the random numbers.
+# `bound`, float: the largest step for one pair of rows of weight 1: C.
+#
+# Both return the number of rows read, and the sum of the step lengths.
+
+
+@kernel
+def add_to_reservoir(t, own, held, filled, seen, draws):
+    """Add row t to the buffer of its class by reservoir sampling, so that all rows so far are equally likely to be in it."""
+    capacity = held.shape[1]
+    seen[own] += 1
+    if filled[own] < capacity:
+        held[own, filled[own]] = t
+        filled[own] += 1
+        return
+    draws[0], place = below(draws[0], seen[own])
+    if place < capacity:
+        held[own, place] = t
+
+
+@kernel(_nrt=True)
+def learn_in_turn(rows, y, weights, w, held, filled, seen, draws, bound):
+    """Take one passive-aggressive step for each pair of a new row and a buffered row of the other class, one after the other."""
+    n = y.shape[0]
+    lengths = np.empty(n)
+    arrived = np.zeros(w.shape[0])
+    for i in range(n):
+        row_axpy(rows, i, 1.0, arrived)
+        lengths[i] = row_dot(rows, i, arrived)
+        row_axpy(rows, i, -1.0, arrived)
+    read, steps = 0, 0.0
+    for t in range(n):
+        own = 1 if y[t] > 0 else 0
+        n_opponents = filled[1 - own]
+        read += 1 + n_opponents
+        row_axpy(rows, t, 1.0, arrived)
+        for b in range(n_opponents):
+            o = held[1 - own, b]
+            margin = y[t] * (row_dot(rows, t, w) - row_dot(rows, o, w))
+            if margin < 1.0:
+                square = lengths[t] + lengths[o] - 2.0 * row_dot(rows, o, arrived)
+                # No step can separate equal rows of both classes.
+                if square > 0.0:
+                    largest = bound * seen[1 - own] / n_opponents * weights[t] * weights[o]
+                    step = min((1.0 - margin) / square, largest)
+                    row_axpy(rows, t, y[t] * step, w)
+                    row_axpy(rows, o, -y[t] * step, w)
+                    steps += step
+        row_axpy(rows, t, -1.0, arrived)  # exactly 0 again
+        add_to_reservoir(t, own, held, filled, seen, draws)
+    return read, steps
+
+
+@kernel(_nrt=True)
+def learn_at_once(rows, y, weights, w, held, filled, seen, draws, bound):
+    """Take one gradient step for all pairs of a new row and the buffered rows of the other class together."""
+    active = np.empty(held.shape[1])
+    read, steps = 0, 0.0
+    for t in range(y.shape[0]):
+        own = 1 if y[t] > 0 else 0
+        n_opponents = filled[1 - own]
+        read += 1 + n_opponents
+        score = row_dot(rows, t, w)
+        total = 0.0
+        for b in range(n_opponents):
+            o = held[1 - own, b]
+            active[b] = weights[o] if y[t] * (score - row_dot(rows, o, w)) < 1.0 else 0.0
+            total += active[b]
+        if total > 0.0:
+            step = bound * seen[1 - own] / n_opponents * weights[t]
+            for b in range(n_opponents):
+                if active[b] > 0.0:
+                    row_axpy(rows, held[1 - own, b], -y[t] * step * active[b], w)
+            row_axpy(rows, t, y[t] * step * total, w)
+            steps += step * total
+        add_to_reservoir(t, own, held, filled, seen, draws)
+    return read, steps

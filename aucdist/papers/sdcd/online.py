@@ -1,0 +1,257 @@
+"""Solvers of the pairwise hinge without dual variables: AUC-MSGD, and online AUC maximisation, which it is compared with.
+
+AUC-MSGD is after Jiang, Tao, Gao & Chu (2014), algorithm 3. Step t draws a pair z and takes the step of dual coordinate descent
+for a problem of t pairs in which z is new:
+
+    a = clip(lam t (1 - w.z) / z.z, 0, 1),    w <- (1 - 1/t) w + a z / (lam t).
+
+So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far, and nothing else is stored. If z = 0, when a row is equal to one
+of the other class, w only shrinks. With K blocks, each takes its part of a round's steps on its own pairs
+(`aucdist.papers.sdcd.pairing`), all from the same w, and the resulting w are averaged. Each step of a block stands for K
+steps, one of every block, so that t counts all pairs drawn.
+
+Online AUC maximisation is after Zhao, Hoi, Jin & Yang (ICML 2011), for ``lam/2 |w|^2 + mean pairwise hinge``: one pass in the
+order of arrival. An arriving row is paired with the rows of the other class that are in that class's buffer, and then enters
+its own; a full buffer is kept a uniform sample of its class by reservoir sampling.
+
+``oam-seq``
+    A passive-aggressive step for one buffered row after the other.
+``oam-gra``
+    One gradient step for all buffered rows together.
+``oam-inf``
+    ``oam-seq`` with unlimited buffers: every pair once, in the order of arrival.
+
+The paper gives each pair's hinge a weight C against ``|w|^2 / 2``. Dividing our objective by `lam` gives ``C = 1 / (lam k)``
+for k pairs, which is also what equation (8) of Jiang, Tao, Gao & Chu (2014) says of ``oam-inf``: with it, ``oam-inf`` is their
+SDCD with the pairs in order of arrival, from dual variables of 0. (The print of 2011 counts each pair as two halves: its C is
+twice ours.)
+While a buffer has B of the N rows of its class seen so far, its rows stand for all N, and a step may be as large as
+``C_t = C max(1, N / B)``. If rows have weights, the C of a pair is multiplied by w_i w_j; reservoirs count rows.
+
+With several blocks, each runs the algorithm on its own rows, k being the number of pairs within the block, and
+`aucdist.papers.epochs` averages the weights. Further epochs start from the last weights with empty buffers.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.papers.epochs import ResumableRound, epochs
+from aucdist.papers.sdcd.kernels import draw_any, gradient_steps, learn_at_once, learn_in_turn
+from aucdist.papers.sdcd.pairing import Combination, PairSolver, SamplingMemory, pair_key
+from aucdist.parameters import Constraints, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
+
+BUFFER_SIZE = 100
+
+# ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DescentState:
+    """The weights of a descent, and the number of its steps.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,), float64
+    steps : int
+        t: it sets the size of the next steps. The next pairs of a seed are drawn after these.
+    """
+
+    w: np.ndarray
+    steps: int
+
+
+def descend_pairs(
+    block: Block, memory: SamplingMemory, total: np.ndarray, time: int, lam: float, sign: int, combination: Combination,
+    seed: int, shares: np.ndarray, part: int,
+) -> tuple[SamplingMemory, Summary]:  # fmt: skip
+    """Take the block's share of a round's steps from the sum `total` of `time` steps, and return its term of the next sum."""
+    n_steps, local = int(shares[block.index]), total.copy()
+    rows = memory.rows(block, sign)
+    for taken, drawn in memory.draws(draw_any, pair_key(block, seed, part), part, n_steps):
+        gradient_steps(rows, drawn, lam, combination.sigma, time + combination.sigma * taken, local)
+    return memory.after(part, n_steps, None), {"total": combination.moved(np.zeros_like(total), total, local)}
+
+
+class MSGD(PairSolver):
+    """Modified stochastic gradient descent on pairs that are drawn independently of each other: AUC-MSGD, algorithm 3.
+
+    There is no bound that closes in: the fit ends after its steps; 10 epochs where neither `steps` nor `epochs` is given. The
+    parameters are those of `PairSolver`.
+    """
+
+    name = "msgd"
+    sample_weight = False
+    default_epochs = 10
+
+    def rounds(self, blocks: Blocks, lam: float, start: DescentState | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
+
+        Both classes must be there.
+
+        Parameters
+        ----------
+        start : DescentState, optional
+            What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
+
+        Raises
+        ------
+        InputError
+            Before the first round, for parameters or data that cannot be used.
+        """
+        self.check_parameters()
+        if start is not None and not isinstance(start, DescentState):
+            raise InputError(
+                "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights "
+                "alone: give a DescentState, or set warm_start=False"
+            )
+        if start is not None and start.w.shape != (blocks.n_features,):
+            raise InputError(
+                f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}"
+            )
+        if blocks.has_weights:
+            raise InputError("msgd takes no sample weights")
+        before, total = (
+            (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
+        )
+        pairing, turns = self.turns(blocks, before)
+        rounding, combination, time = rounding_of_pairs(blocks), Combination.of("add", pairing), before
+        for turn in turns:
+            terms = pairing.blocks.reduce(
+                descend_pairs, total, time, lam, pairing.sign, combination, seed, turn.shares, turn.part
+            )["total"]
+            total, time = terms if combination.alone else total + terms, before + turn.taken
+            w = total / (lam * time)
+            primal = pairwise_objective(pairing.blocks, w, lam)
+            error = objective_error(rounding, w, primal)
+            yield ResumableRound(w, primal, 0.0, turn.passes, partial(DescentState, w, time), primal_error=error)
+
+
+# ---- online AUC maximisation ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArrivalEpoch:
+    """The algorithm on the rows of a block in their order, from empty buffers. Without pairs the weights stay the same.
+
+    Attributes
+    ----------
+    capacity : int or None
+        Rows in the buffer of each class; None is unlimited.
+    n_pairs, total : float
+        k in ``C = 1 / (lam k)``, and what the pairs of all blocks weigh.
+    """
+
+    lam: float
+    at_once: bool
+    capacity: int | None
+    n_pairs: float
+    total: float
+
+    def __call__(self, block: Block, memory: None, w: np.ndarray, seed: int) -> tuple[None, np.ndarray, Summary]:
+        """Take the steps; parameters and returns as of `Epoch`. The summary counts the rows read and adds up step lengths."""
+        weight, positive = block.weights(), block.y > 0
+        mine, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
+        if mine > 0.0:
+            held = np.zeros((2, block.n_samples if self.capacity is None else self.capacity), dtype=np.int64)
+            filled, seen = np.zeros((2, 2), dtype=np.int64)
+            learn = learn_at_once if self.at_once else learn_in_turn
+            bound = 1.0 / (self.lam * (self.n_pairs * (mine / self.total)))
+            draws = np.array([seed], dtype=np.uint64)
+            read, steps = learn(block.rows, block.y, weight, w, held, filled, seen, draws, bound)
+        return None, w, {"read": read, "steps": steps}
+
+
+class OAMInf(Solver):
+    """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
+
+    There is no bound that closes in: the fit ends after its epochs. After one epoch over one block from zero the dual variables
+    are feasible, and their value is the lower bound; in every other case the bound is 0.
+
+    Parameters
+    ----------
+    epochs : int, default=1
+        Passes over the rows.
+    n_pairs : float or None, default=None
+        k in ``C = 1 / (lam k)``, the longest step. None takes what the pairs of the data weigh.
+    """
+
+    name = "oam-inf"
+    objective = "pairwise hinge"
+    at_once: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[Constraints] = {"epochs": count(), "n_pairs": above_0(optional=True)}
+
+    def __init__(self, *, epochs: int = 1, n_pairs: float | None = None):
+        self.epochs = epochs
+        self.n_pairs = n_pairs
+
+    @property
+    def capacity(self) -> int | None:
+        """Rows in the buffer of each class; None is unlimited."""
+        return None
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
+        """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
+        self.check_parameters()
+        has_dual = self.capacity is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
+        rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        total = blocks.weight_pos * blocks.weight_neg
+        n_pairs = total if self.n_pairs is None else self.n_pairs
+        epoch = ArrivalEpoch(lam, self.at_once, self.capacity, n_pairs, total)
+        read, bound = 0, (0.0, 0.0)
+        for summary in islice(epochs(blocks, epoch, w, seed, first=0), self.epochs):
+            w = summary["w"]
+            if has_dual and read == 0:
+                # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
+                active = float(lam * summary["steps"])
+                error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+                bound = max(0.0, active - 0.5 * lam * float(w @ w)), error
+            read += summary["read"]
+            primal = pairwise_objective(blocks, w, lam)
+            yield Round(
+                w.copy(), primal, bound[0], math.ceil(read / blocks.n_samples),
+                primal_error=objective_error(rounding, w, primal), dual_error=bound[1],
+            )  # fmt: skip
+
+
+class OAMSeq(OAMInf):
+    """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
+
+    Parameters
+    ----------
+    buffer_size : int, default=100
+        Rows in the buffer of each class, a reservoir of those seen so far.
+    epochs, n_pairs
+        As of `OAMInf`.
+    """
+
+    name = "oam-seq"
+    random = True
+    _parameter_constraints: ClassVar[Constraints] = {**OAMInf._parameter_constraints, "buffer_size": count()}
+
+    def __init__(self, *, buffer_size: int = BUFFER_SIZE, epochs: int = 1, n_pairs: float | None = None):
+        super().__init__(epochs=epochs, n_pairs=n_pairs)
+        self.buffer_size = buffer_size
+
+    @property
+    def capacity(self) -> int | None:
+        """Rows in the buffer of each class."""
+        return self.buffer_size
+
+
+class OAMGra(OAMSeq):
+    """Pairs each row with the buffered rows of the other class in one gradient step; the parameters are those of `OAMSeq`."""
+
+    name = "oam-gra"
+    at_once = True

@@ -1,0 +1,409 @@
+"""Subspace descent on the pairwise square, and the variance-reduced gradients that use it.
+
+Each round computes a direction from the gradient and moves to the minimum of the objective in the subspace spanned by that
+direction and the last few moves. If the direction is the gradient divided by a fixed positive diagonal and one move is
+remembered, this is the preconditioned conjugate gradient method, which `exact` takes beyond `MOST_FEATURES` features. For any
+other direction the objective never rises. The blocks keep their rows' scores and how the scores moved, so a round costs one
+product X z and one product X'c. Value and gradient are exact over all pairs.
+
+`SVRG` is after Johnson & Zhang, "Accelerating stochastic gradient descent using predictive variance reduction" (NIPS 2013), with
+three differences:
+
+* Only the rows' own terms are sampled, in proportion to their curvature (factor times squared distance to the class mean). The
+  term of the class means and the penalty are the same for all rows and enter every step in full.
+* The result of an epoch is the average of the weights over its second half, so the steps can be as long as the mean curvature
+  allows.
+* The result is used as a direction: the weights move to the minimum in the subspace of this direction and the last moves.
+
+With one block this is SVRG. With several, each block runs an epoch over its own rows with the gradient of all rows. The results
+are averaged feature by feature, and each block counts by its curvature along the feature, because a block whose rows lack a
+feature carries no information about it. Small or dissimilar blocks cost more rounds but reach the same minimum.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.kernels.rows import accumulate, project
+from aucdist.papers.tpauc.kernels import alias_table, draw_rows, square_epoch
+from aucdist.papers.tpauc.moments import (
+    PairQuadratic,
+    PairwiseSquare,
+    class_moments,
+    gradient,
+    lower_bound,
+    products_with,
+    row_factors,
+    squared_distances,
+    value,
+)
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.rounding import EPS, Rounding
+
+Direction = Callable[[np.ndarray], np.ndarray]
+
+MOST_ERROR = 1e-11
+"""Of the objective, as a share of it: where rounding may have led the scores further away, they are computed again."""
+
+
+@dataclass(frozen=True, eq=False)
+class SquareDescentMemory:
+    """The scores that a block keeps between rounds, and how they moved.
+
+    Attributes
+    ----------
+    share : ndarray of shape (n_rows,), float64
+        The weight of each row, divided by the weight of its class over all blocks.
+    scores : ndarray of shape (n_rows,), float64
+        Scores of the rows at the current weights.
+    moves : ndarray of shape (n_directions, n_rows), float64
+        Change of the scores along each direction, the newest direction first.
+    extra : object
+        What the solver that uses the descent keeps for itself.
+    """
+
+    share: np.ndarray
+    scores: np.ndarray
+    moves: np.ndarray
+    extra: Any = None
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def moments_of_both_classes(block: Block, memory: Any, full: bool) -> tuple[Any, Summary]:
+    """Return the moments of both classes, with full scatter matrices or their diagonals."""
+    return memory, {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
+
+
+def score_rows(
+    block: Block, memory: SquareDescentMemory | None, w: np.ndarray, weights: tuple[float, float], n_moves: int
+) -> tuple[SquareDescentMemory, Summary]:
+    """Compute the scores at w, with no moves yet. `weights` holds the total weights of the negatives and of the positives."""
+    share = row_factors(block.y, block.weights(), *weights, 1)
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    return SquareDescentMemory(share, scores, np.zeros((1 + n_moves, block.n_samples))), {}
+
+
+def move_scores(
+    block: Block, memory: SquareDescentMemory, step: np.ndarray, means: tuple[float, float]
+) -> tuple[SquareDescentMemory, Summary]:
+    """Move the scores along the directions, and return their within-class variance and S w at the new weights.
+
+    `means` holds the scores of the class means at the new weights.
+    """
+    move = step @ memory.moves
+    memory = replace(memory, scores=memory.scores + move, moves=np.vstack([move, memory.moves[1:-1]]))
+    return memory, _within_classes(block, memory, means)
+
+
+def score_again(
+    block: Block, memory: SquareDescentMemory, w: np.ndarray, means: tuple[float, float]
+) -> tuple[SquareDescentMemory, Summary]:
+    """Compute the scores at w in place of those that were moved there, and return what `move_scores` returns."""
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    memory = replace(memory, scores=scores)
+    return memory, _within_classes(block, memory, means)
+
+
+def _within_classes(block: Block, memory: SquareDescentMemory, means: tuple[float, float]) -> Summary:
+    """Return the block's part of w'S w and of S w, with S the sum of the two class covariances."""
+    centred = memory.scores - np.where(block.y > 0, means[1], means[0])
+    coefs = memory.share * centred
+    covariance_w = np.zeros(block.n_features)
+    accumulate(block.rows, np.arange(block.n_samples), coefs, covariance_w)
+    return {"variance": float(coefs @ centred), "covariance_w": covariance_w}
+
+
+def variance_within_classes(
+    block: Block, memory: Any, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
+) -> tuple[Any, Summary]:
+    """Return the scores' within-class variance at w, and S w. The memory is left alone."""
+    return memory, _within_classes(block, score_rows(block, None, w, weights, 0)[0], means)
+
+
+def score_direction(
+    block: Block, memory: SquareDescentMemory, z: np.ndarray, means: np.ndarray
+) -> tuple[SquareDescentMemory, Summary]:
+    """Compute the change of the scores along a new direction z, and return the covariance matrix of all changes.
+
+    `means` has one row per direction: the change of the scores of the class means, negative class first.
+    """
+    scores = np.empty(block.n_samples)
+    project(block.rows, z, scores)
+    moves = np.vstack([scores, memory.moves])
+    centred = moves - np.where(block.y > 0, means[:, 1:], means[:, :1])
+    return replace(memory, moves=moves), {"covariance": (centred * memory.share) @ centred.T}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def moments_of(blocks: Blocks) -> PairwiseSquare:
+    """Return the means and variances of both classes, by one reduction."""
+    found = blocks.reduce(moments_of_both_classes, False)
+    return PairwiseSquare(found["neg"], found["pos"])
+
+
+def within_class_covariance(blocks: Blocks, moments: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
+    means = (float(moments.neg.mean @ w), float(moments.pos.mean @ w))
+    found = blocks.reduce(variance_within_classes, w, (moments.neg.weight, moments.pos.weight), means)
+    return found["variance"], found["covariance_w"]
+
+
+def errors_of_square(
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairQuadratic, *,
+    drift: float = 0.0, full: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
+
+    The class means are sums over rows, so the score of a mean is off by the rounding of such a sum. A score's distance from its
+    class's mean follows, and so do the products of distances and values that the gradient is made of.
+
+    Parameters
+    ----------
+    w : ndarray of shape (n_features,)
+    slope : ndarray of shape (n_features,)
+        The gradient at w.
+    drift : float
+        How far scores that are sums of moves may be off besides.
+    full : bool
+        Whether the value comes from the scatter matrices: columns that nearly cancel in the scores do not cancel in these.
+    """
+    miss = abs(1.0 - float(w @ moments.difference))
+    deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
+    if full:
+        deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
+    apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
+    sums = rounding.over_rows + rounding.over_columns
+    of_value = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
+    of_slope = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
+    of_slope = of_slope + 2.0 * EPS * lam * np.abs(w)
+    of_value += rounding.penalty(w, 0.5 * lam * float(w @ w))
+    return of_value, of_value + rounding.half_square(slope, of_slope) / lam
+
+
+def certified_round(
+    blocks: Blocks, moments: PairwiseSquare, w: np.ndarray, lam: float, rounding: Rounding, passes: int
+) -> Round:
+    """Return w as a round, with its exact objective over all pairs and the lower bound from its gradient, by one pass.
+
+    If w has diverged, the objective is not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance, covariance_w = within_class_covariance(blocks, moments, w)
+        primal = value(w, moments.difference, variance, lam)
+        slope = gradient(w, moments.difference, covariance_w, lam)
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments)
+        return Round(w, primal, lower_bound(primal, slope, lam), passes, primal_error=of_primal, dual_error=of_dual)
+
+
+class SubspaceDescent:
+    """The state of a descent: weights, objective and gradient. The scores stay with the blocks.
+
+    Parameters
+    ----------
+    moments : PairwiseSquare
+        The moments of both classes.
+    w : ndarray of shape (n_features,), float64
+        The weights to start from.
+    n_moves : int
+        How many of the last moves are remembered. Each takes one number per row and one per feature.
+    """
+
+    def __init__(self, blocks: Blocks, moments: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
+        self.rounding = Rounding.of(blocks)
+        self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
+        self.moves = np.zeros((n_moves, len(w)))
+        self._drift, self._errors = 0.0, np.zeros(n_moves)
+        self.blocks.reduce(score_rows, w, (moments.neg.weight, moments.pos.weight), n_moves)
+        self._evaluate(np.zeros(1 + n_moves))
+
+    def rounds(self, direction: Direction, passes: float, per_round: float) -> Iterator[Round]:
+        """Yield a round at the current weights, then one after each move, until the weights no longer change.
+
+        Parameters
+        ----------
+        direction : callable
+            Takes the gradient and returns the direction to search along, both of shape (n_features,).
+        passes, per_round : float
+            The passes spent before the first round, and the passes of each round.
+        """
+        dual, of_dual = 0.0, 0.0
+        while True:
+            of_primal, error = self._bounds()
+            if of_primal > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
+                self._drift = 0.0
+                self._take(self.blocks.reduce(score_again, self.w, self._means()))
+                passes += 1
+                of_primal, error = self._bounds()
+            found = lower_bound(self.primal, self.gradient, self.lam)
+            if found - error > dual - of_dual:
+                dual, of_dual = found, error
+            yield Round(
+                self.w.copy(), self.primal, dual, math.ceil(passes), primal_error=of_primal, dual_error=of_dual
+            )  # fmt: skip
+            before = self.w
+            self._move(direction(self.gradient))
+            passes += per_round
+            if np.array_equal(before, self.w):
+                return
+
+    def _bounds(self) -> tuple[float, float]:
+        return errors_of_square(
+            self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, drift=self._drift
+        )  # fmt: skip
+
+    def _move(self, z: np.ndarray) -> None:
+        """Move to the minimum in the subspace of z and the last moves."""
+        directions = np.vstack([z, self.moves])
+        means = np.stack([self.moments.neg.mean, self.moments.pos.mean])
+        covariance = self.blocks.reduce(score_direction, z, directions @ means.T)["covariance"]
+        between = directions @ self.moments.difference
+        curvature = 2.0 * (covariance + np.outer(between, between)) + self.lam * (directions @ directions.T)
+        # Bring all directions to one scale: the moves are 0 in the first rounds and tiny in the last ones.
+        size = np.sqrt(np.diag(curvature))
+        size[size == 0.0] = 1.0
+        slopes = directions @ self.gradient
+        step = -np.linalg.lstsq(curvature / np.outer(size, size), slopes / size, rcond=None)[0] / size
+        self.moves = np.vstack([step @ directions, self.moves[:-1]])
+        self._add_errors(directions, np.abs(step))
+        self.w = self.w + self.moves[0]
+        self._evaluate(step)
+
+    def _add_errors(self, directions: np.ndarray, step: np.ndarray) -> None:
+        """Add to the bounds on how far the blocks' scores are from those at w, and the moves' from those of the moves.
+
+        Weights and moves that were once large leave errors that the present ones do not show.
+        """
+        of_directions = np.append(self.rounding.score(directions[0]), self._errors)
+        reach = np.array([self.rounding.reach(one) for one in directions])
+        of_move = float(step @ (of_directions + 2.0 * (len(step) + 1) * EPS * reach))
+        self._errors = np.append(of_move, self._errors[:-1])
+        self._drift += of_move + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
+
+    def _evaluate(self, step: np.ndarray) -> None:
+        """Move the scores by the step, and compute objective and gradient at the weights."""
+        self._take(self.blocks.reduce(move_scores, step, self._means()))
+
+    def _means(self) -> tuple[float, float]:
+        """Return the scores of the class means."""
+        return float(self.moments.neg.mean @ self.w), float(self.moments.pos.mean @ self.w)
+
+    def _take(self, found: Summary) -> None:
+        """Set objective and gradient from the variance of the scores within the classes."""
+        self.primal = value(self.w, self.moments.difference, found["variance"], self.lam)
+        self.gradient = gradient(self.w, self.moments.difference, found["covariance_w"], self.lam)
+
+
+N_MOVES = 10
+"""Moves that are remembered. They correct the result of an epoch, which is random and slightly biased with many blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSampling:
+    """The sampling probabilities and step lengths of a block's rows.
+
+    Attributes
+    ----------
+    accept, other : ndarray of shape (n_rows,)
+        The alias table of the sampling probabilities.
+    factors : ndarray of shape (n_rows,), float64
+        The curvature factor of each row, divided by its sampling probability.
+    products : ndarray of shape (n_rows, 2), float64
+        Inner products of the rows with the two class means.
+    curvature : ndarray of shape (n_features,), float64
+        The block's share of the objective's second derivative along each feature.
+    eta : float
+        Length of the steps.
+    """
+
+    accept: np.ndarray
+    other: np.ndarray
+    factors: np.ndarray
+    products: np.ndarray
+    curvature: np.ndarray
+    eta: float
+
+
+def prepare_sampling(
+    block: Block,
+    memory: SquareDescentMemory,
+    means: np.ndarray,
+    weights: tuple[float, float],
+    n_samples: int,
+    lam: float,
+) -> tuple[SquareDescentMemory, Summary]:
+    """Compute the sampling probabilities of the rows. `weights` holds the total weights of the negatives and the positives."""
+    n = block.n_samples
+    products = products_with(block, means)
+    own = memory.share * n_samples * squared_distances(block, means, products)
+    mean = own.sum() / max(n, 1)
+    accept, other = np.ones(n), np.arange(n)
+    if mean > 0.0:
+        alias_table(own, accept, other)
+    # A row's probability is own / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
+    factors = 2.0 * memory.share * n_samples * mean / np.where(own > 0.0, own, np.inf)
+    difference = means[1] - means[0]
+    eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
+    curvature = n / n_samples * (2.0 * difference**2 + lam)
+    for label, mean_of_all, weight in zip((-1, 1), means, weights, strict=True):
+        mine = class_moments(block, label, full=False)
+        curvature += 2.0 * (mine.scatter + mine.weight * (mine.mean - mean_of_all) ** 2) / weight
+    sampling = RowSampling(accept, other, factors, products, curvature, eta)
+    return replace(memory, extra=sampling), {"curvature": curvature}
+
+
+def svrg_epoch(
+    block: Block, memory: SquareDescentMemory, means: np.ndarray, slope: np.ndarray, lam: float, seeds: tuple[int, int]
+) -> tuple[SquareDescentMemory, Summary]:
+    """Run an epoch over the block's rows, from the weights whose gradient is `slope`, and return the change of the weights."""
+    n, sampling = block.n_samples, memory.extra
+    order, u = np.empty(n, dtype=np.int64), np.zeros(block.n_features)
+    if n:
+        draw_rows(block_seed(*seeds, block.index), sampling.accept, sampling.other, order)
+        basis = np.vstack([means, slope])
+        products = np.hstack([sampling.products, products_with(block, slope[np.newaxis])])
+        square_epoch(
+            block.rows, order, block.y, sampling.factors, products, basis, basis @ basis.T, sampling.eta, lam, u.copy(),
+            n // 2, u,
+        )  # fmt: skip
+    return memory, {"reached": u * sampling.curvature}
+
+
+class SVRG(Solver):
+    """Stochastic variance-reduced gradients, an epoch of n_samples steps per round."""
+
+    name = "svrg"
+    objective = "pairwise square"
+    random = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the weights after each epoch, their exact objective, and the best lower bound so far.
+
+        A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
+        per row and adds the row to one vector, or in its second half to two.
+        """
+        moments = moments_of(blocks)
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
+        means = np.stack([moments.neg.mean, moments.pos.mean])
+        weights = (moments.neg.weight, moments.pos.weight)
+        curvature = descent.blocks.reduce(prepare_sampling, means, weights, blocks.n_samples, lam)["curvature"]
+        epochs = 0
+
+        def direction(slope: np.ndarray) -> np.ndarray:
+            nonlocal epochs
+            epochs += 1
+            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, means, slope, lam, (seed, epochs))["reached"]
+            return reached / curvature
+
+        yield from descent.rounds(direction, passes=4, per_round=2.75)

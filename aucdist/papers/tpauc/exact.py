@@ -1,0 +1,250 @@
+"""The exact minimiser of the pairwise square: in closed form from the class moments, or by conjugate gradients.
+
+Pairs within groups need moments of their own. With P_g and N_g the weights of a group's classes, f_g the factor of its pairs,
+and z a row minus its group's mean,
+
+    sum over the group's pairs of (x_i - x_j)(x_i - x_j)' = N_g sum_i w_i z_i z_i' + P_g sum_j w_j z_j z_j' - s t' - t s',
+
+where s and t are the weighted sums of z over its positives and negatives. So a second moment of all rows, each with a weight of
+its own, and two sums for each group are enough. One reduction gives the means of the groups, a second the rest: a group may lie
+in several blocks. Rows minus their group's mean lose no digits where groups lie far apart.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.data.code_rows import matrix_of
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
+from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
+from aucdist.papers.tpauc.moments import CHUNK, FEWEST_ROWS, PairQuadratic, PairwiseSquare, gradient, lower_bound, value
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.cone import minimise_quadratic, project_onto_cone
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.objective import rounding_of_pairs
+from aucdist.solvers.rounding import EPS, Rounding
+
+MOST_FEATURES = 1000
+"""The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
+operations."""
+
+
+def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
+    """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
+    if blocks.n_features > MOST_FEATURES:
+        raise InputError(
+            f"monotone takes a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
+            f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
+        )
+    moments, of_errors, rounding, passes = _moments(blocks, groups)
+    difference = moments.difference
+    H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
+    w = minimise_quadratic(H, 2.0 * difference, signs)
+    variance = moments.covariance @ w
+    primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
+    away = project_onto_cone(w - slope / lam, signs) - w
+    bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
+    of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, of_errors, full=True)
+    of_dual += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
+    return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+
+
+def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairQuadratic, PairQuadratic, Rounding, int]:
+    """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
+    if groups is None:
+        found = blocks.without_memory().reduce(moments_of_both_classes, True)
+        moments = PairwiseSquare(found["neg"], found["pos"])
+        return moments, moments, Rounding.of(blocks), 1
+    return *moments_in_groups(blocks, groups), 2
+
+
+def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None = None) -> Iterator[Round]:
+    """Minimise the pairwise square for several lam from the same class moments, one round for each lam.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        With at most `MOST_FEATURES` features.
+
+    Yields
+    ------
+    Round
+        The weights, their exact objective, and the lower bound from its gradient, in the order of `lams`.
+
+    Raises
+    ------
+    InputError
+        If there are more features.
+    """
+    if blocks.n_features > MOST_FEATURES:
+        raise InputError(
+            f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
+            f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
+        )
+    moments, of_errors, rounding, passes = _moments(blocks, groups)
+    for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, of_errors, full=True)
+        bound = lower_bound(primal, slope, lam)
+        yield Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+
+
+class Exact(Solver):
+    """The minimum itself: by one reduction up to 1000 features, beyond by conjugate gradients; deterministic."""
+
+    name = "exact"
+    objective = "pairwise square"
+    takes = ("group_weight", "grade_weight")
+    by_sums = True
+    takes_codes = True
+    signs = True
+    groups = True
+
+    def rounds(
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: np.ndarray | None = None,
+        *,
+        signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
+    ) -> Iterator[Round]:
+        """Yield the minimum, or the weights after each step of conjugate gradients.
+
+        Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
+        eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
+        They start from `start`, by default zero, which the closed form ignores.
+
+        Raises
+        ------
+        InputError
+            For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MOST_FEATURES` weights.
+        """
+        groups = pair_groups(blocks, group_weight, grade_weight)
+        if groups is not None and blocks.n_features > MOST_FEATURES:
+            raise InputError(
+                f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it "
+                f"for up to {MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier"
+            )
+        if signs is not None:
+            yield _in_cone(blocks, lam, signs, groups)
+        elif blocks.n_features <= MOST_FEATURES:
+            yield from exact_path(blocks, [lam], groups)
+        else:
+            moments = moments_of(blocks)
+            diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
+            w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+            yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
+
+
+MOST_SUMS = 2**26
+"""Groups times features: the sums of both classes then take a gigabyte."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments(PairQuadratic):
+    """Mean and covariance of ``x_i - x_j`` over pairs, or bounds on their sizes.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,), float64
+    scatter : ndarray of shape (n_features, n_features), float64
+    """
+
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @property
+    def difference(self) -> np.ndarray:
+        """The mean of ``x_i - x_j``."""
+        return self.mean
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance of ``x_i - x_j``."""
+        return self.scatter
+
+
+def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:
+    """Return the moments of all pairs, and what `errors_of_square` takes for the sizes of the terms that they are sums of.
+
+    A row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the same for both rows
+    of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
+
+    Raises
+    ------
+    InputError
+        If the sums of all groups would not fit into memory.
+    """
+    if groups.n_groups * blocks.n_features > MOST_SUMS:
+        raise InputError(
+            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Take "
+            "PairwiseHingeClassifier, which needs none, or fewer features"
+        )
+    blank = blocks.without_memory()
+    found = blank.reduce(sum_groups, groups)
+    centres = found["sums"] / found["weights"][:, np.newaxis]
+    found = blank.reduce(centred_moments, groups, centres)
+    pos, neg, factor = found["pos"], found["neg"], groups.factor
+    (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
+    mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
+    second = (found["scatter"] - cross - cross.T) / groups.mass
+    size = np.diag(found["scatter"]) / groups.mass
+    covariance = second - np.outer(mean, mean)
+    largest = np.max(found["largest"], axis=0)
+    rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
+    return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def sum_groups(block: Block, memory: object, groups: PairGroups) -> tuple[object, Summary]:
+    """Return the weighted sum of the rows of each group that has pairs, and their weight."""
+    positions, key = groups.keys_of(block)
+    weight = block.weights()[positions]
+    n_keys = len(groups.keys)
+    choose = sp.csr_matrix((weight, (key, positions)), (n_keys, block.n_samples))
+    sums = choose @ _matrix(block)
+    return memory, {
+        "sums": np.asarray(sums.todense() if sp.issparse(sums) else sums, dtype=np.float64),
+        "weights": np.bincount(key, weight, minlength=n_keys),
+    }
+
+
+def centred_moments(block: Block, memory: object, groups: PairGroups, centres: np.ndarray) -> tuple[object, Summary]:
+    """Return the second moment of the rows minus their group's mean, and the sums of both classes of each group."""
+    n, d, n_groups = block.n_samples, block.n_features, groups.n_groups
+    weight, (weight_pos, weight_neg) = block.weights(), groups.weights
+    coefs, choose = np.zeros(n), []
+    for label, of_others in ((1, weight_neg), (-1, weight_pos)):
+        positions, codes = groups.rows_of(block, label)
+        mine = weight[positions]
+        coefs += np.bincount(positions, mine * groups.factor[codes] * of_others[codes], minlength=n)
+        choose.append(sp.csc_matrix((mine, (codes, positions)), (n_groups, n)))
+    key = np.zeros(n, dtype=np.int64)
+    positions, of_rows = groups.keys_of(block)
+    key[positions] = of_rows
+    X, scatter, sums = _matrix(block), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
+    largest = np.zeros(d)
+    step = max(FEWEST_ROWS, CHUNK // max(d, 1))
+    for first in range(0, n, step):
+        here = slice(first, first + step)
+        part = X[here]
+        x = part if isinstance(part, np.ndarray) else part.toarray()
+        z = x.astype(np.float64) - centres[key[here]]
+        z[coefs[here] == 0.0] = 0.0  # of groups without pairs
+        largest = np.maximum(largest, np.abs(z).max(axis=0, initial=0.0))
+        scatter += z.T @ (z * coefs[here, np.newaxis])
+        for total, chosen in zip(sums, choose, strict=True):
+            total += chosen[:, here] @ z
+    return memory, {"scatter": scatter, "pos": sums[0], "neg": sums[1], "largest": [largest]}
+
+
+def _matrix(block: Block) -> np.ndarray | sp.csr_matrix:
+    return matrix_of(block.rows) if isinstance(block.rows, BinRows) else block.X

@@ -1,0 +1,277 @@
+"""The pairwise square, the mean squared loss over all positive-negative pairs, computed from the moments of the two classes.
+
+Let c be the difference of the class means (positive minus negative), and S the sum of the two class covariances, each divided by
+its class's weight. Then the mean over all pairs of ``(1 - w.(x_i - x_j))^2`` equals ``(1 - w.c)^2 + w'S w``. So value, gradient
+and minimiser of ``P(w) = lam/2 |w|^2 + mean`` need no pairs. P is strongly convex, so it exceeds its minimum by at most
+``|gradient|^2 / (2 lam)``.
+
+P is also the mean over all rows of ``P_t(w) = (1 - w.c)^2 + r_t (w.(x_t - class mean))^2 + lam/2 |w|^2``, where r_t is n_samples
+divided by the size of the row's class. This is the split of Luan & Gao (2018) with two misprints corrected: the paper prints r_t
+as 1 over the size of the class, and the linear term of negative rows with the wrong sign.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.code_rows import basis_matrix, code_histogram, second_moments
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import CsrRows, project
+
+VALUE_AT_ZERO = 1.0
+"""The objective at w = 0."""
+
+ENOUGH = 1e-9
+"""A closed form whose relative gap is larger than this has lost digits."""
+
+CHUNK = 2**18
+"""How many values are centred at a time, so that they fit into the second-level cache of a core."""
+
+FEWEST_ROWS = 1024
+"""How many rows are centred at a time at least: with fewer, adding up the products takes longer than computing them."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Weight, mean and scatter of the rows of one class; ``+`` merges two of them.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,), float64
+    scatter : ndarray of shape (n_features, n_features) or (n_features,), float64
+        Weighted sum of the outer products of the centred rows, or only its diagonal.
+    """
+
+    weight: float
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    def __add__(self, other: "ClassMoments") -> "ClassMoments":
+        """Return the moments of both sets of rows (pairwise update of Chan, Golub and LeVeque)."""
+        if 0.0 in (self.weight, other.weight):
+            return self if other.weight == 0.0 else other
+        weight = self.weight + other.weight
+        shift = other.mean - self.mean
+        squares = np.outer(shift, shift) if self.scatter.ndim == 2 else shift * shift
+        scatter = self.scatter + other.scatter
+        scatter += squares * (self.weight * other.weight / weight)
+        return ClassMoments(weight, self.mean + shift * (other.weight / weight), scatter)
+
+
+def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
+    """Return the moments of the block's rows of one class.
+
+    Parameters
+    ----------
+    label : int
+        -1 or +1.
+    full : bool
+        Whether to return the full scatter matrix, for which sparse rows are made dense a few at a time, or its diagonal.
+    """
+    d = block.n_features
+    total = ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    if isinstance(block.rows, BinRows):
+        return total + _code_moments(block, label, full=full)
+    if isinstance(block.rows, CsrRows) and not full:
+        return total + _sparse_moments(block, label)
+    X, step = block.X, max(FEWEST_ROWS, CHUNK // max(d, 1))
+    for i in range(0, block.n_samples, step):
+        here = slice(i, i + step)
+        mine = block.y[here] == label
+        part = X[here][mine]
+        x = (part.toarray() if isinstance(block.rows, CsrRows) else part).astype(np.float64, copy=False)
+        weight = None if block.weight is None else block.weight[here][mine]
+        total = total + _dense_moments(x, weight, full=full)
+    return total
+
+
+def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> ClassMoments:
+    """Return the moments of rows x; x is centred in place."""
+    total = float(len(x)) if weight is None else float(weight.sum())
+    if total == 0.0:
+        return ClassMoments(0.0, x[:0].sum(axis=0), x[:0].sum(axis=0))
+    mean = x.mean(axis=0) if weight is None else weight @ x / total
+    x -= mean
+    if weight is not None:
+        x *= np.sqrt(weight)[:, np.newaxis]
+    return ClassMoments(total, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
+
+
+def _sparse_moments(block: Block, label: int) -> ClassMoments:
+    """Return the moments of sparse rows without making them dense.
+
+    A value that is not stored is 0, so its squared distance to the mean is the squared mean.
+    """
+    mine = block.take(np.flatnonzero(block.y == label))
+    rows, d = mine.rows, block.n_features
+    weight = np.repeat(mine.weights(), np.diff(rows.offsets))
+    total = float(mine.weights().sum())
+    if total == 0.0:
+        return ClassMoments(0.0, np.zeros(d), np.zeros(d))
+    x = rows.values.astype(np.float64)
+    mean = np.bincount(rows.indices, weight * x, minlength=d) / total
+    stored = np.bincount(rows.indices, weight, minlength=d)
+    scatter = np.bincount(rows.indices, weight * (x - mean[rows.indices]) ** 2, minlength=d)
+    return ClassMoments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
+
+
+def _code_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
+    """Moments of rows of codes, from the histograms of their cells."""
+    d, coefs = block.n_features, np.where(block.y == label, block.weights(), 0.0)
+    total = float(coefs.sum())
+    if total == 0.0:
+        return ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    histogram, A = code_histogram(block.rows, coefs), basis_matrix(block.rows.basis)
+    mean = np.asarray(A.T @ histogram) / total
+    if full:
+        return ClassMoments(total, mean, second_moments(block.rows, coefs, centred=True))
+    of_cell = np.repeat(histogram, np.diff(A.indptr))
+    scatter = np.bincount(A.indices, of_cell * (A.data - mean[A.indices]) ** 2, minlength=d)
+    elsewhere = total - np.bincount(A.indices, of_cell, minlength=d)
+    return ClassMoments(total, mean, scatter + np.maximum(elsewhere, 0.0) * mean * mean)
+
+
+class PairQuadratic(ABC):
+    """The objective as a function of the mean difference of a pair and of its covariance."""
+
+    @property
+    @abstractmethod
+    def difference(self) -> np.ndarray:
+        """The mean of ``x_i - x_j`` over all pairs, of shape (n_features,)."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> np.ndarray:
+        """S, the covariance of ``x_i - x_j`` over all pairs, of shape (n_features, n_features), or its diagonal."""
+
+    def minimisers(self, lams: Sequence[float]) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
+        """Yield the minimiser for each lam with its value and gradient, all from one eigendecomposition.
+
+        The minimiser solves ``(S + c c' + lam/2 I) w = c`` and is parallel to ``(S + lam/2 I)^-1 c``. The moments must hold full
+        scatter matrices.
+
+        Parameters
+        ----------
+        lams : sequence of float
+            Above 0.
+        """
+        c, covariance = self.difference, self.covariance
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        # Rounding can make the zero eigenvalues of a singular matrix slightly negative.
+        eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
+        for lam in lams:
+            u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
+            found = self._at(u / (1.0 + c @ u), covariance, lam)
+            if lower_bound(found[1], found[2], lam) < (1.0 - ENOUGH) * found[1]:
+                # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
+                u = _solved_at_one_scale(covariance + np.diag(np.full(len(c), 0.5 * lam)), c)
+                found = min(found, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
+            yield found
+
+    def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+        c, covariance_w = self.difference, covariance @ w
+        return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseSquare(PairQuadratic):
+    """The objective as a function of the moments of both classes."""
+
+    neg: ClassMoments
+    pos: ClassMoments
+
+    @property
+    def difference(self) -> np.ndarray:
+        """The mean of the positives minus the mean of the negatives, of shape (n_features,)."""
+        return self.pos.mean - self.neg.mean
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """S, the sum of the two class covariances, or its diagonal: of the shape of the scatters."""
+        return self.pos.scatter / self.pos.weight + self.neg.scatter / self.neg.weight
+
+
+def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a positive definite system whose unknowns are brought to one scale first, with two steps of refinement."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    system = matrix * np.outer(scale, scale)
+    # Least squares, since rounding may have left the system not quite definite.
+    inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
+    u = np.zeros(len(right))
+    for _ in range(3):
+        u = u + scale * (inverse @ (scale * (right - matrix @ u)))
+    return u
+
+
+def value(w: np.ndarray, difference: np.ndarray, variance: float, lam: float) -> float:
+    """Return P(w), given `variance` = w'S w, the variance of the scores within the positives plus that within the negatives."""
+    return float((1.0 - w @ difference) ** 2 + variance + 0.5 * lam * (w @ w))
+
+
+def gradient(w: np.ndarray, difference: np.ndarray, covariance_w: np.ndarray, lam: float) -> np.ndarray:
+    """Return the gradient of P at w, given `covariance_w` = S w."""
+    return lam * w + 2.0 * (covariance_w - (1.0 - w @ difference) * difference)
+
+
+def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
+    """Return a lower bound on the minimum of P, from the value and the gradient at any one point."""
+    return max(0.0, float(primal - gradient @ gradient / (2.0 * lam)))
+
+
+FACTORS = ("corrected", "print")
+
+
+def row_factors(
+    y: np.ndarray, weight: np.ndarray, weight_neg: float, weight_pos: float, n_samples: int, factor: str = "corrected"
+) -> np.ndarray:
+    """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Labels, -1 or +1.
+    weight : ndarray of shape (n_rows,), float64
+    weight_neg, weight_pos : float
+        Total weight of each class over all blocks.
+    n_samples : int
+        Number of rows in all blocks.
+    factor : {"corrected", "print"}
+    """
+    share = weight / np.where(y > 0, weight_pos, weight_neg)
+    return share * n_samples if factor == "corrected" else share
+
+
+def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
+    """Return the inner products of the rows with several vectors.
+
+    `vectors`: of shape (n_vectors, n_features), float64.
+    Returns an array of shape (n_rows, n_vectors), float64.
+    """
+    out = np.empty((len(vectors), block.n_samples))
+    for k, vector in enumerate(vectors):
+        project(block.rows, vector, out[k])
+    return np.ascontiguousarray(out.T)
+
+
+def squared_lengths(block: Block) -> np.ndarray:
+    """Return the squared Euclidean length of each row, summed in float64."""
+    X = block.X
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+
+
+def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Return the squared distance of each row to the mean of its class.
+
+    `means`, of shape (2, n_features), float64: the negative class first.
+    `products`, of shape (n_rows, 2 or more), float64: inner products of the rows with the two means, in the first two
+        columns.
+    """
+    own = (block.y > 0).astype(np.int64)
+    with_own = products[np.arange(block.n_samples), own]
+    # Rounding can make the distance of a row that equals its class mean slightly negative.
+    return np.maximum(squared_lengths(block) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)

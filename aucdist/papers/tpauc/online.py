@@ -1,0 +1,329 @@
+"""TPAUC and OPAUC: a gradient step of the pairwise square for each row, without a pair.
+
+TPAUC is after Luan & Gao, "Two-pass AUC optimization" (2018), for ``lam/2 |w|^2 + mean pairwise square``: one pass for the class
+means, then one gradient step for each row along its own part of the objective, as written and corrected in
+`aucdist.papers.tpauc.moments`. The paper prints the factor 1 / n_class in place of n_samples / n_class, which almost removes the
+rows' own terms; ``factor="print"`` keeps the printed one.
+
+OPAUC is after Gao, Jin, Zhu & Zhou, "One-pass AUC optimization" (ICML 2013), for the same objective: each row is paired with
+all earlier rows of the other class by their mean and covariance. The paper halves the square, so its step with eta and lam is
+the step here with eta/2 and 2 lam. Up to `MOST_FEATURES` features the covariances are full matrices. Beyond, random projections
+sketch them; the paper projects on Gaussian vectors, this module on random signs, which give the same mean and a smaller
+variance. Further epochs keep the statistics of the first. Each block keeps the statistics of its own rows.
+
+The order of the rows is drawn anew for each epoch. Several blocks are averaged by `aucdist.papers.epochs`.
+"""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.errors import InputError
+from aucdist.papers.epochs import Epoch, epochs, random_order
+from aucdist.papers.tpauc.descent import certified_round, moments_of
+from aucdist.papers.tpauc.exact import MOST_FEATURES
+from aucdist.papers.tpauc.kernels import opauc_full, opauc_sketched, square_epoch
+from aucdist.papers.tpauc.moments import (
+    FACTORS,
+    VALUE_AT_ZERO,
+    products_with,
+    row_factors,
+    squared_distances,
+    squared_lengths,
+)
+from aucdist.parameters import Constraints, OneOf, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.rounding import Rounding
+
+RANK = 50
+"""The default rank of OPAUC's sketch, as in its paper."""
+
+Evaluate = Callable[[np.ndarray, int], Round]
+"""``evaluate(w, passes)`` returns the round of the weights w, by one pass that does not count."""
+
+
+class EpochSolver(Solver):
+    """An algorithm of one step for each row and epoch, which ends after its epochs, and usually above `tol`.
+
+    Parameters
+    ----------
+    eta : float or None, default=None
+        The steps' length. None takes one that is sure not to diverge for the square, and is short; trying 2^-10 to 2^2 on
+        features scaled to [-1, 1] is usual.
+    epochs : int, default=1
+        How many times each row is taken.
+    """
+
+    random = True
+    passes_before: ClassVar[int] = 0
+    """The passes before the first epoch."""
+    has_bias: ClassVar[bool] = False
+    """Whether the last of the weights that the steps move is an intercept, which no round shows."""
+    _parameter_constraints: ClassVar[Constraints] = {"eta": above_0(optional=True), "epochs": count()}
+
+    def __init__(self, *, eta: float | None = None, epochs: int = 1):
+        self.eta = eta
+        self.epochs = epochs
+
+    @abstractmethod
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
+        """Return what evaluates weights, the blocks with the memory of the epochs, and the steps of an epoch."""
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
+
+        Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
+        """
+        evaluate, own, epoch = self.prepare(blocks, lam, seed)
+        d, passes = blocks.n_features, self.passes_before
+        w = np.zeros(d + self.has_bias)
+        if start is None:
+            yield Round(w[:d], VALUE_AT_ZERO, 0.0, passes)
+        else:
+            w[:d] = start
+            yield evaluate(w[:d], passes)
+        for number, summary in enumerate(islice(epochs(own, epoch, w, seed), self.epochs), start=1):
+            yield evaluate(summary["w"][:d], passes + number)
+
+
+def largest(blocks: Blocks, step: Callable[..., Any], *args: Any) -> float:
+    """Return the largest of what the blocks return as `largest`."""
+    return float(max(blocks.reduce(step, *args)["largest"]))
+
+
+# ---- TPAUC ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPassSteps:
+    """What the gradient steps of a block's rows need, once the class means are known.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (3, n_features), float64
+        Both class means, negative first, and the part of the gradient that does not depend on the weights.
+    gram : ndarray of shape (3, 3), float64
+        Inner products of the basis vectors with each other.
+    factors : ndarray of shape (n_rows,), float64
+        Twice the factor r_t of `aucdist.papers.tpauc.moments`.
+    products : ndarray of shape (n_rows, 3), float64
+        Inner products of the rows with the basis vectors.
+    """
+
+    basis: np.ndarray
+    gram: np.ndarray
+    factors: np.ndarray
+    products: np.ndarray
+
+
+def prepare_steps(
+    block: Block, memory: None, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
+) -> tuple[TwoPassSteps, Summary]:
+    """Prepare the gradient steps of the block's rows, and return the largest curvature of a row's own term.
+
+    `weights` and `n_samples` are those of all rows, the negative class first.
+    """
+    difference = means[1] - means[0]
+    products = products_with(block, means)
+    products = np.column_stack([products, -2.0 * (products[:, 1] - products[:, 0])])
+    factors = 2.0 * row_factors(block.y, block.weights(), *weights, n_samples, factor)
+    curvature = factors * squared_distances(block, means, products)
+    basis = np.vstack([means, -2.0 * difference])
+    steps = TwoPassSteps(basis, basis @ basis.T, factors, products)
+    return steps, {"largest": [float(curvature.max(initial=0.0))]}
+
+
+@dataclass(frozen=True)
+class TwoPassEpoch:
+    """One gradient step for each row, in a random order."""
+
+    eta: float
+    lam: float
+
+    def __call__(
+        self, block: Block, memory: TwoPassSteps, w: np.ndarray, seed: int
+    ) -> tuple[TwoPassSteps, np.ndarray, Summary]:
+        """Take the steps; parameters and returns as of `Epoch`."""
+        order, reached = random_order(seed, block.n_samples), np.empty_like(w)
+        square_epoch(
+            block.rows, order, block.y, memory.factors, memory.products, memory.basis, memory.gram, self.eta, self.lam, w,
+            len(order), reached,
+        )  # fmt: skip
+        return memory, reached, {}
+
+
+def checked_means(means: Any, n_features: int) -> np.ndarray | None:
+    """Return the class means as float64, or None for None; refuse all but two rows of `n_features` finite numbers."""
+    if means is None:
+        return None
+    checked = np.asarray(means, dtype=np.float64)
+    if checked.shape != (2, n_features) or not np.isfinite(checked).all():
+        raise InputError(
+            f"class_means has shape {checked.shape}; two rows of {n_features} finite numbers are needed, the negative class first"
+        )
+    return checked
+
+
+class TPAUC(EpochSolver):
+    """Two passes: one for the class means, then one gradient step per row and epoch. See `aucdist.papers.tpauc.online`.
+
+    Parameters
+    ----------
+    factor : {"corrected", "print"}, default="corrected"
+        ``"corrected"`` gives the rows' own terms the factor that makes their mean the objective; ``"print"`` gives them the one
+        printed, for comparison.
+    class_means : array-like of shape (2, n_features) or None, default=None
+        The class means to step with, the negative class first. None takes them in a first pass.
+    eta, epochs
+        As of `EpochSolver`.
+    """
+
+    name = "tpauc"
+    objective = "pairwise square"
+    passes_before = 1
+    _parameter_constraints: ClassVar[Constraints] = {**EpochSolver._parameter_constraints, "factor": OneOf(FACTORS)}
+
+    def __init__(
+        self, *, eta: float | None = None, epochs: int = 1, factor: str = "corrected", class_means: Any = None
+    ):
+        super().__init__(eta=eta, epochs=epochs)
+        self.factor = factor
+        self.class_means = class_means
+
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
+        """Return what evaluates weights, the blocks, and the steps, whose length is 1 over the largest curvature of a row."""
+        means = checked_means(self.class_means, blocks.n_features)
+        moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
+        if means is None:
+            means = np.stack([moments.neg.mean, moments.pos.mean])
+        weights = (moments.neg.weight, moments.pos.weight)
+        curvature = largest(own, prepare_steps, means, weights, blocks.n_samples, self.factor)
+        difference = means[1] - means[0]
+        eta = 1.0 / (curvature + 2.0 * float(difference @ difference) + lam) if self.eta is None else self.eta
+        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, TwoPassEpoch(eta, lam)
+
+
+# ---- OPAUC ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FullStatistics:
+    """Weight, sum and sum of outer products of the rows so far, class -1 first."""
+
+    counts: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+
+    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
+        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
+        weights = block.weights()
+        opauc_full(block.rows, order, block.y, weights, eta, lam, self.counts, self.sums, self.squares, w)
+
+
+@dataclass(frozen=True, eq=False)
+class SketchedStatistics:
+    """Sketches of the rows so far, as in `opauc_sketched`: random state, sketches, sums of the signs, Gram matrices."""
+
+    draws: np.ndarray
+    sketch: np.ndarray
+    totals: np.ndarray
+    gram: np.ndarray
+
+    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
+        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
+        opauc_sketched(
+            block.rows, order, block.y, block.weights(), squared_lengths(block), eta, lam,
+            self.draws, self.sketch, self.totals, self.gram, w,
+        )  # fmt: skip
+
+
+Statistics = FullStatistics | SketchedStatistics
+
+
+def empty_statistics(n_features: int, rank: int | None, seed: int) -> Statistics:
+    """Return the statistics before the first row: sketches of this rank drawn from the seed, or full ones for None."""
+    d = n_features
+    if rank is None:
+        return FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
+    m = 1 + rank
+    draws = np.array([seed], dtype=np.uint64)
+    return SketchedStatistics(draws, np.zeros((2, d, m)), np.zeros((2, m)), np.zeros((2, 2, m, m)))
+
+
+@dataclass(frozen=True)
+class OnePassEpoch:
+    """One step for each row in a random order, from the statistics so far; `sketch_seed` is of their signs."""
+
+    eta: float
+    lam: float
+    rank: int | None
+    sketch_seed: int
+
+    def __call__(
+        self, block: Block, memory: Statistics | None, w: np.ndarray, seed: int
+    ) -> tuple[Statistics, np.ndarray, Summary]:
+        """Take the steps; parameters and returns as of `Epoch`."""
+        if memory is None:
+            statistics = empty_statistics(block.n_features, self.rank, block_seed(self.sketch_seed, 0, block.index))
+        else:
+            statistics = copy.deepcopy(memory)
+        statistics.step(block, random_order(seed, block.n_samples), w, self.eta, self.lam)
+        return statistics, w, {}
+
+
+def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
+    """Return the largest weight times squared length of a row."""
+    return None, {"largest": [float((block.weights() * squared_lengths(block)).max(initial=0.0))]}
+
+
+class OPAUC(EpochSolver):
+    """One pass: one gradient step per row and epoch, from the means and covariances so far. See `aucdist.papers.tpauc.online`.
+
+    Parameters
+    ----------
+    rank : int, "full" or None, default=None
+        The rank to which covariances are sketched, or whole ones; None is whole up to 1000 features, and 50 beyond.
+    eta, epochs
+        As of `EpochSolver`.
+    """
+
+    name = "opauc"
+    objective = "pairwise square"
+    _parameter_constraints: ClassVar[Constraints] = {
+        **EpochSolver._parameter_constraints,
+        "rank": count(words=("full",), optional=True),
+    }
+
+    def __init__(self, *, eta: float | None = None, epochs: int = 1, rank: int | str | None = None):
+        super().__init__(eta=eta, epochs=epochs)
+        self.rank = rank
+
+    def _sketch_rank(self, n_features: int) -> int | None:
+        """Return the rank of the sketch, or None for full covariances, which are refused of too many features."""
+        if isinstance(self.rank, str) and n_features > MOST_FEATURES:
+            raise InputError(
+                f"rank='full' keeps two matrices of {n_features} x {n_features} numbers; it is for up to {MOST_FEATURES} "
+                "features. Leave rank out for a sketch, or use solver='tpauc' or 'exact', which need neither"
+            )
+        if self.rank is None:
+            return RANK if n_features > MOST_FEATURES else None
+        return None if isinstance(self.rank, str) else self.rank
+
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
+        """Return what evaluates weights, the blocks, and the steps.
+
+        The distance of a row to a class mean is at most twice the longest row, and a covariance is at most its squared length, so
+        that the default length cannot diverge.
+        """
+        rank = self._sketch_rank(blocks.n_features)
+        moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
+        eta = 1.0 / (10.0 * largest(own, longest_row) + lam) if self.eta is None else self.eta
+        epoch = OnePassEpoch(eta, lam, rank, seed)
+        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, epoch

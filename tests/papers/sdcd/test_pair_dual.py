@@ -1,0 +1,348 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.optima import optimum
+from support.oracle import pairwise_objective
+from support.rounds import last, rounds_of
+from support.small_sets import blocks_of, small
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from aucdist.kernels.pair_rows import PairRows
+from aucdist.papers.sdcd.dual import SDCD, DualStart, DualTable, SDCDPerm
+from aucdist.papers.sdcd.kernels import draw_any, draw_in_order, dual_steps
+from aucdist.papers.sdcd.pairing import Pairing
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import AllPairs
+
+pytestmark = pytest.mark.nojit
+
+sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
+SOLVERS = [sdcd, sdcd_perm]
+
+
+def classes_of(blocks):
+    """Return the rows of each class in the order of the blocks."""
+    parts = blocks._blocks
+    dense = [b.X.toarray() if sp.issparse(b.X) else np.asarray(b.X, dtype=np.float64) for b in parts]
+    return [np.concatenate([X[b.y == label] for X, b in zip(dense, parts, strict=True)]) for label in (1, -1)]
+
+
+def weights_of(duals, blocks, lam):
+    """Return w(a) by its definition."""
+    pos, neg = classes_of(blocks)
+    a = duals.toarray()
+    return (a.sum(axis=1) @ pos - a.sum(axis=0) @ neg) / (lam * a.size)
+
+
+def dual_value(duals, blocks, lam):
+    w = weights_of(duals, blocks, lam)
+    return duals.toarray().mean() - 0.5 * lam * (w @ w)
+
+
+# ---- one block: the published algorithm ---------------------------------------------------------------------------------
+
+
+def algorithm(X, y, lam, n_steps, seed, shuffled):
+    """Algorithms 1 and 2 as they are printed, with the pairs that the solver draws."""
+    pos, neg = X[y > 0], X[y < 0]
+    drawn = np.empty((n_steps, 3), dtype=np.int64)
+    mirrored = len(pos) > len(neg)
+    sizes = (len(neg), len(pos)) if mirrored else (len(pos), len(neg))
+    (draw_in_order if shuffled else draw_any)(block_seed(seed, 0, 0), 0, sizes[0], np.arange(sizes[1]), drawn)
+    w, alpha, k = np.zeros(X.shape[1]), np.zeros((len(pos), len(neg))), len(pos) * len(neg)
+    path = []
+    for i, j in drawn[:, [1, 0] if mirrored else [0, 1]]:
+        z = pos[i] - neg[j]
+        new = min(max(alpha[i, j] + lam * k * (1 - z @ w) / (z @ z), 0.0), 1.0)
+        w = w + (new - alpha[i, j]) * z / (lam * k)
+        alpha[i, j] = new
+        path.append((w, alpha.mean()))
+    return w, alpha, path
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("sizes", [(9, 23), (19, 6), (1, 1), (1, 5)])
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+def test_one_block_is_the_published_algorithm(solver, sizes, lam):
+    X, y = small(*sizes)
+    blocks = blocks_of(X, y)
+    state = last(solver(blocks, lam, seed=5, steps=500))
+    w, alpha, _ = algorithm(X, y, lam, 500, 5, solver is sdcd_perm)
+    np.testing.assert_allclose(state.w, w, rtol=1e-12, atol=1e-12 * np.abs(w).max())
+    np.testing.assert_allclose(state.resume().duals.toarray(), alpha, rtol=1e-11, atol=1e-12)
+    assert state.primal == pytest.approx(pairwise_objective(w, X, y, lam), rel=1e-10)
+    assert state.dual == pytest.approx(alpha.mean() - 0.5 * lam * (w @ w), rel=1e-10)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("length", [{"steps": 352}, {"epochs": 11}])
+def test_one_block_is_the_kernel_to_the_bit(solver, length, monkeypatch):
+    monkeypatch.setattr("aucdist.papers.sdcd.pairing.CHUNK", 100)
+    X, y = small()
+    block = Block.of(X, y)
+    drawn = np.empty((352, 3), dtype=np.int64)
+    draw = draw_in_order if solver is sdcd_perm else draw_any
+    draw(block_seed(7, 0, 0), 0, 9, np.flatnonzero(y < 0), drawn)
+    rows = PairRows(block.take(y > 0).rows, block.rows, 23, 1)
+    table, w = DualTable.for_entries(1000), np.zeros(4)
+    dual_steps(rows, drawn, 0, 1, 1e-2 * 9 * 23, 1.0, table.entries, 0, table.room, w, 0.0, np.zeros(0))
+    states = list(solver(LocalBlocks([block]), 1e-2, seed=7, **length))
+    assert states[-1].w.tobytes() == w.tobytes()
+    assert len(states) == length.get("epochs", 1)
+    np.testing.assert_array_equal(states[-1].resume().duals.data, table.stored()["value"])
+
+
+def test_all_steps_are_one_sweep_over_all_pairs():
+    X, y = small()
+    duals = last(sdcd_perm(blocks_of(X, y), 1e3, seed=0, steps="all")).resume().duals
+    assert duals.nnz == 9 * 23  # at so large a lam each pair's first step makes it 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_average_is_that_of_lemma_1(solver, n_blocks):
+    X, y = small()
+    blocks = blocks_of(X, y, n_blocks)
+    states = list(solver(blocks, 1e-2, seed=3, epochs=9, average=True))
+    best = optimum(X, y, 1e-2)
+    for state in states:
+        assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, 1e-2), rel=1e-10)
+        assert 0 <= state.dual <= best <= state.primal
+    if n_blocks == 1:
+        n = len(y)
+        for number, first in ((1, 0), (3, 1), (4, 3), (9, 7)):  # averages begin with rounds 1, 2, 4, 8
+            path = algorithm(X, y, 1e-2, 9 * n, 3, solver is sdcd_perm)[2][first * n : number * n]
+            w, a = np.mean([p[0] for p in path], axis=0), np.mean([p[1] for p in path])
+            np.testing.assert_allclose(states[number - 1].w, w, rtol=1e-10)
+        assert states[-1].dual == pytest.approx(a - 0.5e-2 * (w @ w), rel=1e-10)
+
+
+# ---- the optimum --------------------------------------------------------------------------------------------------------
+
+TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
+CASES = {
+    "few positives": small(),
+    "few negatives": small(n_pos=19, n_neg=6),
+    "one of each": small(n_pos=1, n_neg=1),
+    "ties and duplicates": TIED,
+    "identical rows in both classes": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
+    "separable": small(shift=9.0),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("lam", [1.0, 0.1])
+@pytest.mark.parametrize("case", CASES)
+def test_optimum(case, lam, solver):
+    X, y = CASES[case]
+    best = optimum(X, y, lam)
+    found = solve(solver(blocks_of(X, y), lam, seed=1), tol=1e-7, max_passes=4000).certificate
+    assert found.relative_gap <= 1e-6
+    assert found.primal == pytest.approx(best, rel=1e-6)
+    assert found.dual <= best * (1 + 1e-9)
+    certified = solve(AllPairs().rounds(blocks_of(X, y), lam), tol=1e-7, max_passes=300).certificate
+    assert found.primal == pytest.approx(certified.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("combine", ["add", "average"])
+def test_many_blocks_same_optimum(solver, combine):
+    X, y = small()
+    found = solve(solver(blocks_of(X, y, 3), 0.1, seed=1, combine=combine), tol=1e-6, max_passes=4000)
+    assert found.certificate.relative_gap <= 1e-6
+    assert found.certificate.primal == pytest.approx(optimum(X, y, 0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_blocks", "minority_bytes", "n_parts"), [(2, 100, 3), (3, 1, 9), (3, 2**28, 1)])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_minority_that_goes_round_same_optimum(solver, n_blocks, minority_bytes, n_parts):
+    X, y = small()
+    blocks = blocks_of(X, y, n_blocks)
+    assert Pairing(blocks, minority_bytes).n_parts == n_parts
+    found = solve(solver(blocks, 1.0, seed=1, minority_bytes=minority_bytes), tol=1e-6, max_passes=6000)
+    assert found.certificate.primal == pytest.approx(optimum(X, y, 1.0), rel=1e-6)
+
+
+# ---- w and the dual variables belong together ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("combine", ["add", "average"])
+@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (3, 2**28), (40, 2**28), (3, 100)])
+@pytest.mark.parametrize("sizes", [(9, 23), (19, 6)])
+def test_duals_are_feasible_and_rising_and_w_is_theirs(solver, combine, n_blocks, minority_bytes, sizes):
+    X, y = small(*sizes)
+    blocks, values = blocks_of(X, y, n_blocks), [0.0]
+    for state in solver(blocks, 1e-2, seed=2, epochs=20, combine=combine, minority_bytes=minority_bytes):
+        duals = state.resume().duals
+        assert duals.shape == sizes
+        assert ((duals.data > 0) & (duals.data <= 1)).all()
+        w = weights_of(duals, blocks, 1e-2)
+        np.testing.assert_allclose(state.w, w, rtol=1e-10, atol=1e-12 * np.abs(w).max())
+        values.append(dual_value(duals, blocks, 1e-2))
+        assert state.dual == pytest.approx(values[-1], rel=1e-10)
+    assert (np.diff(values) >= -1e-12).all()
+    assert values[-1] > values[1] > 0
+
+
+@pytest.mark.parametrize("combine", ["add", "average"])
+def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(combine, monkeypatch):
+    made = []
+    pairing = Pairing.__init__
+    monkeypatch.setattr(Pairing, "__init__", lambda self, *args: (made.append(self), pairing(self, *args))[1])
+    X, y = small()
+    blocks = blocks_of(X, y, 3)
+    rounds = sdcd(blocks, 0.1, seed=2, combine=combine)
+    before = last(itertools.islice(rounds, 5))
+    memory = made[0].blocks._memory
+    memory[1] = replace(memory[1], state=None)
+    best = optimum(X, y, 0.1)
+    for state in itertools.islice(rounds, 400):
+        duals = state.resume().duals
+        assert ((duals.data > 0) & (duals.data <= 1)).all()
+        np.testing.assert_allclose(state.w, weights_of(duals, blocks, 0.1), rtol=1e-9)
+        assert before.dual <= state.dual <= best
+    assert state.primal == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(9, 23), (19, 6)])
+@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (3, 2**28), (3, 100)])
+@pytest.mark.parametrize("lam", [1e-2, 0.1, 1.0])
+def test_warm_start_keeps_w_and_duals_consistent(sizes, n_blocks, minority_bytes, lam):
+    X, y = small(*sizes)
+    blocks, options = blocks_of(X, y, n_blocks), {"seed": 2, "minority_bytes": minority_bytes}
+    before = last(sdcd(blocks, 0.1, epochs=30, **options))
+    start = before.resume()
+    at_start = start.duals * min(lam / 0.1, 1.0)  # some are 1 already
+    if lam <= 0.1:
+        np.testing.assert_allclose(weights_of(at_start, blocks, lam), before.w, rtol=1e-10)
+    state = last(sdcd(blocks, lam, start, epochs=1, **options))
+    np.testing.assert_allclose(state.w, weights_of(state.resume().duals, blocks, lam), rtol=1e-10)
+    assert state.dual >= dual_value(at_start, blocks, lam) - 1e-12 > 0
+    assert state.resume().steps == 31 * len(y)
+    assert state.resume().lam == lam
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_two_fits_in_a_row_are_one_fit(solver):
+    blocks = blocks_of(*small())
+    whole = last(solver(blocks, 1e-2, seed=2, steps=300))
+    half = last(solver(blocks, 1e-2, seed=2, steps=120))
+    rest = last(solver(blocks, 1e-2, half.resume(), seed=2, steps=180))
+    np.testing.assert_allclose(rest.w, whole.w, rtol=1e-11)
+    np.testing.assert_allclose(rest.resume().duals.toarray(), whole.resume().duals.toarray(), rtol=1e-10, atol=1e-12)
+
+
+# ---- forms of the data --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize(
+    "form", [sp.csr_array, lambda X: X.astype(np.float32), lambda X: sp.csr_array(X.astype(np.float32))]
+)
+def test_every_form_of_rows_gives_the_same_weights(solver, n_blocks, form):
+    X, y = small(d=6)
+    X[np.abs(X) < 0.5] = 0.0
+    plain = last(solver(blocks_of(X, y, n_blocks), 1e-2, seed=0, epochs=20))
+    other = last(solver(blocks_of(form(X), y, n_blocks), 1e-2, seed=0, epochs=20))
+    np.testing.assert_allclose(other.w, plain.w, rtol=1e-11)
+    assert other.primal == pytest.approx(plain.primal, rel=1e-11)
+
+
+def test_sparse_minority_goes_round():
+    X, y = small(d=6)
+    X[np.abs(X) < 0.5] = 0.0
+    blocks, sparse = blocks_of(X, y, 3), blocks_of(sp.csr_array(X), y, 3)
+    n_parts = Pairing(sparse, 100).n_parts
+    assert n_parts > 1
+    bytes_for_as_many = 9 * 6 * 8 // n_parts + 8
+    assert Pairing(blocks, bytes_for_as_many).n_parts == n_parts
+    one = last(sdcd(sparse, 1e-2, seed=0, epochs=20, minority_bytes=100))
+    other = last(sdcd(blocks, 1e-2, seed=0, epochs=20, minority_bytes=bytes_for_as_many))
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-11)
+
+
+def test_pairs_beyond_32_bits():
+    n, r = 70_000, np.random.default_rng(0)
+    y = np.repeat([1, -1], n)
+    X = r.normal(size=(2 * n, 1)) + (y[:, None] > 0)
+    state = last(sdcd_perm(blocks_of(X, y), 1e-3, seed=0, steps=4000))
+    duals = state.resume().duals
+    assert duals.shape == (n, n)
+    assert duals.nnz > 1000
+    w = (X[y > 0][duals.row, 0] - X[y < 0][duals.col, 0]) @ duals.data / (1e-3 * n * n)
+    assert state.w[0] == pytest.approx(w, rel=1e-10)
+    assert (duals.row.astype(np.int64) * n + duals.col).max() > 2**32
+
+
+# ---- rounds -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "length", "sizes"),
+    [
+        (1, {"epochs": 3}, [32, 32, 32]),
+        (1, {"steps": 70}, [70]),
+        (1, {"steps": "all"}, [9 * 23]),
+        (3, {"epochs": 2}, [32, 32]),
+        (3, {"steps": 70}, [32, 32, 6]),
+        (3, {"steps": "all"}, [32] * 6 + [15]),
+    ],
+)
+def test_rounds_and_passes(n_blocks, length, sizes):
+    states = list(sdcd(blocks_of(*small(), n_blocks), 1e-2, seed=0, **length))
+    taken = np.cumsum(sizes)
+    assert [s.resume().steps for s in states][-1] == taken[-1]
+    wanted = np.ceil(2 * taken / 32 + 0.5 * np.arange(1, len(sizes) + 1))
+    assert [s.passes for s in states] == wanted.tolist()
+
+
+def test_without_a_length_it_goes_on():
+    rounds = sdcd(blocks_of(*small()), 1e-2, seed=0)
+    assert sum(1 for _ in itertools.islice(rounds, 50)) == 50
+
+
+def test_seeds_make_the_difference():
+    blocks = blocks_of(*small(), 2)
+    one, again, other = (last(sdcd(blocks, 1e-2, seed=s, epochs=3)).w for s in (0, 0, 1))
+    assert one.tobytes() == again.tobytes()
+    assert not np.allclose(one, other)
+
+
+# ---- bad input ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 5, "epochs": 2}, "give one of them"),
+        ({"steps": 0}, "steps is 0; an integer above 0"),
+        ({"steps": 2.5}, "steps is 2.5"),
+        ({"steps": True}, "steps is True"),
+        ({"steps": "some"}, "steps is 'some'.*'all'"),
+        ({"steps": 2**63}, "at most 63 are possible"),
+        ({"epochs": -1}, "epochs is -1"),
+        ({"epochs": 2**60}, r"207 pairs and .* steps: both are numbered below 2\*\*63"),
+        ({"minority_bytes": 0}, "minority_bytes is 0"),
+        ({"combine": "sum"}, "unknown combine 'sum'.*add, average"),
+        ({"average": "yes"}, "average is 'yes'"),
+        ({"start": np.zeros(4)}, "weights have none.*warm_start=False"),
+        (
+            {"start": DualStart(sp.coo_array((23, 9)), 1.0)},
+            "of 23 positive and 9 negative rows, but there are 9 and 23",
+        ),
+        ({"start": DualStart(sp.coo_array(np.full((9, 23), 1.5)), 1.0)}, "not all between 0 and 1"),
+        ({"start": DualStart(sp.coo_array(np.full((9, 23), np.nan)), 1.0)}, "not all between 0 and 1"),
+        ({"start": DualStart(sp.coo_array((9, 23)), 1.0, 2**63 - 5), "steps": 5}, r"both are numbered below 2\*\*63"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(solver, options, message):
+    with pytest.raises(InputError, match=message):
+        next(solver(blocks_of(*small()), 1e-2, seed=0, **options))

@@ -1,0 +1,284 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from scipy import stats
+
+from aucdist.data.block import as_rows
+from aucdist.kernels.pair_rows import PairRows, pair_axpy, pair_dot, pair_square
+from aucdist.papers.sdcd.kernels import (
+    ENTRY,
+    add_entries,
+    draw_any,
+    draw_in_order,
+    dual_steps,
+    find_slot,
+    gradient_steps,
+)
+
+pytestmark = pytest.mark.nojit
+
+FORMS = {
+    "dense64": lambda X: X,
+    "dense32": lambda X: X.astype(np.float32),
+    "csr64": sp.csr_matrix,
+    "csr32": lambda X: sp.csr_array(X.astype(np.float32)),
+}
+N_POS, N_NEG, D = 5, 8, 6
+NO_AVERAGE = np.zeros(0)
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return FORMS[request.param]
+
+
+def two_classes(seed=0):
+    """Return rows of both classes with zeros, an empty row, and a row in both."""
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(N_POS + N_NEG, D)) * (r.random((N_POS + N_NEG, D)) < 0.6)
+    X[1] = 0.0
+    X[-1] = X[0]
+    X = X.astype(np.float32).astype(np.float64)  # so that float32 rows are the same rows
+    return X[:N_POS], X[N_POS:]
+
+
+def table_of(length=64):
+    return np.zeros(length, dtype=ENTRY)
+
+
+def draws(n, draw=draw_any, key=3, first=0, n_minority=N_POS, which=None):
+    drawn = np.empty((n, 3), dtype=np.int64)
+    draw(key, first, n_minority, np.arange(N_NEG) if which is None else which, drawn)
+    return drawn
+
+
+# ---- pairs of rows ----------------------------------------------------------------------------------------------------
+
+
+@njit
+def products(a, i, b, j, w, c, out):
+    pair_axpy(a, i, b, j, c, out)
+    return pair_dot(a, i, b, j, w), pair_square(a, i, b, j)
+
+
+def test_pairs_are_differences(form):
+    A, B = two_classes()
+    a, b, w = as_rows(form(A)), as_rows(form(B)), np.random.default_rng(1).normal(size=D)
+    for i in range(N_POS):
+        for j in range(N_NEG):
+            z, out = A[i] - B[j], w.copy()
+            dot, square = products(a, i, b, j, w, np.float64(-1.5), out)
+            assert dot == pytest.approx(z @ w, rel=1e-13, abs=1e-13)
+            assert square == pytest.approx(z @ z, rel=1e-13, abs=0)
+            np.testing.assert_allclose(out, w - 1.5 * z, rtol=1e-13, atol=1e-14)
+
+
+def test_equal_rows_have_no_distance(form):
+    A, B = two_classes()
+    out = np.ones(D)
+    dot, square = products(as_rows(form(A)), 0, as_rows(form(B)), N_NEG - 1, np.ones(D), np.float64(1.0), out)
+    assert square == 0.0
+    assert dot == pytest.approx(0.0, abs=1e-15)
+    np.testing.assert_allclose(out, 1.0, rtol=1e-15)
+
+
+def test_distances_do_not_cancel(form):
+    # As |x|^2 + |x'|^2 - 2 x.x' they would: 2**46 + 1 - 2**46.
+    rows = as_rows(form(2.0**23 + np.array([[0.0, 0.0], [0.0, -1.0], [0.0, 1.0]])))
+    w = np.zeros(2)
+    assert products(rows, 0, rows, 1, w, np.float64(0.0), w)[1] == 1.0
+    assert products(rows, 1, rows, 2, w, np.float64(0.0), w)[1] == 4.0
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_inf_and_nan_are_not_lost(form, bad):
+    A, B = two_classes()
+    A[2, 3] = bad
+    found = products(as_rows(form(A)), 2, as_rows(form(B)), 0, np.ones(D), np.float64(1.0), np.ones(D))
+    assert not np.isfinite(found).any()
+
+
+# ---- draws ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", [draw_any, draw_in_order])
+def test_the_t_th_pair_depends_on_key_and_t(draw):
+    which = np.arange(N_NEG) * 10 + 3
+    together = draws(100, draw, which=which)
+    np.testing.assert_array_equal(together[:, 2], which[together[:, 1]])
+    apart = [draws(n, draw, first=first, which=which) for first, n in ((0, 37), (37, 3), (40, 60))]
+    np.testing.assert_array_equal(np.concatenate(apart), together)
+    assert (draws(100, draw, key=4, which=which) != together).any()
+
+
+def test_any_pair_is_equally_likely():
+    drawn = draws(8000)
+    counts = np.bincount(drawn[:, 0] * N_NEG + drawn[:, 1], minlength=N_POS * N_NEG)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg"), [(1, 1), (1, 7), (4, 8), (5, 8), (9, 23)])
+def test_every_sweep_takes_each_pair_once(n_pos, n_neg):
+    k = n_pos * n_neg
+    drawn = draws(4 * k, draw_in_order, n_minority=n_pos, which=np.arange(n_neg))
+    sweeps = (drawn[:, 0] * n_neg + drawn[:, 1]).reshape(4, k)
+    np.testing.assert_array_equal(np.sort(sweeps, axis=1), np.tile(np.arange(k), (4, 1)))
+    assert k < 10 or len(np.unique(sweeps, axis=0)) == 4
+
+
+def test_pairs_beyond_32_bits():
+    n_pos, which = 3_000_000, np.arange(40_000)
+    drawn = draws(2000, draw_in_order, n_minority=n_pos, which=which)
+    pairs = drawn[:, 0] * 40_000 + drawn[:, 1]
+    assert len(np.unique(pairs)) == 2000
+    assert pairs.min() >= 0
+    assert 0.99 * 1.2e11 < pairs.max() < 1.2e11
+    assert 0 <= drawn[:, 0].min() <= drawn[:, 0].max() < n_pos
+
+
+# ---- the table --------------------------------------------------------------------------------------------------------
+
+
+def as_dict(table):
+    return {int(e["number"]): float(e["value"]) for e in table if e["number"] > 0}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 2**63 - 1) | st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5])), max_size=16)
+)
+def test_table_is_a_dict(entries):
+    source = np.array(entries, dtype=ENTRY)
+    wanted = {}
+    for pair, value in entries:
+        if value:
+            wanted[pair] = wanted.get(pair, 0.0) + value
+    table = table_of(16)  # may become full: places go round
+    used = add_entries(source, 1.0, table, 0)
+    assert as_dict(table) == wanted
+    assert used == len(wanted)
+    assert all(table[find_slot(table, pair)]["number"] == pair for pair in wanted)
+    other = table_of(32)
+    assert add_entries(table, 0.5, other, 0) == used
+    assert add_entries(table, 0.5, other, used) == used
+    assert as_dict(other) == wanted
+
+
+# ---- dual steps -------------------------------------------------------------------------------------------------------
+
+
+def dual_twin(A, B, sign, drawn, scale, sigma=1.0):
+    """Algorithm 1, steps 2 and 3, as they are printed; with sigma' in the problem of the step."""
+    w, alpha, path = np.zeros(D), {}, []
+    for i, j, _ in drawn:
+        z = sign * (A[i] - B[j])
+        old = alpha.get((i, j), 0.0)
+        step = scale * (1.0 - z @ w) / (sigma * (z @ z)) if z @ z > 0.0 else np.inf
+        new = min(max(old + step, 0.0), 1.0)
+        alpha[i, j] = new
+        w = w + sigma * (new - old) * z / scale
+        path.append((w, sum(alpha.values())))
+    return w, alpha, path
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("scale", "sigma"), [(40 * 1e-3, 1.0), (40 * 0.1, 1.0), (40 * 0.1, 3.0), (1e9, 1.0)])
+def test_dual_steps_are_algorithm_1(form, sign, scale, sigma):
+    A, B = two_classes()
+    drawn = draws(300)
+    table, w = table_of(), np.zeros(D)
+    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, sign)
+    t, used, _ = dual_steps(rows, drawn, 0, 1, scale, sigma, table, 0, 60, w, 0.0, NO_AVERAGE)
+    wanted, alpha, _ = dual_twin(A, B, sign, drawn, scale, sigma)
+    assert t == 300
+    np.testing.assert_allclose(w, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
+    found = as_dict(table)
+    assert used == len(found)
+    for (i, j), value in alpha.items():
+        assert found.get(1 + i * N_NEG + j, 0.0) == pytest.approx(value, rel=1e-12, abs=1e-12)
+    assert found[1 + 0 * N_NEG + N_NEG - 1] == 1.0  # the rows that are equal
+
+
+def test_dual_value_never_falls():
+    A, B = two_classes(3)
+    scale = 40 * 1e-2
+    table, w, values = table_of(), np.zeros(D), [0.0]
+    rows, used, drawn = PairRows(as_rows(A), as_rows(B), N_NEG, 1), 0, draws(400)
+    for t in range(400):
+        _, used, _ = dual_steps(rows, drawn[: t + 1], t, 1, scale, 1.0, table, used, 60, w, 0.0, NO_AVERAGE)
+        values.append(table["value"].sum() / 40 - 0.5 * 1e-2 * (w @ w))
+    assert (np.diff(values) >= -1e-15).all()
+    assert values[-1] > 0
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_steps_stop_where_the_room_ends_and_go_on(average):
+    A, B = two_classes()
+    rows, drawn = PairRows(as_rows(A), as_rows(B), N_NEG, 1), draws(300)
+    whole, w = table_of(), np.zeros(D)
+    behind = np.zeros(D if average else 0)
+    _, _, behind_dual = dual_steps(rows, drawn, 0, 7, 0.4, 1.0, whole, 0, 60, w, 0.0, behind)
+    table, v, lag, lag_dual = table_of(), np.zeros(D), np.zeros(len(behind)), 0.0
+    t = used = stops = 0
+    while t < 300:
+        t, used, more = dual_steps(rows, drawn, t, 7, 0.4, 1.0, table, used, used + 1, v, 0.0, lag)
+        lag_dual += more
+        stops += 1
+    assert stops > 10
+    np.testing.assert_array_equal(v, w)
+    np.testing.assert_array_equal(np.sort(table), np.sort(whole))
+    np.testing.assert_allclose(lag, behind, rtol=1e-13)
+    assert lag_dual == pytest.approx(behind_dual)
+    assert min(as_dict(table)) >= 7
+
+
+def test_average_of_the_iterates(form):
+    A, B = two_classes()
+    drawn, scale = draws(200), 0.4
+    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, 1)
+    table, w, behind = table_of(), np.zeros(D), np.zeros(D)
+    _, used, first = dual_steps(rows, drawn[:90], 0, 1, scale, 1.0, table, 0, 60, w, 0.0, behind)
+    _, _, second = dual_steps(rows, drawn[90:], 0, 1, scale, 1.0, table, used, 60, w, 90.0, behind)
+    _, _, path = dual_twin(A, B, 1, drawn, scale)
+    np.testing.assert_allclose(w - behind / 200, np.mean([p[0] for p in path], axis=0), rtol=1e-11, atol=1e-12)
+    assert table["value"].sum() - (first + second) / 200 == pytest.approx(np.mean([p[1] for p in path]), rel=1e-11)
+
+
+# ---- gradient steps ---------------------------------------------------------------------------------------------------
+
+
+def gradient_twin(A, B, sign, drawn, lam):
+    """Algorithm 3 as it is printed."""
+    w = np.zeros(D)
+    for t, (i, j, _) in enumerate(drawn, start=1):
+        z = sign * (A[i] - B[j])
+        alpha = min(max(lam * t * (1.0 - z @ w) / (z @ z), 0.0), 1.0) if z @ z > 0.0 else 1.0
+        w = (1.0 - 1.0 / t) * w + alpha * z / (lam * t)
+    return w
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("lam", [1e-4, 1e-1, 10.0])
+@pytest.mark.parametrize("n", [1, 2, 300])
+def test_gradient_steps_are_algorithm_3(form, sign, lam, n):
+    A, B = two_classes()
+    drawn, total = draws(n), np.zeros(D)
+    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, sign)
+    gradient_steps(rows, drawn[: n // 2], lam, 1.0, 0.0, total)
+    gradient_steps(rows, drawn[n // 2 :], lam, 1.0, float(n // 2), total)
+    wanted = gradient_twin(A, B, sign, drawn, lam)
+    np.testing.assert_allclose(total / (lam * n), wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_a_gradient_step_that_stands_for_several():
+    # From t = 6, one step for 3: w shrinks by 3/9, and the pair counts 3 times in the 9.
+    A, B = two_classes()
+    total, lam, z = np.arange(6.0), 0.5, A[2] - B[4]
+    w = total / (lam * 6)
+    alpha = min(max(lam * 9 / 3 * (1.0 - z @ w) / (z @ z), 0.0), 1.0)
+    rows = PairRows(as_rows(A), as_rows(B), N_NEG, 1)
+    gradient_steps(rows, np.array([[2, 4, 4]]), lam, 3.0, 6.0, total)
+    np.testing.assert_allclose(total / (lam * 9), (1 - 3 / 9) * w + 3 * alpha * z / (lam * 9), rtol=1e-13)

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.oracle import pairwise_objective
+from support.rounds import last, rounds_of
+from support.small_sets import blocks_of, small
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from aucdist.kernels.pair_rows import PairRows
+from aucdist.papers.sdcd.kernels import draw_any, gradient_steps
+from aucdist.papers.sdcd.online import MSGD, DescentState
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import AllPairs
+
+pytestmark = pytest.mark.nojit
+
+msgd = rounds_of(MSGD)
+
+
+def drawn_pairs(n, seed, n_minority, which):
+    drawn = np.empty((n, 3), dtype=np.int64)
+    draw_any(block_seed(seed, 0, 0), 0, n_minority, which, drawn)
+    return drawn
+
+
+@pytest.mark.parametrize("sizes", [(9, 23), (19, 6), (1, 1)])
+@pytest.mark.parametrize("lam", [1.0, 1e-3])
+def test_one_block_is_the_published_algorithm(sizes, lam):
+    X, y = small(*sizes)
+    pos, neg = X[y > 0], X[y < 0]
+    mirrored = len(pos) > len(neg)
+    drawn = drawn_pairs(500, 5, min(sizes), np.arange(max(sizes)))
+    w = np.zeros(4)
+    for t, (i, j) in enumerate(drawn[:, [1, 0] if mirrored else [0, 1]], start=1):
+        z = pos[i] - neg[j]
+        alpha = min(max(lam * t * (1 - z @ w) / (z @ z), 0), 1)
+        w = (1 - 1 / t) * w + alpha * z / (lam * t)
+    state = last(msgd(blocks_of(X, y), lam, seed=5, steps=500))
+    np.testing.assert_allclose(state.w, w, rtol=1e-12, atol=1e-12 * np.abs(w).max())
+    assert state.primal == pytest.approx(pairwise_objective(w, X, y, lam), rel=1e-10)
+    assert state.dual == 0.0
+
+
+@pytest.mark.parametrize("length", [{"steps": 352}, {"epochs": 11}])
+def test_one_block_is_the_kernel_to_the_bit(length, monkeypatch):
+    monkeypatch.setattr("aucdist.papers.sdcd.pairing.CHUNK", 100)
+    X, y = small()
+    block = Block.of(X, y)
+    rows, total = PairRows(block.take(y > 0).rows, block.rows, 23, 1), np.zeros(4)
+    gradient_steps(rows, drawn_pairs(352, 7, 9, np.flatnonzero(y < 0)), 1e-2, 1.0, 0.0, total)
+    state = last(msgd(LocalBlocks([block]), 1e-2, seed=7, **length))
+    assert state.w.tobytes() == (total / (1e-2 * 352)).tobytes()
+
+
+@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (2, 2**28), (5, 2**28), (3, 100)])
+def test_it_nears_the_optimum(n_blocks, minority_bytes):
+    X, y = small()
+    best = solve(AllPairs().rounds(blocks_of(X, y), 0.1), tol=1e-8, max_passes=300).certificate.primal
+    states = list(msgd(blocks_of(X, y, n_blocks), 0.1, seed=1, epochs=300, minority_bytes=minority_bytes))
+    assert best <= states[-1].primal <= best * 1.01
+    assert states[-1].primal < states[2].primal
+
+
+@pytest.mark.parametrize("n_blocks", [2, 5, 40])
+def test_the_first_round_averages_the_blocks(n_blocks):
+    X, y = small()
+    parts = partition(Block.of(X, y), n_blocks)
+    minority = np.concatenate([p.X[p.y > 0] for p in parts])
+    total, k = np.zeros(4), min(n_blocks, 23)
+    counts = np.cumsum([0] + [int((p.y < 0).sum()) for p in parts])
+    for p in parts:
+        majority = p.X[p.y < 0]
+        n = 32 * counts[p.index + 1] // 23 - 32 * counts[p.index] // 23
+        drawn = np.empty((n, 3), dtype=np.int64)
+        draw_any(block_seed(4, 0, p.index), 0, 9, np.arange(len(majority)), drawn)
+        w = np.zeros(4)
+        for t, (i, j, _) in enumerate(drawn, start=1):
+            z = minority[i] - majority[j]
+            w = (1 - 1 / t) * w + min(max(0.1 * t * (1 - z @ w) / (z @ z), 0), 1) * z / (0.1 * t)
+        total += n * w
+    state = last(msgd(LocalBlocks(parts), 0.1, seed=4, epochs=1))
+    np.testing.assert_allclose(state.w, total / 32, rtol=1e-11)
+    assert k > 1
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_every_form_of_rows_gives_the_same_weights(n_blocks, form):
+    X, y = small(d=6)
+    X[np.abs(X) < 0.5] = 0.0
+    plain, other = (last(msgd(blocks_of(f(X), y, n_blocks), 1e-2, seed=0, epochs=9)).w for f in (np.asarray, form))
+    np.testing.assert_allclose(other, plain, rtol=1e-11)
+
+
+def test_two_fits_in_a_row_are_one_fit():
+    blocks = blocks_of(*small())
+    whole = last(msgd(blocks, 1e-2, seed=2, steps=300))
+    half = last(msgd(blocks, 1e-2, seed=2, steps=120)).resume()
+    assert half.steps == 120
+    rest = last(msgd(blocks, 1e-2, half, seed=2, steps=180))
+    np.testing.assert_allclose(rest.w, whole.w, rtol=1e-11)
+    assert rest.resume().steps == 300
+
+
+def test_equal_rows_in_both_classes_leave_w_at_zero():
+    state = last(msgd(blocks_of(np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])), 1.0, seed=0, epochs=2))
+    assert (state.w.tolist(), state.primal) == ([0.0, 0.0], 1.0)
+
+
+def test_rounds_and_passes():
+    states = list(msgd(blocks_of(*small()), 1e-2, seed=0))
+    assert len(states) == MSGD.default_epochs
+    assert [s.passes for s in states] == np.ceil(2.5 * np.arange(1, MSGD.default_epochs + 1)).tolist()
+    assert [s.passes for s in msgd(blocks_of(*small(), 3), 1e-2, seed=0, steps=40)] == [3, 4]
+    assert last(msgd(blocks_of(*small()), 1e-2, seed=0, steps="all")).resume().steps == 9 * 23
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 5, "epochs": 2}, "give one of them"),
+        ({"steps": 0}, "steps is 0"),
+        ({"minority_bytes": -1}, "minority_bytes is -1"),
+        ({"start": np.zeros(4)}, "forgets weights alone.*warm_start=False"),
+        ({"start": DescentState(np.zeros(3), 5)}, "of 3 features, the data of 4"),
+        ({"start": DescentState(np.zeros(4), 2**63 - 5)}, r"both are numbered below 2\*\*63"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(options, message):
+    with pytest.raises(InputError, match=message):
+        next(msgd(blocks_of(*small()), 1e-2, seed=0, **options))

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
+
+from aucdist.data.block import Block, partition
+from aucdist.papers.tpauc.moments import (
+    ClassMoments,
+    PairwiseSquare,
+    class_moments,
+    gradient,
+    lower_bound,
+    row_factors,
+    value,
+)
+
+pytestmark = pytest.mark.nojit
+
+
+def known(blocks, full=True):
+    neg, pos = (sum((class_moments(b, label, full=full) for b in blocks), ZERO) for label in (-1, 1))
+    return PairwiseSquare(neg, pos)
+
+
+ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_blocks", [1, 3, 40])
+def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
+    monkeypatch.setattr("aucdist.papers.tpauc.moments.CHUNK", 20)
+    monkeypatch.setattr("aucdist.papers.tpauc.moments.FEWEST_ROWS", 1)
+    X, y, weight = problem(weighted=weighted)
+    blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
+    for label, name in ((-1, "neg"), (1, "pos")):
+        mass, rows = weight[y == label], X[y == label]
+        scatter = np.cov(rows.T, aweights=mass, bias=True) * mass.sum()
+        for full in (True, False):
+            found = getattr(known(blocks, full), name)
+            assert found.weight == pytest.approx(mass.sum())
+            np.testing.assert_allclose(found.mean, mass @ rows / mass.sum(), rtol=1e-13)
+            np.testing.assert_allclose(found.scatter, scatter if full else np.diag(scatter), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_moments_of_a_class_that_is_not_there(form):
+    X, y, _ = problem()
+    for block in (Block.of(FORMS[form](X[y > 0]), y[y > 0]), Block.of(FORMS[form](X[:0]), y[:0])):
+        for full in (True, False):
+            found = class_moments(block, -1, full=full)
+            assert found.weight == 0.0
+            assert found.scatter.shape == ((4, 4) if full else (4,))
+            assert not found.scatter.any()
+
+
+def test_moments_far_from_zero_keep_their_digits():
+    X, y, _ = problem()
+    near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
+    np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_and_gradient_are_those_of_all_pairs(weighted):
+    X, y, weight = problem(weighted=weighted)
+    both = known([Block.of(X, y, weight=weight)])
+    w = np.random.default_rng(3).normal(size=4)
+    covariance_w = both.covariance @ w
+    assert value(w, both.difference, w @ covariance_w, 0.3) == pytest.approx(
+        square_value(w, X, y, 0.3, weight), rel=1e-13
+    )
+    np.testing.assert_allclose(
+        gradient(w, both.difference, covariance_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
+    )
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 20), st.integers(1, 5), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n_neg, d, weighted):
+    X, y, weight = problem(n_pos, n_neg, d, seed, weighted=weighted)
+    means, mass = class_means(X, y, weight)
+    c, w = means[1] - means[0], np.random.default_rng(seed).normal(size=d)
+    r = row_factors(y, weight, *mass, len(y))
+    x = X - means[(y > 0).astype(int)]
+    rows = 2.0 * (r * (x @ w))[:, None] * x + 2.0 * (w @ c - 1.0) * c + 0.1 * w
+    expected = square_gradient(w, X, y, 0.1, weight)
+    np.testing.assert_allclose(rows.mean(axis=0), expected, rtol=1e-9, atol=1e-10)
+
+
+def test_the_printed_factor_lacks_the_number_of_rows():
+    _, y, weight = problem()
+    corrected, printed = (row_factors(y, weight, 23.0, 9.0, 32, factor) for factor in ("corrected", "print"))
+    np.testing.assert_allclose(corrected, 32 * printed)
+    assert set(printed) == {1 / 23, 1 / 9}
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-6])
+def test_minimisers_against_least_squares_over_all_pairs(lam):
+    X, y, weight = problem(weighted=True)
+    both = known(partition(Block.of(X, y, weight=weight), 4))
+    w, primal, slope = next(both.minimisers([lam]))
+    np.testing.assert_allclose(w, square_minimiser(X, y, lam, weight), rtol=1e-9)
+    assert primal == pytest.approx(square_value(w, X, y, lam, weight), rel=1e-12)
+    assert np.abs(slope).max() < 1e-12
+
+
+def test_minimiser_where_a_feature_is_constant_and_others_repeat():
+    X, y, _ = problem()
+    X = np.column_stack([X, np.full(len(y), 3.0), X[:, 0]])
+    w = next(known([Block.of(X, y)]).minimisers([1e-9]))[0]
+    assert w[4] == pytest.approx(0.0, abs=1e-6)  # rounding over lam / 2
+    assert w[0] == pytest.approx(w[5], rel=1e-4)
+
+
+def test_minimiser_where_each_class_is_one_row():
+    w = next(known([Block.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([1, -1]))]).minimisers([0.5]))[0]
+    np.testing.assert_allclose(w, [0.8, 0.0])
+
+
+@given(st.integers(0, 10**6), st.floats(1e-3, 10.0))
+@settings(max_examples=40, deadline=None)
+def test_bound_from_any_gradient_is_below_the_minimum(seed, lam):
+    X, y, weight = problem(5, 9, 3, seed)
+    w = np.random.default_rng(seed).normal(size=3)
+    best = square_value(square_minimiser(X, y, lam, weight), X, y, lam, weight)
+    bound = lower_bound(square_value(w, X, y, lam, weight), square_gradient(w, X, y, lam, weight), lam)
+    assert 0.0 <= bound <= best + 1e-12

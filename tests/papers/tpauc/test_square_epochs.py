@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from support import square_twins as twin
+from support.square_twins import FORMS, class_means, problem
+
+from aucdist.data.block import Block
+from aucdist.kernels.random import shuffle
+from aucdist.papers.tpauc.kernels import alias_table, draw_rows, square_epoch
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return FORMS[request.param]
+
+
+def run(X, y, order, factors, g, eta, lam, u, average_from, form=np.asarray, means=None):
+    means = class_means(X, y, np.ones(len(y)))[0] if means is None else means
+    basis, out = np.vstack([means, g]), np.full(X.shape[1], np.nan)
+    block = Block.of(form(X), y)
+    square_epoch(
+        block.rows, order, block.y, factors, X @ basis.T, basis, basis @ basis.T, eta, lam, u.copy(), average_from, out
+    )
+    return out
+
+
+@pytest.fixture
+def case():
+    X, y, _ = problem(d=6)
+    r = np.random.default_rng(1)
+    return X, y, r.integers(0, len(y), 50), r.uniform(0.0, 3.0, len(y)), r.normal(size=6)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("average_from", [0, 20, 49, 50])
+def test_epoch_is_the_plain_one(case, form, average_from):
+    X, y, order, factors, g = case
+    start = np.random.default_rng(2).normal(size=6)
+    after = twin.square_epoch(X, y, class_means(X, y, np.ones(len(y)))[0], order, factors, g, 0.02, 0.3, start)
+    expected = after[-1] if average_from == 50 else after[average_from:].mean(axis=0)
+    found = run(X, y, order, factors, g, 0.02, 0.3, start, average_from, form)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("eta", "average_from"), [(2.0, 10), (2.0, 50), (3.3, 10), (3.3, 50), (1 / 0.3, 50), (4.0, 50)]
+)
+def test_a_scale_that_vanishes_is_not_lost(case, eta, average_from):
+    X, y, order, factors, g = case
+    # Rows, means and g so small that only the penalty matters: the scale falls by up to 1 - eta lam = 0 at each step.
+    X, g, start = 1e-3 * X, 1e-3 * g, np.ones(6)
+    order = np.concatenate([order, np.tile(order, 30)])
+    after = twin.square_epoch(X, y, class_means(X, y, np.ones(len(y)))[0], order, factors, g, eta, 0.3, start)
+    expected = after[-1] if average_from == 50 else after[average_from:].mean(axis=0)
+    found = run(X, y, order, factors, g, eta, 0.3, start, len(order) if average_from == 50 else average_from)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_step_costs_its_non_zeros():
+    """At this width, a million steps that touched every feature would take the better part of an hour."""
+    d, n, r = 1_355_191, 20_000, np.random.default_rng(0)
+    X = sp.csr_matrix(
+        (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5)), (n, d)
+    )
+    y = np.where(r.random(n) < 0.2, 1, -1)
+    block = Block.of(X, y)
+    means = np.stack([np.asarray(X[y == label].mean(axis=0)).ravel() for label in (-1, 1)])
+    basis, out = np.vstack([means, -2.0 * (means[1] - means[0])]), np.empty(d)
+    order = r.integers(0, n, 1_000_000)
+    square_epoch(
+        block.rows, order, block.y, np.ones(n), np.ascontiguousarray(X @ basis.T), basis, basis @ basis.T,
+        1e-3, 1e-2, np.zeros(d), len(order), out,
+    )  # fmt: skip
+    scores = X @ out
+    assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    "weights", [[1.0], [0.0, 1.0], [3.0, 1.0, 0.0, 2.0], [1.0] * 7, list(np.random.default_rng(0).pareto(1.0, 40))]
+)
+def test_alias_table_has_the_right_chances(weights):
+    weights, n = np.array(weights), len(weights)
+    accept, other = np.empty(n), np.empty(n, dtype=np.int64)
+    alias_table(weights, accept, other)
+    chances = accept / n
+    np.add.at(chances, other, (1.0 - accept) / n)
+    np.testing.assert_allclose(chances, weights / weights.sum(), rtol=1e-12, atol=1e-15)
+
+
+def test_draws_follow_the_table():
+    weights = np.array([3.0, 1.0, 0.0, 2.0])
+    accept, other, out = np.empty(4), np.empty(4, dtype=np.int64), np.empty(6000, dtype=np.int64)
+    alias_table(weights, accept, other)
+    draw_rows(7, accept, other, out)
+    counts = np.bincount(out, minlength=4)
+    assert counts[2] == 0
+    assert stats.chisquare(counts[[0, 1, 3]], [3000, 1000, 2000]).pvalue > 1e-3
+    again = np.empty_like(out)
+    draw_rows(7, accept, other, again)
+    np.testing.assert_array_equal(out, again)
+
+
+@pytest.mark.nojit
+def test_shuffle_is_a_permutation_of_the_seed():
+    out, other = np.empty(50, dtype=np.int64), np.empty(50, dtype=np.int64)
+    shuffle(1, out)
+    shuffle(2, other)
+    assert sorted(out) == sorted(other) == list(range(50))
+    assert out.tolist() != other.tolist() != list(range(50))

@@ -1,0 +1,208 @@
+"""What the solvers of the pairwise square have in common, and those that go to the minimum."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.rounds import rounds_of
+from support.small_sets import blocks_of
+from support.square_twins import problem, square_gradient, square_minimiser, square_value
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.errors import InputError
+from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
+from aucdist.papers.tpauc.exact import Exact, exact_path
+from aucdist.papers.tpauc.online import OPAUC, TPAUC
+from aucdist.papers.tpauc.univariate import UniExp, UniSqu, UnivariateLBFGS
+from aucdist.solvers.base import Status, solve
+
+exact = rounds_of(Exact)
+svrg = rounds_of(SVRG)
+univariate_lbfgs = rounds_of(UnivariateLBFGS)
+
+N_BLOCKS = 5
+tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
+
+
+@pytest.fixture
+def by_passes(monkeypatch):
+    """Let `exact` take its way for many features."""
+    monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 0)
+
+
+TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
+CASES = {
+    "few positives": problem(8, 60)[:2],
+    "one of each": problem(1, 1)[:2],
+    "one positive": problem(1, 9)[:2],
+    "one negative": problem(9, 1)[:2],
+    "ties and duplicates": TIED,
+    "the same row everywhere": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
+    "a constant feature": (np.column_stack([problem()[0], np.full(32, 5.0)]), problem()[1]),
+    "more features than rows": problem(5, 7, 20)[:2],
+}
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("lam", [1.0, 1e-2])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
+def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
+    if solver == "passes":
+        request.getfixturevalue("by_passes")
+    X, y = CASES[case]
+    ones = np.ones(len(y))
+    best = square_minimiser(X, y, lam, ones)
+    lowest = square_value(best, X, y, lam, ones)
+    rounds = svrg(blocks_of(X, y), lam, seed=3) if solver == "svrg" else exact(blocks_of(X, y), lam)
+    seen = []
+    solution = solve(rounds, tol=1e-9, max_passes=400, callback=seen.append)
+    assert solution.certificate.status is Status.CONVERGED
+    assert solution.certificate.primal == pytest.approx(square_value(solution.w, X, y, lam, ones), rel=1e-12)
+    np.testing.assert_allclose(solution.w, best, atol=2e-5)
+    assert all(record["dual"] <= lowest * (1 + 1e-12) for record in seen)
+    assert (np.diff([record["primal"] for record in seen]) <= 1e-12).all()
+
+
+@pytest.mark.nojit
+def test_conjugate_gradients_end_after_as_many_steps_as_features(by_passes):
+    X, y, _ = problem(20, 40, 6)
+    solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
+    assert solution.certificate.status is Status.CONVERGED
+    assert solution.passes <= 2 + 6
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+def test_svrg_and_exact_meet(lam):
+    X, y, _ = problem(300, 2700, 12, shift=0.3)
+    meant = solve(exact(blocks_of(X, y), lam), tol=1e-12, max_passes=1).w
+    found = solve(svrg(blocks_of(X, y), lam, seed=1), tol=0.0, max_passes=300).w
+    np.testing.assert_allclose(found, meant, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_moves", [1, 10])
+def test_what_is_kept_of_the_scores_does_not_drift(n_moves):
+    """Value and gradient come from scores that moved along with the weights: after many rounds as good as new ones."""
+    X, y, weight = problem(60, 540, 30, shift=0.2, weighted=True)
+    X = X * np.logspace(0, 3, 30)
+    blocks = blocks_of(X, y, 5, weight)
+    descent = SubspaceDescent(blocks, moments_of(blocks), 1e-4, np.zeros(30), n_moves)
+    rounds = list(itertools.islice(descent.rounds(lambda g: g, passes=0, per_round=1), 80))
+    assert rounds[-1].primal < 0.9 * rounds[0].primal
+    assert descent.primal == pytest.approx(square_value(descent.w, X, y, 1e-4, weight), rel=1e-12)
+    np.testing.assert_allclose(descent.gradient, square_gradient(descent.w, X, y, 1e-4, weight), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 7, 60])
+@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
+def test_many_blocks_same_optimum(n_blocks, solver, request):
+    if solver == "passes":
+        request.getfixturevalue("by_passes")
+    X, y, weight = problem(30, 270, 8, weighted=True)
+    meant = square_minimiser(X, y, 1e-2, weight)
+    blocks = blocks_of(X, y, n_blocks, weight)
+    rounds = svrg(blocks, 1e-2, seed=2) if solver == "svrg" else exact(blocks, 1e-2)
+    solution = solve(rounds, tol=1e-11, max_passes=400)
+    assert solution.certificate.status is Status.CONVERGED
+    np.testing.assert_allclose(solution.w, meant, atol=1e-6)
+
+
+def test_svrg_with_blocks_of_one_class_empty_blocks_and_a_feature_in_one_block_only():
+    X, y, _ = problem(40, 160, 5)
+    X = np.column_stack([X, np.arange(200) < 3])
+    parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]
+    blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
+    solution = solve(svrg(blocks, 1e-2, seed=0), tol=1e-12, max_passes=400)
+    np.testing.assert_allclose(solution.w, square_minimiser(X, y, 1e-2, np.ones(200)), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
+def test_sparse_and_float32_are_dense(solver, request):
+    if solver == "passes":
+        request.getfixturevalue("by_passes")
+    X, y, _ = problem(12, 50, 6)
+
+    def fit(X):
+        rounds = svrg(blocks_of(X, y), 1e-2, seed=2) if solver == "svrg" else exact(blocks_of(X, y), 1e-2)
+        return solve(rounds, tol=1e-13, max_passes=300).w
+
+    dense = fit(X)
+    for form in (sp.csr_array(X), X.astype(np.float32), sp.csr_matrix(X.astype(np.float32))):
+        np.testing.assert_allclose(fit(form), dense, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("solver", ["passes", "svrg"])
+def test_start_is_used(solver, by_passes):
+    X, y, _ = problem()
+    best = square_minimiser(X, y, 1e-2, np.ones(len(y)))
+    rounds = svrg(blocks_of(X, y), 1e-2, best, seed=0) if solver == "svrg" else exact(blocks_of(X, y), 1e-2, best)
+    first = next(rounds)
+    np.testing.assert_array_equal(first.w, best)
+    assert first.primal - first.dual < 1e-15
+
+
+@pytest.mark.nojit
+def test_svrg_ends_where_the_weights_no_longer_change():
+    X, y, _ = problem()
+    solution = solve(svrg(blocks_of(X, y), 1e-2, seed=0), tol=0.0, max_passes=10_000)
+    assert solution.passes < 300
+
+
+@pytest.mark.nojit
+def test_path_is_one_fit_for_each_lam():
+    X, y, _ = problem()
+    lams = [10.0, 1e-1, 1e-3, 1e-5]
+    for lam, found in zip(lams, exact_path(blocks_of(X, y, 3), lams), strict=True):
+        one = next(exact(blocks_of(X, y, 3), lam))
+        np.testing.assert_array_equal(found.w, one.w)
+        assert (found.primal, found.dual) == (one.primal, one.dual)
+
+
+def test_path_of_too_many_features_names_what_works():
+    with pytest.raises(InputError, match=r"1200 x 1200.*solver='exact'"):
+        next(exact_path(blocks_of(np.zeros((4, 1200)), [1, -1, 1, -1]), [1.0]))
+
+
+def load(index):
+    X, y, weight = problem(60, 300, 7, weighted=True)
+    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
+
+
+@pytest.fixture(scope="module")
+def on_workers(client):
+    return DaskBlocks.load(client, load, N_BLOCKS)
+
+
+ALL = {
+    "moments": exact,
+    "passes": exact,
+    "svrg": lambda b, lam: svrg(b, lam, seed=5),
+    "tpauc": lambda b, lam: tpauc(b, lam, seed=5, epochs=2),
+    "opauc": lambda b, lam: opauc(b, lam, seed=5, epochs=2),
+    "opauc sketched": lambda b, lam: opauc(b, lam, seed=5, epochs=2, rank=3),
+    "uni-exp": lambda b, lam: uni_exp(b, lam, seed=5, epochs=2),
+    "uni-squ": lambda b, lam: uni_squ(b, lam, seed=5, epochs=2),
+    "univariate lbfgs": univariate_lbfgs,
+}
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_here_and_on_workers_same_bits(solver, on_workers, request):
+    if solver == "passes":
+        request.getfixturevalue("by_passes")
+    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    one, other = (solve(ALL[solver](b, 1e-2), tol=1e-10, max_passes=30) for b in (here, on_workers))
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_a_fit_leaves_the_blocks_as_they_were(solver):
+    """The second fit on the same blocks, and one on a copy of them, are the first."""
+    blocks = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    fits = [solve(ALL[solver](b, 1e-2), tol=1e-10, max_passes=30).w for b in (blocks, blocks)]
+    assert fits[0].tobytes() == fits[1].tobytes()
