@@ -167,11 +167,12 @@ REFERENCE = "\n".join(file.read_text(encoding="utf-8") for file in (PAGES / "ref
 NOT_DESCRIBED = {"__version__", "ESTIMATORS"}
 DESCRIBED_FOLDERS = ("solvers", "papers", "objectives", "search", "selection", "sampling")
 INTERNAL = {
+    "aucdist.papers.gev.kernels",
+    "aucdist.papers.scd.kernels",
     "aucdist.papers.sdcd.kernels",
     "aucdist.papers.tpauc.kernels",
-    "aucdist.objectives.kernel_block",
+    "aucdist.papers.zovr.kernels",
     "aucdist.sampling.mwmote",  # by its class
-    "aucdist.solvers.hinge.primal_state",
     "aucdist.solvers.pairs.coupled_bundle",
     "aucdist.solvers.pairs.grouped_anchors",
 }

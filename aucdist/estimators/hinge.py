@@ -10,11 +10,11 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
-from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.papers.epochs import ResumableRound
+from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
+from aucdist.papers.scd.primal import EQUAL, PENALTIES, ClassWeight
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
-from aucdist.solvers.hinge import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"
@@ -41,7 +41,7 @@ class HingeClassifier(LinearClassifier):
         along the subgradient of all rows, the last with projections onto an L1 ball. ``pegasos``: steps along single rows. All
         but the first two come near the minimum, within a hundredth of it in ten to several hundred rounds, and have a bound that
         lags far behind, so that they usually end with `max_passes` and a ConvergenceWarning. A name takes the solver's defaults;
-        parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.solvers.hinge`.
+        parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False

@@ -12,8 +12,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.metrics.counts import BoundedCounts
-from aucdist.objectives.kernel_block import KernelBlock
-from aucdist.objectives.margin_mean import gaussian_kernel
+from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel
 from aucdist.sampling.distance import Rule
 
 CHUNK_BYTES = 2**24

@@ -19,12 +19,11 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
+from aucdist.papers.gev import Gradient, Lipschitz, Newton
+from aucdist.papers.gev.problem import LinkRound
+from aucdist.papers.gev.shape import BayesShape, GEVShape, bayes_shape, map_shape
 from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, share
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
-from aucdist.solvers.links import Gradient, Lipschitz, Newton
-from aucdist.solvers.links.gev_shape import GEVShape, map_shape
-from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
-from aucdist.solvers.links.problem import LinkRound
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
@@ -58,11 +57,11 @@ class LinkClassifier(LinearClassifier):
         ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
         rounds are cheaper, but many where positives are rare. It is not for the likelihood of ``gev`` and ``cloglog``, whose
         curvature has no bound. ``gradient``: steepest descent with a bisection. ``{"name": "lipschitz", "momentum": False}`` or
-        ``Lipschitz(momentum=False)`` takes the steps as published: see `aucdist.solvers.links`.
+        ``Lipschitz(momentum=False)`` takes the steps as published: see `aucdist.papers.gev`.
     xi : float, "map", "bayes" or None, default=None
         ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
-        `aucdist.solvers.links.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
-        for small data, `aucdist.solvers.links.gev_shape_bayes`. Both have priors of width 1 on the weights: standardise
+        `aucdist.papers.gev.shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
+        for small data, `aucdist.papers.gev.shape`. Both have priors of width 1 on the weights: standardise
         the features first.
     lam : float or None, default=None
         Weight of the penalty. None means ``1e-3 * 4 p (1 - p)``, where p is the share of positives: 1e-3 for balanced classes and

@@ -32,11 +32,11 @@ from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
-from aucdist.objectives.margin_mean import median_distance
+from aucdist.objectives.gaussian import median_distance
+from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
-from aucdist.solvers.margin_mean import SVRG, ZOSGD, ZOVR
 
 KERNELS = ("linear", "rbf")
 GRAM_BYTES = 2**30
@@ -53,7 +53,7 @@ class MarginMeanClassifier(BlockClassifier):
     Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, D_i being the ratio
     of the other class's size to that of the row's own; or the same in the space of a Gaussian kernel. After Lu, Zhang & Cai
     (2019), algorithms 1 to 4. It states by how much at most the objective exceeds the best possible, the term
-    ``lam1^2 |c|^2 / 2`` added that makes it a sum of squares and losses (`aucdist.objectives.margin_mean`).
+    ``lam1^2 |c|^2 / 2`` added that makes it a sum of squares and losses (`aucdist.objectives.gaussian`).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class MarginMeanClassifier(BlockClassifier):
         ``svrg``: variance-reduced steps along gradients; the only one that usually reaches `tol`. ``zovr`` is the paper's:
         variance-reduced steps by values of the loss; ``zo-sgd``: plain ones. Each ends after `n_outer` rounds, with a
         ConvergenceWarning. A name takes the solver's defaults; parameters go with it, as in ``{"name": "zovr", "n_outer": 50}``
-        or ``ZOVR(n_outer=50)``: see `aucdist.solvers.margin_mean`.
+        or ``ZOVR(n_outer=50)``: see `aucdist.papers.zovr`.
     sampler : "auto", None or object, default="auto"
         What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
         the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows

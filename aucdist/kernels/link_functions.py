@@ -94,6 +94,13 @@ def probability(terms, u):
     return (above, below) if terms.sign > 0.0 else (below, above)
 
 
+@kernel
+def probabilities(terms, scores, above, below):
+    """Write the probability at each score, and its complement."""
+    for i in range(scores.shape[0]):
+        above[i], below[i] = probability(terms, scores[i])
+
+
 @inlined
 def loss_and_slope(terms, u, positive):
     """Return the loss of a row with score u, and its derivative by u. An infinite loss has derivative 0."""

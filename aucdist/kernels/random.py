@@ -6,7 +6,7 @@ gives the same numbers everywhere::
     state = u64(seed)                       # from `engine.blocks.block_seed`
     state, i = below(state, n)              # int64, 0 <= i < n
     state, u = uniform01(state)             # float64, 0 <= u < 1
-    fill_normal(seed, out)                  # float64, standard normal
+    state = fill_normal(state, out)         # float64, standard normal
 
 ``stream(seed, t)`` is a separate state for every t, for random numbers that belong to step t whatever was drawn before. The t-th
 element of a random permutation of n elements, which may be too many to store, is ``permuted(order, t, n)`` after
@@ -82,7 +82,7 @@ def uniform01(state):
 
 @kernel
 def fill_normal(seed, out):
-    """Fill out, float64 of shape (n,), with independent standard normal numbers by the Box-Muller transform."""
+    """Fill out, float64 of shape (n,), with independent standard normal numbers by the Box-Muller transform; return the state."""
     state = u64(seed)
     n = out.shape[0]
     for k in range(0, n, 2):
@@ -92,6 +92,7 @@ def fill_normal(seed, out):
         out[k] = length * np.cos(2.0 * np.pi * v)
         if k + 1 < n:
             out[k + 1] = length * np.sin(2.0 * np.pi * v)
+    return state
 
 
 @kernel

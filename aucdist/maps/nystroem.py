@@ -12,7 +12,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
 from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
-from aucdist.objectives.margin_mean import gaussian_kernel, median_distance
+from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 
 SEED = 2
 """Of the landmarks, so that they are not the rows of a sample that a fit begins at."""

@@ -33,8 +33,8 @@ from aucdist.kernels.link_functions import (
     Terms,
     far_part,
     near_part,
+    probabilities,
 )
-from aucdist.kernels.link_rows import probabilities
 
 LINKS = ("gev", "logit", "probit", "cloglog")
 LOSSES = ("calibrated", "likelihood")

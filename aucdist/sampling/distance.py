@@ -31,9 +31,9 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, with
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
+from aucdist.papers.scd.dual import SDCD
 from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
-from aucdist.solvers.hinge.dual import SDCD
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
@@ -133,7 +133,7 @@ class DistanceUnderSampler(Sampler):
     svm : object or None, default=None
         The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
         None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
-        both classes (`aucdist.solvers.hinge.dual`). Scale the features first; for a fitted model, scale them as for its fit.
+        both classes (`aucdist.papers.scd.dual`). Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
 
     Attributes

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.errors import RunError
-from aucdist.objectives.hinge import penalty_of
+from aucdist.papers.scd.primal import penalty_of
 
 
 def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:

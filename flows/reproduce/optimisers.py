@@ -14,9 +14,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import log_loss
 from aucdist.objectives.links import Link, LinkLoss
+from aucdist.papers.gev.shape import map_shape
+from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.solvers.base import Round
-from aucdist.solvers.links.gev_shape import map_shape
-from aucdist.solvers.links.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from flows.reproduce.datasets import NOT_RUN, DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
 from flows.reproduce.kind import Result, Results, Task, csv_bytes, results_of

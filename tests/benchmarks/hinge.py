@@ -10,10 +10,10 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.papers.scd.columns import SCD
+from aucdist.papers.scd.dual import SDCD
+from aucdist.papers.scd.subgradient import COMID, PSA, RDA
 from aucdist.solvers.base import Solution, solve
-from aucdist.solvers.hinge.columns import SCD
-from aucdist.solvers.hinge.dual import SDCD
-from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from benchmarks.common import Row, fastest, read_train_and_test, seconds_of
 
 GOAL = 1e-3

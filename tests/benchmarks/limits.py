@@ -15,9 +15,9 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
 from aucdist.kernels.pairs import cut
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
+from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
 from aucdist.papers.tpauc.kernels import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve

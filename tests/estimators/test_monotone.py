@@ -17,9 +17,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
+from aucdist.papers.gev.problem import LinkProblem
 from aucdist.search.mask import masked_blocks
 from aucdist.solvers.cone import FREE, ZERO, outside, project_onto_cone
-from aucdist.solvers.links.problem import LinkProblem
 from aucdist.solvers.pairs import cutting_planes
 
 WORDS = {1: "increasing", -1: "decreasing"}
@@ -334,7 +334,7 @@ def test_links_have_the_optimum_of_a_general_solver(link, loss, penalised):
 def test_links_by_conjugate_gradients(monkeypatch):
     X, y = rows()
     factor = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
-    monkeypatch.setattr("aucdist.solvers.links.solvers.MOST_FEATURES", 2)
+    monkeypatch.setattr("aucdist.papers.gev.solvers.MOST_FEATURES", 2)
     gradients = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
     assert gradients.coef_[0, 0] == factor.coef_[0, 0] == 0.0
     assert gradients.certificate_.primal == pytest.approx(factor.certificate_.primal, rel=1e-7)

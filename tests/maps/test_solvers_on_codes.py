@@ -12,11 +12,11 @@ from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.links import Link, LinkLoss
+from aucdist.papers.gev import problem, solvers
+from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
+from aucdist.papers.scd.subgradient import COMID, PSA, RDA
 from aucdist.papers.tpauc import exact as square
 from aucdist.solvers import sample
-from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
-from aucdist.solvers.links import problem, solvers
-from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.ramp import pair_ramp
 

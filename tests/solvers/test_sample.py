@@ -9,10 +9,10 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
+from aucdist.papers.gev.solvers import Newton
 from aucdist.search.mask import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
-from aucdist.solvers.links.solvers import Newton
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, AllPairs
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.ramp import pair_ramp

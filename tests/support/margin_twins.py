@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from aucdist.engine.blocks import block_seed
 from aucdist.kernels.random import below, u64
-from aucdist.solvers.margin_mean.zovr import random_directions
+from aucdist.papers.zovr.solvers import random_directions
 
 
 def zeroth_order_estimate(function, w, directions, mu):

@@ -1,0 +1,82 @@
+"""The Gaussian kernel, and rows of a Gram matrix that is too large to store: they are computed when they are needed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+
+
+def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
+    """Return exp(-|x - z|^2 / sigma^2) for every row x of X and z of Z: equation (9) of Lu, Zhang & Cai (2019).
+
+    Parameters
+    ----------
+    X, Z : ndarray or sparse matrix of shape (n, n_features) and (m, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n, m), float64
+    """
+    X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
+    products = X @ Z.T
+    exponents = products.toarray() if sp.issparse(products) else products
+    exponents *= -2.0
+    exponents += _squares(X)[:, np.newaxis]
+    exponents += _squares(Z)
+    np.maximum(exponents, 0.0, out=exponents)  # rounding can make a distance slightly negative
+    exponents *= -1.0 / sigma**2
+    return np.exp(exponents, out=exponents)
+
+
+def median_distance(X: Any) -> float:
+    """Return the median distance between unequal rows of X, of shape (n, n_features); nan if all rows are equal."""
+    X = X.astype(np.float64, copy=False)
+    products = X @ X.T
+    squares = _squares(X)
+    apart = squares[:, np.newaxis] + squares - 2.0 * (products.toarray() if sp.issparse(products) else products)
+    apart = apart[np.triu_indices(len(squares), 1)]
+    apart = apart[apart > 1e-12 * squares.max(initial=0.0)]
+    return float(np.sqrt(np.median(apart))) if len(apart) else float("nan")
+
+
+def _squares(X: Any) -> np.ndarray:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelBlock(Block):
+    """A block of rows of the Gram matrix of a Gaussian kernel; its attribute `rows` holds the arguments of the kernel.
+
+    `vectors`, of shape (n_vectors, n_features): all rows of the fit, in the order of the Gram matrix.
+    `sigma`: width of the kernel, as in `gaussian_kernel`.
+    `at_once`: how many rows of the Gram matrix are computed at a time.
+    """
+
+    vectors: Any
+    sigma: float
+    at_once: int
+
+    def chunks(self, which: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield slices of `which` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
+
+        `which`, of shape (n,), int64: positions of rows in the block.
+        """
+        for first in range(0, len(which), self.at_once):
+            part = slice(first, min(first + self.at_once, len(which)))
+            yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
+
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
+
+        `vectors`: of shape (n_vectors,) or (n_vectors, n).
+        """
+        out = np.empty((self.n_samples, *vectors.shape[1:]))
+        for part, values in self.chunks(np.arange(self.n_samples)):
+            out[part] = values @ vectors
+        return out

@@ -1,0 +1,281 @@
+"""The objective of the link solvers: value, gradient and lower bound, and the second moments of the rows.
+
+The objective is ``P(w, b) = mean over rows of loss(w.x + b) + lam/2 |w|^2``, where sample weights weight the mean. If the
+intercept is penalised, b^2 is added to |w|^2. Fu & Liu (2018) take sums in place of the mean, so their lambda is n_samples
+times `lam`, and they penalise the intercept like a weight, because their x contains a 1.
+
+Weights and intercept are one vector ``theta`` with the intercept last; it is 0 if there is no intercept.
+
+**The bound.** If the loss is convex, any slopes a_i in the range of the loss's derivative give a lower bound by Fenchel
+duality. With v the mean of a_i x_i it is ``-mean of loss*(a_i) - |v|^2 / (2 lam)``. If the intercept is not penalised, the mean
+of the a_i must be 0. The slopes at theta are used; for these loss*(a_i) is a_i s_i - loss(s_i), with s_i the score. Their mean
+is not exactly 0, so the slopes of the class with the larger sum are multiplied by a c < 1 that makes it 0. The bound stays easy
+to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*(c a) is at most c loss*(a). If the mean need
+not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1] that gives the
+largest bound.
+
+**Signs of weights.** Over a cone (`aucdist.solvers.cone`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
+projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights
+that may move.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from aucdist.data.block import Block
+from aucdist.data.code_rows import second_moments as second_moments_of_codes
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
+from aucdist.objectives.links import LinkLoss
+from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
+from aucdist.solvers.base import Round
+from aucdist.solvers.cone import blocked, project_onto_cone
+from aucdist.solvers.rounding import EPS, Rounding
+
+MOST_FEATURES = 2000
+"""Matrices of second moments are used up to this many features; they take 32 MB each."""
+CHUNK = 2**17
+"""Bytes of rows that are processed at a time, so that they stay in the cache of a core between two uses."""
+
+MOMENT_ROWS = 1024
+"""Rows whose products are summed at a time: with fewer the sums themselves, as many as products, take most of the time."""
+
+Solve = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class LinkRound(Round):
+    """A round of a link solver, with the intercept and the length of the gradient.
+
+    Attributes
+    ----------
+    gradient_norm : float
+        Euclidean length of the gradient of the objective by weights and intercept.
+    """
+
+    intercept: float
+    gradient_norm: float
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPoint:
+    """Value, lower bound and gradient of the objective at one theta.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_features + 1,), float64
+    primal, dual : float
+        The objective at theta, and the lower bound on its minimum that the slopes at theta give.
+    gradient : ndarray of shape (n_features + 1,), float64
+        The last entry is 0 if there is no intercept.
+    primal_error, dual_error : float
+        Bounds on the rounding errors of `primal` and `dual`.
+    """
+
+    theta: np.ndarray
+    primal: float
+    dual: float
+    gradient: np.ndarray
+    primal_error: float = 0.0
+    dual_error: float = 0.0
+
+    @property
+    def gradient_norm(self) -> float:
+        """Euclidean length of the gradient."""
+        return float(np.linalg.norm(self.gradient))
+
+
+@dataclass(frozen=True, eq=False)
+class LinkProblem:
+    """The objective of a link over the rows of some blocks.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        No method changes the blocks' memories.
+    signs : ndarray of shape (n_features,), int8, or None
+        Of the weights.
+    """
+
+    blocks: Blocks
+    loss: LinkLoss
+    lam: float
+    fit_intercept: bool = True
+    penalise_intercept: bool = False
+    signs: np.ndarray | None = None
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """What bounds on rounding need to know of the rows."""
+        return Rounding.of(self.blocks)
+
+    @cached_property
+    def weight(self) -> float:
+        """Total weight of the rows."""
+        return self.blocks.weight_pos + self.blocks.weight_neg
+
+    @cached_property
+    def penalty(self) -> np.ndarray:
+        """The penalty of each entry of theta; 0 for an intercept that is not penalised."""
+        penalty = np.full(self.blocks.n_features + 1, self.lam)
+        penalty[-1] *= self.fit_intercept and self.penalise_intercept
+        return penalty
+
+    def origin(self) -> np.ndarray:
+        """Return the initial theta: zero weights, and an intercept whose probability is the share of positives."""
+        theta = np.zeros(self.blocks.n_features + 1)
+        if self.fit_intercept:
+            theta[-1] = self.loss.link.score(self.blocks.weight_pos / self.weight)
+        return theta
+
+    def inside(self, theta: np.ndarray) -> np.ndarray:
+        """Return the theta in the cone that is nearest to a given one."""
+        return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
+
+    def fixed(self, point: "LinkPoint") -> np.ndarray:
+        """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
+        return np.append(blocked(point.theta[:-1], point.gradient[:-1], self.signs), False)
+
+    def evaluate(self, theta: np.ndarray) -> LinkPoint:
+        """Return value, lower bound and gradient of the objective at theta, by one pass."""
+        found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
+        gradients, sums, slope = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty * theta
+        primal = float(sums[0, 0] + sums[1, 0] + 0.5 * slope @ theta)
+        gradient = slope.copy()
+        gradient[:-1] += gradients[0] + gradients[1]
+        gradient[-1] += (sums[0, 1] + sums[1, 1]) * self.fit_intercept
+        gradient[:-1][blocked(theta[:-1], gradient[:-1], self.signs)] = 0.0
+        dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
+        of_primal = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
+        return LinkPoint(theta, primal, dual, gradient, of_primal, error)
+
+    def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
+        """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.
+
+        The slopes are what was computed, however the scores are rounded, for any slopes give a bound. What counts is their sums.
+        """
+        share = np.ones(2)
+        if self.fit_intercept and not self.penalise_intercept:
+            slopes = np.abs(sums[:, 1])
+            share = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
+        conjugate = float(share @ (sums[:, 2] - sums[:, 0]))
+        v = project_onto_cone(-(share @ gradients), self.signs)
+        square = float(v @ v)
+        if self.fit_intercept and self.penalise_intercept:
+            square += float(sums[:, 1].sum() ** 2)
+        # The largest of part * (-conjugate) - part^2 * square / (2 lam) for parts from 0 to 1.
+        part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
+        bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
+        of_sums = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
+        of_slopes = 3.0 * rounding.combination(part * steepness)
+        return bound, of_sums + rounding.half_square(part * v, of_slopes) / self.lam
+
+    def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
+        """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.
+
+        This takes one pass, with n_features^2 operations per row.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_features + 1,), or None
+            c_i is the curvature of the row's loss at theta, or 1 if theta is None.
+        """
+        total: np.ndarray = self.blocks.reduce(second_moments, theta, self.loss)["moments"] / self.weight
+        return total
+
+    def solver(self, moments: np.ndarray, damping: float = 0.0, fixed: np.ndarray | None = None) -> Solve:
+        """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor.
+
+        Entries of the step that are `fixed` are 0, as those of the gradient must be.
+        """
+        matrix = moments + np.diag(self.penalty + damping)
+        if fixed is not None and fixed.any():
+            matrix[fixed] = matrix[:, fixed] = 0.0
+            matrix[fixed, fixed] = 1.0
+        if not self.fit_intercept:
+            matrix[-1] = matrix[:, -1] = 0.0
+            matrix[-1, -1] = 1.0
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return _solve_at_one_scale(matrix)
+        return lambda gradient: np.asarray(cho_solve(factor, gradient, check_finite=False))
+
+
+def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
+    """Return the function that solves a system which rounding left indefinite: at one scale, with as little added as it takes.
+
+    What is added makes steps shorter and never turns them round, so they go down as before.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    system, more = matrix * np.outer(scale, scale), 1e-15
+    while True:
+        try:
+            factor = cho_factor(system + more * np.eye(len(system)), lower=True)
+        except LinAlgError:
+            more *= 10.0
+        else:
+            return lambda gradient: np.asarray(scale * cho_solve(factor, scale * gradient, check_finite=False))
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: LinkLoss) -> tuple[object, Summary]:
+    """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
+    d = block.n_features
+    gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
+    at_a_time = min(max(CHUNK // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
+    w = np.ascontiguousarray(w)
+    evaluate_rows(block.rows, block.y, block.weights(), w, bias, loss.terms, at_a_time, gradients, sums)
+    return memory, {"gradients": gradients, "sums": sums}
+
+
+def second_moments(block: Block, memory: object, theta: np.ndarray | None, loss: LinkLoss) -> tuple[object, Summary]:
+    """Return the sum of the rows' outer products, each times its weight and its curvature at theta."""
+    return memory, {"moments": weighted_moments(block, curvature_of(block, theta, loss))}
+
+
+def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:
+    """Return each row's weight times the curvature of its loss at theta, or its weight if theta is None."""
+    if theta is None:
+        return block.weights()
+    out = np.empty(block.n_samples)
+    w, bias = np.ascontiguousarray(theta[:-1]), float(theta[-1])
+    curvatures(block.rows, block.y, block.weights(), w, bias, loss.terms, out)
+    return out
+
+
+def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
+    """Return the sum of ``coefs[i] x_i x_i'``, where x ends with a 1 and the coefficients are at least 0."""
+    d = block.n_features
+    total = np.zeros((d + 1, d + 1))
+    if isinstance(block.rows, CsrRows):
+        sparse_moments(block.rows, coefs, total)
+        accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
+        total[d, d] = coefs.sum()
+        return np.tril(total) + np.tril(total, -1).T
+    if isinstance(block.rows, BinRows):
+        total[:d, :d] = second_moments_of_codes(block.rows, coefs)
+        accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
+        total[d, d] = coefs.sum()
+        total[:d, d] = total[d, :d]
+        return total
+    root = np.sqrt(coefs)
+    part = np.empty((min(MOMENT_ROWS, block.n_samples), d + 1))
+    for first in range(0, block.n_samples, MOMENT_ROWS):
+        x = block.rows.values[first : first + MOMENT_ROWS]
+        n = len(x)
+        np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
+        part[:n, d] = root[first : first + n]
+        total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
+    return total

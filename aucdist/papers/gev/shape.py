@@ -1,0 +1,336 @@
+"""Estimate the shape xi of the GEV link by its posterior: section 2 of Fu & Liu (2018).
+
+**Maximum a posteriori** (section 2.1). Weights and shape have standard normal priors, and the labels have the likelihood of the
+link. The weights take a Newton step and the shape a Fisher scoring step in turn, each halved until the posterior rises. When
+the shape moves, the weights follow to first order. The paper leaves them where they are; following saves rounds where a change
+of the weights can compensate for the shape. Divided by the number of rows, the weights' part of the posterior is the likelihood
+objective of `aucdist.papers.gev.problem` with lam = 1 / n_samples, so the same code takes the step. An intercept that is not
+penalised has a flat prior. The final weights are a by-product, and the fit with the estimated shape starts from them. The
+priors have a fixed width, so the features should be on one scale, for example standardised. Sample weights count as numbers of
+rows.
+
+**Empirical Bayes** (section 2.2). Weights and shape have normal priors of variance 1, whose means the EM algorithm estimates.
+Given the means, Metropolis-Hastings chains sample weights and shape from the posterior, and the means of the samples are the
+next means. The result is the mean of xi; the mean of the weights is a by-product. As in the paper there are 10 rounds, with 10
+000 samples in the first and 20 000 in the last. Differences from the paper: the samples of a round come from several chains,
+each with its own seed, which continue from round to round. The covariance of the proposals is the inverse information at the
+mode, times 2.38^2 over the number of unknowns (Roberts, Gelman & Gilks, 1997). A chain needs all rows, so all rows are gathered
+and sent to every block once. Each block then runs its share of the chains, so that the chains run in parallel on a cluster. The
+method is meant for small data; see `MOST_VALUES` and `MOST_FEATURES`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, solve_triangular
+
+from aucdist.data.block import Block, stacked
+from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
+from aucdist.errors import InputError
+from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
+from aucdist.papers.gev.kernels import information_rows, metropolis, shape_rows
+from aucdist.papers.gev.problem import LinkPoint, LinkProblem
+from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
+
+FIRST_XI = 0.1
+"""The initial shape, as in the paper."""
+SETTLED = 1e-3
+MOST_SHAPE_HALVINGS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class GEVShape:
+    """The estimate of the shape after a round.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_features + 1,), float64
+        Weights and intercept for this shape.
+    log_posterior : float
+        Logarithm of the posterior, up to a constant.
+    """
+
+    xi: float
+    theta: np.ndarray
+    log_posterior: float
+
+    def row(self) -> dict[str, float]:
+        """Return shape and log-posterior as a row of the trace."""
+        return {"xi": self.xi, "log_posterior": self.log_posterior}
+
+
+def map_shape(
+    blocks: Blocks, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, settled: float = SETTLED
+) -> Iterator[GEVShape]:
+    """Maximise the posterior of weights and shape by alternating steps.
+
+    Parameters
+    ----------
+    most_xi : float
+        Upper limit of the shape; the lower limit is -1.
+    settled : float
+        The iteration ends when a round raises the log-posterior by at most this.
+
+    Yields
+    ------
+    GEVShape
+        The estimate after each round. A round takes about six passes: value and gradient, Hessian, step, and the derivatives and
+        the step of the shape.
+    """
+    xi = FIRST_XI
+    weight = blocks.weight_pos + blocks.weight_neg
+    problem = LinkProblem(blocks.without_memory(), _likelihood(xi), 1.0 / weight, fit_intercept, penalise_intercept)
+    point = problem.evaluate(problem.origin())
+    level = -np.inf
+    while True:
+        solver, _ = hessian_solver(problem, point)
+        problem, point, xi = _move_shape(problem, point, xi, most_xi, solver)
+        found = backtrack(problem, point, solver(-point.gradient)[0])
+        point = point if found is None else found[0]
+        before, level = level, -weight * point.primal - 0.5 * xi * xi
+        yield GEVShape(xi, point.theta, level)
+        if level - before <= settled:
+            return
+
+
+def _likelihood(xi: float) -> LinkLoss:
+    return LinkLoss(Link("gev", xi), "likelihood")
+
+
+def _move_shape(
+    problem: LinkProblem, point: LinkPoint, xi: float, most_xi: float, solver: CountedSolve
+) -> tuple[LinkProblem, LinkPoint, float]:
+    """Return problem, point and xi after a scoring step that raises the posterior, or unchanged if none does.
+
+    The step is tried with the weights following xi first, and then with fixed weights.
+    """
+    weight = problem.weight
+    derivatives = problem.blocks.reduce(shape_derivatives, point.theta, xi)
+    mixed = derivatives["mixed"] / weight
+    mixed[-1] *= problem.fit_intercept
+    follow = -solver(mixed)[0]
+    # The information on xi if the weights follow, and if they are fixed. The prior contributes 1.
+    fixed = derivatives["information"] + 1.0
+    informations = (max(fixed + weight * float(mixed @ follow), 1.0), max(fixed, 1.0))
+    reached = point.primal + 0.5 * xi * xi / weight
+    for direction, information in zip((follow, np.zeros_like(follow)), informations, strict=True):
+        step = -(derivatives["slope"] + xi) / information
+        for _ in range(MOST_SHAPE_HALVINGS):
+            wanted = min(max(xi + step, LEAST_XI), most_xi)
+            moved = replace(problem, loss=_likelihood(wanted))
+            there = moved.evaluate(point.theta + (wanted - xi) * direction)
+            if there.primal + 0.5 * wanted * wanted / weight < reached:
+                return moved, there, wanted
+            step *= 0.5
+    return problem, point, xi
+
+
+def shape_derivatives(block: Block, memory: object, theta: np.ndarray, xi: float) -> tuple[object, Summary]:
+    """Return the derivative of minus the log-likelihood by xi, and its expected second derivatives by xi and each weight."""
+    w, bias = np.ascontiguousarray(theta[:-1]), float(theta[-1])
+    mixed = np.zeros(len(theta))
+    slope, information = shape_rows(block.rows, block.y, block.weights(), w, bias, xi, mixed)
+    return memory, {"slope": slope, "information": information, "mixed": mixed}
+
+
+N_CHAINS = 4
+N_ROUNDS = 10
+N_SAMPLES = 10_000
+SKIPPED = 0.1
+"""Burn-in: additional samples at the start of each round that are discarded, as a share of a chain's samples."""
+MOST_FEATURES = 100
+MOST_VALUES = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BayesShape:
+    """The estimate of the shape after a round of EM.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_features + 1,), float64
+        The means of weights and intercept.
+    log_likelihood : float
+        Mean log-likelihood of the samples.
+    acceptance : float
+        Share of the proposals that were accepted.
+    effective_samples : float
+        Effective sample size for the mean of xi, as in `effective_size`.
+    """
+
+    xi: float
+    theta: np.ndarray
+    log_likelihood: float
+    acceptance: float
+    effective_samples: float
+
+    def row(self) -> dict[str, float]:
+        """Return all attributes except theta as a row of the trace."""
+        return {name: value for name, value in vars(self).items() if name != "theta"}
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The result of a chain in a round: its position, the sum of its samples, and xi and log-likelihood of each sample."""
+
+    number: int
+    position: np.ndarray
+    total: np.ndarray
+    shapes: np.ndarray
+    levels: np.ndarray
+    n_accepted: int
+
+
+def bayes_shape(
+    blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
+    n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
+) -> Iterator[BayesShape]:  # fmt: skip
+    """Estimate the means of the priors by maximum marginal likelihood.
+
+    Parameters
+    ----------
+    mode : ndarray of shape (n_features + 2,), float64
+        Weights, intercept and xi to start from: the mode of the posterior with prior means 0.
+    fit_intercept, penalise_intercept : bool
+        An intercept that is not penalised has a flat prior.
+    most_xi : float
+        Upper limit of xi in the samples; the lower limit is -1.
+    n_samples : int
+        Number of samples in the first round; the last round has twice as many.
+
+    Yields
+    ------
+    BayesShape
+        The estimate after each round.
+
+    Raises
+    ------
+    InputError
+        If there are too many features or rows.
+    """
+    data = gather_rows(blocks)
+    precision = np.ones(blocks.n_features + 2)
+    precision[-2] = fit_intercept and penalise_intercept
+    means = np.zeros(len(precision))
+    factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
+    positions = [mode] * N_CHAINS
+    workers = blocks.without_memory()
+    workers.reduce(keep_all_rows, data)
+    for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
+        task = (means, precision, factor, most_xi, max(1, round(size / N_CHAINS)))
+        seeds = [block_seed(seed, number, chain) for chain in range(N_CHAINS)]
+        chains = workers.reduce(run_chains, task, positions, seeds, blocks.n_blocks)["chains"]
+        chains.sort(key=lambda chain: chain.number)
+        taken = N_CHAINS * task[-1]
+        means = np.sum([chain.total for chain in chains], axis=0) / taken
+        positions = [chain.position for chain in chains]
+        yield BayesShape(
+            float(means[-1]), means[:-1], float(np.mean([c.levels.mean() for c in chains])),
+            sum(c.n_accepted for c in chains) / (taken + N_CHAINS * _skipped(task[-1])),
+            sum(effective_size(c.shapes) for c in chains),
+        )  # fmt: skip
+
+
+def gather_rows(blocks: Blocks) -> Block:
+    """Return all rows as one block in this process.
+
+    Raises
+    ------
+    InputError
+        If there are too many rows or features.
+    """
+    n, d = blocks.n_samples, blocks.n_features
+    if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
+        raise InputError(
+            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
+            f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
+        )
+    return stacked(blocks.reduce(send_rows)["parts"])
+
+
+def effective_size(samples: np.ndarray) -> float:
+    """Return the effective sample size of a chain, by Geyer's initial positive sequence (1992).
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples,), float64
+        The samples of one chain, in their order.
+    """
+    n = len(samples)
+    centred = samples - samples.mean()
+    spectrum = np.fft.rfft(centred, 2 * n)
+    covariances = np.fft.irfft(spectrum * spectrum.conj())[:n]
+    if covariances[0] <= 0.0:
+        return 1.0
+    pairs = covariances[: n // 2 * 2].reshape(-1, 2).sum(axis=1) / covariances[0]
+    negative = np.flatnonzero(pairs <= 0.0)
+    last = negative[0] if len(negative) else len(pairs)
+    return float(n / max(2.0 * pairs[:last].sum() - 1.0, 1.0 / n))
+
+
+def _step_factor(data: Block, mode: np.ndarray, precision: np.ndarray, *, fit_intercept: bool) -> np.ndarray:
+    """Return a factor of the proposals' covariance, the scaled covariance of the normal approximation at the mode."""
+    of_score, of_shape = np.empty(data.n_samples), np.empty(data.n_samples)
+    w, bias, xi = np.ascontiguousarray(mode[:-2]), float(mode[-2]), float(mode[-1])
+    information_rows(data.rows, data.y, data.weights(), w, bias, xi, of_score, of_shape)
+    X: Any = data.X
+    X = X.toarray() if sp.issparse(X) else X
+    scores = np.column_stack([X * of_score[:, np.newaxis], of_score, of_shape])
+    # A small diagonal, in case the intercept has a flat prior and no information.
+    information = scores.T @ scores + np.diag(precision + 1e-3)
+    fitted = np.ones(len(precision), dtype=bool)
+    fitted[-2] = fit_intercept
+    size = int(fitted.sum())
+    upper = cho_factor(information[np.ix_(fitted, fitted)][::-1, ::-1], lower=True)[0]
+    # With the unknowns in reverse order, the inverse of the factor is lower triangular again.
+    inverse = solve_triangular(np.tril(upper), np.eye(size), lower=True).T[::-1, ::-1]
+    factor = np.zeros((len(precision), len(precision)))
+    factor[np.ix_(fitted, fitted)] = 2.38 / np.sqrt(size) * inverse
+    return factor
+
+
+def _skipped(n_samples: int) -> int:
+    return round(SKIPPED * n_samples)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def send_rows(block: Block, memory: object) -> tuple[object, Summary]:
+    """Return the rows of the block."""
+    return memory, {"parts": [block]}
+
+
+@dataclass(frozen=True, eq=False)
+class ChainMemory:
+    """The index of the block, and the rows of all blocks, which its chains sample with."""
+
+    index: int
+    data: Block
+
+
+def keep_all_rows(block: Block, memory: object, data: Block) -> tuple[ChainMemory, Summary]:
+    """Keep the rows of all blocks with this block."""
+    return ChainMemory(block.index, data), {}
+
+
+@without_rows
+def run_chains(
+    block: int, memory: ChainMemory, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
+    seeds: list[int], n_blocks: int,
+) -> tuple[ChainMemory, Summary]:  # fmt: skip
+    """Continue the block's share of the chains, and return their results."""
+    means, precision, factor, most_xi, n_samples = task
+    data, found = memory.data, []
+    for number in range(memory.index % n_blocks, len(positions), n_blocks):
+        position, total = positions[number].copy(), np.zeros(len(means))
+        shapes, levels = np.empty(n_samples), np.empty(n_samples)
+        n_accepted = metropolis(
+            data.rows, data.y, data.weights(), means, precision, factor, LEAST_XI, most_xi, seeds[number],
+            _skipped(n_samples), position, total, shapes, levels,
+        )  # fmt: skip
+        found.append(Chain(number, position, total, shapes, levels, n_accepted))
+    return memory, {"chains": found}

@@ -1,0 +1,401 @@
+"""Solvers for link functions: Lipschitz steps, Newton's method, and gradient descent with a bisection for the step length."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.code_rows import column_squares, elementwise
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
+from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import accumulate, project
+from aucdist.objectives.links import LinkLoss
+from aucdist.papers.gev.kernels import slopes_along_move
+from aucdist.papers.gev.problem import (
+    MOST_FEATURES,
+    LinkPoint,
+    LinkProblem,
+    LinkRound,
+    Solve,
+    curvature_of,
+)
+from aucdist.parameters import Constraints, Switch
+from aucdist.solvers import sample
+from aucdist.solvers.base import Solver
+
+SAMPLE_GAP = 1e-2
+"""The relative gap to which the fit on a sample is solved."""
+ABOVE_NOISE = 3.0
+"""The smallest lam for the fit on a sample, in units of `sample.noise`."""
+MOST_HALVINGS = 40
+LEAST_CURVATURE = 1e-12
+"""Curvature added for an intercept without a penalty, in case no row has any curvature left."""
+
+CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
+"""Solves a linear system, and returns the solution and the passes that this took."""
+
+
+def check_curvature(loss: LinkLoss) -> float:
+    """Return the bound on the curvature of a loss.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    if loss.largest_curvature is None:
+        raise InputError(
+            f"solver 'lipschitz' needs a loss whose curvature has a bound, and the likelihood of {loss.link.name} has none: "
+            "take solver='newton' or 'gradient', or loss='calibrated'"
+        )
+    return loss.largest_curvature
+
+
+def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPoint, int]:
+    """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
+    if start is not None:
+        point = problem.evaluate(problem.inside(start.astype(np.float64)))
+        if np.isfinite(point.primal):
+            return point, 1
+    return problem.evaluate(problem.origin()), 1 if start is None else 2
+
+
+def _higher(known: LinkPoint, found: LinkPoint) -> LinkPoint:
+    """Return the point whose lower bound says more."""
+    return found if found.dual - found.dual_error > known.dual - known.dual_error else known
+
+
+def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple[LinkPoint, int] | None:
+    """Return the first lower point at 1, 1/2, 1/4, ... of a move and how many points were tried; None if no point is lower.
+
+    If rounding makes the values equal, a shorter gradient counts as lower.
+    """
+    slope = float(point.gradient @ move)
+    for n_tries in range(1, MOST_HALVINGS + 1):
+        found = problem.evaluate(problem.inside(point.theta + move))
+        if problem.signs is not None:
+            slope = float(point.gradient @ (found.theta - point.theta))
+        if found.primal <= point.primal + 1e-4 * slope and found.primal < point.primal:
+            return found, n_tries
+        same = abs(found.primal - point.primal) <= 1e-14 * point.primal
+        if same and found.gradient_norm < point.gradient_norm:
+            return found, n_tries
+        move, slope = 0.5 * move, 0.5 * slope
+        if same and n_tries > 1:
+            return None
+    return None
+
+
+# ---- Lipschitz steps --------------------------------------------------------------------------------------------------
+
+
+def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
+    """Return the function that divides a gradient by the upper bound on all Hessians."""
+    if problem.blocks.n_features <= MOST_FEATURES:
+        return problem.solver(curvature * problem.second_moments(None))
+    bound = problem.blocks.reduce(absolute_moments)["bound"] / problem.weight
+    diagonal = curvature * bound + problem.penalty
+    return lambda gradient: gradient / diagonal
+
+
+def absolute_moments(block: Block, memory: object) -> tuple[object, Summary]:
+    """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
+    if isinstance(block.rows, BinRows):
+        return memory, {"bound": _absolute_moments_of_codes(block)}
+    size = abs(block.X)
+    reach = block.weights() * (np.asarray(size.sum(axis=1, dtype=np.float64)).ravel() + 1.0)
+    return memory, {"bound": np.append(size.T @ reach, reach.sum())}
+
+
+def _absolute_moments_of_codes(block: Block) -> np.ndarray:
+    rows = elementwise(block.rows, np.abs)
+    reach, bound = np.empty(block.n_samples), np.zeros(block.n_features)
+    project(rows, np.ones(block.n_features), reach)
+    reach = block.weights() * (reach + 1.0)
+    accumulate(rows, np.arange(block.n_samples), reach, bound)
+    return np.append(bound, reach.sum())
+
+
+# ---- Newton's steps ---------------------------------------------------------------------------------------------------
+
+
+def hessian_solver(problem: LinkProblem, point: LinkPoint) -> tuple[CountedSolve, int]:
+    """Return a function that solves ``Hessian x = b`` at a point, and the passes that its setup took.
+
+    Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
+    shorter the gradient at the point is.
+    """
+    if problem.blocks.n_features <= MOST_FEATURES:
+        moments = problem.second_moments(point.theta)
+        moments[-1, -1] += LEAST_CURVATURE
+        solve = problem.solver(moments, fixed=problem.fixed(point))
+        return lambda b: (solve(b), 0), 1
+    blocks, penalty = problem.blocks.without_memory(), problem.penalty
+    diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
+    diagonal[-1] += LEAST_CURVATURE
+    tolerance = min(0.1, np.sqrt(point.gradient_norm))
+    free = 1.0 - problem.fixed(point)
+    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance, free), 1
+
+
+def _conjugate_gradients(
+    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, free: np.ndarray,
+    most: int = 100,
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """Return x with a residual of at most `tolerance` times the length of b, and the number of Hessian products.
+
+    The blocks hold the curvatures. Entries of x are 0 where `free` is 0, as those of b must be.
+    """
+    x, residual, n_products = np.zeros_like(b), b, 0
+    z = residual / diagonal
+    direction, old = z, float(residual @ z)
+    while n_products < most and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
+        product = blocks.reduce(hessian_product, direction)["product"] / problem.weight + problem.penalty * direction
+        product[-1] *= problem.fit_intercept
+        product *= free
+        n_products += 1
+        step = old / float(direction @ product)
+        x, residual = x + step * direction, residual - step * product
+        z = residual / diagonal
+        new = float(residual @ z)
+        direction, old = z + new / old * direction, new
+    return x, n_products
+
+
+def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
+    """Keep the rows' curvatures at theta, and return the diagonal of the Hessian of the losses."""
+    curved = curvature_of(block, theta, loss)
+    if isinstance(block.rows, BinRows):
+        return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
+    X = block.X
+    squares = X.multiply(X).T @ curved if hasattr(X, "multiply") else np.einsum("ij,ij,i->j", X, X, curved)
+    return curved, {"diagonal": np.append(squares, curved.sum())}
+
+
+def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, Summary]:
+    """Return the product of the Hessian of the losses and a vector."""
+    scores, product = np.empty(block.n_samples), np.zeros(block.n_features)
+    project(block.rows, np.ascontiguousarray(direction[:-1]), scores)
+    coefs = memory * (scores + direction[-1])
+    accumulate(block.rows, np.arange(block.n_samples), coefs, product)
+    return memory, {"product": np.append(product, coefs.sum())}
+
+
+def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
+    """Return the solution over a sample of large data, or None, and the passes that this took.
+
+    If lam is so small that the weights would fit the noise of the sample, the sample gets a larger lam. Otherwise Newton's
+    steps from its solution would have to be halved many times.
+    """
+
+    def rounds(drawn: Block) -> Iterator[LinkRound]:
+        return Newton().rounds(
+            LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
+            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
+        )  # fmt: skip
+
+    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
+    return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
+
+
+class LinkSolver(Solver):
+    """A solver for the losses of links; a subclass says to which points it goes."""
+
+    objective = "link"
+    by_sums = True
+    takes_codes = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
+        penalise_intercept: bool = False, gradient_tol: float = 0.0, signs: np.ndarray | None = None,
+    ) -> Iterator[LinkRound]:  # fmt: skip
+        """Yield the best weights so far.
+
+        Parameters
+        ----------
+        lam : float
+            The paper's lambda divided by n_samples.
+        start : ndarray of shape (n_features + 1,), optional
+            Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
+        fit_intercept, penalise_intercept : bool
+            The paper penalises the intercept like a weight.
+        gradient_tol : float
+            For a loss that is not convex: a point with a gradient of at most this length is stationary.
+        signs : ndarray of shape (n_features,), int8, optional
+            Of the weights, for `Newton`: see `aucdist.solvers.cone`.
+        """
+        problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
+        bound: LinkPoint | None = None
+        for point, newest, passes in self.points(problem, start):
+            bound = newest if bound is None else _higher(bound, newest)
+            theta, slope = point.theta, point.gradient_norm
+            yield LinkRound(
+                theta[:-1].copy(), point.primal, bound.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+                primal_error=point.primal_error, dual_error=bound.dual_error,
+            )  # fmt: skip
+
+    @abstractmethod
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the best point so far, the newest one, and the passes so far."""
+
+
+class Newton(LinkSolver):
+    """Newton's method with a backtracking line search; deterministic, and the one to use.
+
+    Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
+    the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
+    large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
+    For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
+
+    With signs, steps are those of the weights that are not at 0 against the gradient, projected on the cone (Bertsekas, SIAM J.
+    Control Optim. 20, 1982). A round takes one pass for value and gradient, and one for the Hessian.
+    """
+
+    name = "newton"
+    signs = True
+
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the point after each step twice, and the passes so far."""
+        passes_before = 0
+        if start is None and problem.loss.convex:
+            start, passes_before = _sample_start(problem)
+        point, passes = _start_point(problem, start)
+        passes += passes_before
+        while True:
+            yield point, point, passes
+            solver, setup_passes = hessian_solver(problem, point)
+            move, solve_passes = solver(-point.gradient)
+            found = backtrack(problem, point, move)
+            if found is None:
+                return
+            point, n_tries = found
+            passes += setup_passes + solve_passes + n_tries
+
+
+class Lipschitz(LinkSolver):
+    """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
+
+    The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
+    can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
+    n_features numbers. Beyond `MOST_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
+    replaces the moments. It is also an upper bound, but gives shorter steps. The moments count as one pass, and each round as
+    one. It needs a loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
+
+    Parameters
+    ----------
+    momentum : bool, default=True
+        Add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015), which takes a third to a fifth of
+        the rounds; without it this is the published algorithm.
+    """
+
+    name = "lipschitz"
+    _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
+
+    def __init__(self, *, momentum: bool = True):
+        self.momentum = momentum
+
+    def check_for(self, estimator: Any) -> None:
+        """Check that the curvature of the loss has a bound."""
+        check_curvature(estimator.loss_at(0.0))
+
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the best point so far, the newest one, and the passes so far."""
+        step = _fixed_step(problem, check_curvature(problem.loss))
+        before = problem.origin() if start is None else start.astype(np.float64)
+        here, age, passes = before, 1.0, 1
+        best: LinkPoint | None = None
+        while True:
+            point, passes = problem.evaluate(here), passes + 1
+            best = point if best is None or point.primal < best.primal else best
+            yield best, point, passes
+            after = here - step(point.gradient)
+            if np.array_equal(after, here):
+                return
+            if point.gradient @ (after - before) > 0.0:
+                age = 1.0
+            older, age = age, 0.5 + np.sqrt(0.25 + age * age)
+            here = after + (older - 1.0) / age * (after - before) if self.momentum else after
+            before = after
+
+
+class Gradient(LinkSolver):
+    """Steepest descent; a bisection finds the minimum along the gradient. Fu & Liu (2018) compare their method with it.
+
+    A round takes two passes: one for the scores and their change, one for value and gradient.
+    """
+
+    name = "gradient"
+
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the point after each step twice, and the passes so far."""
+        point, passes = _start_point(problem, start)
+        length = 1.0
+        while True:
+            yield point, point, passes
+            move = -point.gradient
+            length = bisect_length(problem, point, move, length)
+            found = backtrack(problem, point, move * length)
+            if found is None:
+                return
+            point, n_tries = found
+            passes += 1 + n_tries
+
+
+N_BISECTIONS = 3
+"""Reductions of the bisection; each evaluates seven steps at once, which is worth three halvings."""
+
+
+def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:
+    """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
+    problem.blocks.reduce(keep_scores_along, point.theta, move)
+    penalty = problem.penalty
+
+    def slopes(steps: np.ndarray) -> np.ndarray:
+        of_loss = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
+        of_penalty: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
+        return of_loss + of_penalty
+
+    doubled = length * 2.0 ** np.arange(-3, 4)
+    rises = np.flatnonzero(slopes(doubled) >= 0.0)
+    while len(rises) == 0:
+        doubled = doubled * 64.0
+        rises = np.flatnonzero(slopes(doubled) >= 0.0)
+    high = float(doubled[rises[0]])
+    low = float(doubled[rises[0] - 1]) if rises[0] > 0 else 0.0
+    for _ in range(N_BISECTIONS):
+        inside = np.linspace(low, high, 9)
+        rises = np.flatnonzero(slopes(inside[1:-1]) >= 0.0)
+        first = int(rises[0]) if len(rises) else 7
+        low, high = float(inside[first]), float(inside[first + 1])
+    return 0.5 * (low + high)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresAlong:
+    """The scores of a block's rows and their change along a move, with labels and weights."""
+
+    scores: np.ndarray
+    moves: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
+    """Keep the scores at theta and their change along the move."""
+    scores = np.empty((2, block.n_samples))
+    for k, vector in enumerate((theta, move)):
+        project(block.rows, np.ascontiguousarray(vector[:-1]), scores[k])
+        scores[k] += vector[-1]
+    return ScoresAlong(scores[0], scores[1], block.y, block.weights()), {}
+
+
+@without_rows
+def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> tuple[ScoresAlong, Summary]:
+    """Return the derivative of the loss along the move, at several steps."""
+    out = np.zeros(len(steps))
+    slopes_along_move(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
+    return memory, {"slopes": out}

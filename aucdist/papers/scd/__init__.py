@@ -1,0 +1,8 @@
+"""Tao, Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (2013): the hinge of
+rows."""
+
+from aucdist.papers.scd.columns import SCD
+from aucdist.papers.scd.dual import CDCD, SDCD
+from aucdist.papers.scd.subgradient import COMID, PSA, RDA, Pegasos
+
+__all__ = ["CDCD", "COMID", "PSA", "RDA", "SCD", "SDCD", "Pegasos"]

@@ -1,0 +1,227 @@
+"""Dual coordinate descent on the hinge with an L2 penalty: SDCD and CDCD.
+
+After Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (ICML 2008). Tao,
+Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta Electronica Sinica 41(4),
+2013), compare their method with both. With m_i the weight of row i divided by the total weight, the objective and its dual are
+
+    P(w) = sum of m_i max(0, 1 - y_i w.x_i) + lam |w|^2,
+    D(b) = 2 lam (sum of b_i - |w(b)|^2 / 2),    w(b) = sum of b_i y_i x_i,    0 <= b_i <= m_i / (2 lam).
+
+Hsieh's C is 1 / (2 lam n). A step maximises D over the dual variable of one row and updates w. An intercept is the weight of a
+column of ones and is penalised like the other weights. An intercept without a penalty would add a constraint that couples all
+dual variables.
+
+With one block this is the published algorithm, except for the rows that shrinking has set aside. Here such a row becomes active
+again as soon as an evaluation of the objective shows that its variable could move. In the paper all rows become active again once
+the others have converged.
+
+With K blocks, each owns the variables of its rows, which stay with the block, and sweeps over them from the same w. Each
+returns its contribution to w(b), and w is the sum of the contributions. All changes are added in full. So that they cannot
+overshoot together, each block multiplies the effect of its own changes by K (sigma' = K in Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization", ICML 2015). The dual value never falls, up to rounding.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.errors import InputError
+from aucdist.kernels.rows import accumulate
+from aucdist.papers.epochs import ResumableRound
+from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, find_slopes, square_rows
+from aucdist.papers.scd.primal import EQUAL, ClassWeight, shares_of
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.rounding import EPS, Rounding, higher
+
+
+@dataclass(frozen=True, eq=False)
+class RowDuals:
+    """The dual variables of a block's rows, with what their updates need.
+
+    Attributes
+    ----------
+    table : ndarray of shape (n_samples, N_COLUMNS), float64
+        As in `aucdist.papers.scd.kernels`.
+    order : ndarray of shape (n_samples,), int32
+        Positions of the rows, the active ones first; the others are set aside by shrinking.
+    n_active : int
+        Number of active rows.
+    high, low : float
+        The largest and the smallest slope that moved a variable in the last sweep.
+    w : ndarray of shape (n_features + 1,), float64
+        The block's contribution to w(b).
+    """
+
+    table: np.ndarray
+    order: np.ndarray
+    n_active: int
+    high: float
+    low: float
+    w: np.ndarray
+
+
+@dataclass(frozen=True)
+class AscentSettings:
+    """The parameters that stay the same from round to round; `one` and `sigma` as in `aucdist.papers.scd.kernels.dual_sweeps`."""
+
+    seed: int
+    cyclic: bool
+    one: float
+    sigma: float
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def set_up_duals(
+    block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", one: float
+) -> tuple[RowDuals, Summary]:
+    """Set up the dual variables from the start, clipped to their upper ends, and return the block's contribution to w."""
+    n = block.n_samples
+    before = np.zeros(n) if start is None else start.duals[block.index]
+    if before.shape != (n,):
+        raise InputError(f"{len(before)} dual variables to start from, but block {block.index} has {n} rows")
+    table = np.empty((n, N_COLUMNS))
+    square_rows(block.rows, table[:, SQUARE])
+    table[:, SQUARE] += one * one
+    table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
+    table[:, LABEL] = block.y
+    table[:, DUAL] = np.minimum(before, table[:, UPPER])
+    # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
+    table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, table[:, DUAL], table[:, UPPER])
+    signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
+    accumulate(block.rows, np.arange(n), signed, w[:-1])
+    w[-1] = one * signed.sum()
+    return RowDuals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
+
+
+def dual_ascent(
+    block: Block, memory: RowDuals, w: np.ndarray, settings: AscentSettings, number: int
+) -> tuple[RowDuals, Summary]:
+    """Take about n_samples steps from w, which is several sweeps if few rows are active."""
+    table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
+    seed = block_seed(settings.seed, number, block.index)
+    n_active, high, low, taken = dual_sweeps(
+        block.rows, table, order, memory.n_active, seed, block.n_samples, settings.cyclic, settings.one, settings.sigma,
+        memory.high, memory.low, local,
+    )  # fmt: skip
+    own = local if settings.sigma == 1.0 else memory.w + (local - w) / settings.sigma
+    return RowDuals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
+
+
+def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, one: float) -> tuple[RowDuals, Summary]:
+    """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
+    slopes = np.empty(block.n_samples)
+    loss = find_slopes(block.rows, memory.table, one, w, slopes)
+    active, idle = memory.order[: memory.n_active], memory.order[memory.n_active :]
+    can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
+    order = np.concatenate([active, idle[can_move], idle[~can_move]])
+    return replace(memory, order=order, n_active=len(active) + int(can_move.sum())), {"loss": loss}
+
+
+def send_duals(block: Block, memory: RowDuals) -> tuple[RowDuals, Summary]:
+    """Return the dual variables of the block's rows."""
+    return memory, {"duals": [memory.table[:, DUAL].copy()]}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HingeStart:
+    """Dual variables to start from.
+
+    Attributes
+    ----------
+    duals : tuple of ndarray of shape (n_samples of the block,), float64
+        The dual variables b of each block's rows, at least 0. With another lam their upper ends differ: a variable is clipped to
+        its new upper end and otherwise keeps its value.
+    """
+
+    duals: tuple[np.ndarray, ...]
+
+
+def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
+    """Return the start, after checking that it fits the blocks."""
+    if start is None:
+        return None
+    if not isinstance(start, HingeStart):
+        raise InputError(
+            "dual coordinate descent starts from dual variables, and weights have none: give a HingeStart, or set "
+            "warm_start=False"
+        )
+    if len(start.duals) != blocks.n_blocks:
+        raise InputError(f"dual variables of {len(start.duals)} blocks to start from, but there are {blocks.n_blocks}")
+    if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
+        raise InputError("the dual variables to start from are not all finite and at least 0")
+    return start
+
+
+class SDCD(Solver):
+    """Dual coordinate descent in random order with shrinking, algorithm 3; it closes the gap, and is the one to use."""
+
+    name = "sdcd"
+    objective = "hinge"
+    random = True
+    penalties = ("l2",)
+    resumes = True
+    penalises_intercept = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: HingeStart | None = None, *, seed: int = 0, intercept: bool = False,
+        class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the newest weights, their exact objective, and the best dual value so far.
+
+        A round takes about n_samples steps, each counted as one reading of its row, and half a pass to evaluate the objective.
+
+        Parameters
+        ----------
+        start : HingeStart, optional
+            The result of `resume` of a round, for the same or another lam.
+        seed : int
+            `CDCD` draws nothing.
+        intercept : bool
+            Whether to add a column of ones, whose weight, the last, is penalised like the others.
+
+        Raises
+        ------
+        InputError
+            If the start does not fit the blocks.
+        """
+        start = _checked(start, blocks)
+        rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
+        settings = AscentSettings(seed, not self.random, one, float(blocks.n_blocks))
+        shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
+        w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
+        number, taken, bound = 0, 0, (0.0, 0.0)
+        while True:
+            number += 1
+            ascended = blocks.reduce(dual_ascent, w, settings, number)
+            w, taken = ascended["w"], taken + ascended["taken"]
+            half_square = 0.5 * float(w @ w)
+            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
+            active = 2.0 * lam * float(ascended["total"])
+            # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
+            share = EPS * (taken + blocks.n_samples + len(w))
+            away = (share * active / lam) * np.append(rounding.largest, one)
+            error = share * active + 2.0 * lam * rounding.half_square(w, away)
+            bound = higher(bound, (active - 2.0 * lam * half_square, error))
+            scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
+            passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
+            yield ResumableRound(
+                w if intercept else w[:-1], primal, bound[0], passes,
+                lambda: HingeStart(tuple(blocks.reduce(send_duals)["duals"])),
+                primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
+            )  # fmt: skip
+
+
+class CDCD(SDCD):
+    """Dual coordinate descent over all rows in their order, algorithm 1; it closes the gap."""
+
+    name = "cdcd"
+    random = False

@@ -1,0 +1,303 @@
+"""Steps on the hinge of single rows: in the dual, along columns, along rows; and the projection on the L1 ball.
+
+The numbers that a step in the dual needs of a row are together in a table, half a cache line per row. Its columns are `SQUARE`,
+the squared length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the variable, and `LABEL`, -1 or 1.
+"""
+
+import numpy as np
+from numba.extending import overload, register_jitable
+
+from aucdist.kernels.compiling import kernel
+from aucdist.kernels.pair_rows import prefetch, prefetch_row
+from aucdist.kernels.random import below, u64
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
+
+SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
+N_COLUMNS = 4
+
+AHEAD = 4
+"""How many steps ahead a row is prefetched from memory."""
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _sum_of_squares(values):
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += np.float64(values[k]) * np.float64(values[k])
+    return total
+
+
+def row_square(rows, i):
+    """Return the squared length of row i, summed in float64."""
+    if isinstance(rows, CsrRows):
+        return _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
+    return _sum_of_squares(rows.values[i])
+
+
+@overload(row_square)
+def _row_square_by_type(rows, i):
+    if _is_csr(rows):
+        return lambda rows, i: _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
+    return lambda rows, i: _sum_of_squares(rows.values[i])
+
+
+@kernel
+def square_rows(rows, out):
+    """Write the rows' squared lengths into out, float64 of shape (n_samples,) with any stride."""
+    for i in range(out.shape[0]):
+        out[i] = row_square(rows, i)
+
+
+@kernel
+def find_slopes(rows, table, one, w, slopes):
+    """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
+
+    The other parameters are those of `dual_sweeps`.
+    """
+    loss, last = 0.0, w.shape[0] - 1
+    for i in range(slopes.shape[0]):
+        slopes[i] = table[i, LABEL] * (row_dot(rows, i, w) + one * w[last]) - 1.0
+        loss += table[i, UPPER] * max(-slopes[i], 0.0)
+    return loss
+
+
+@kernel
+def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
+    """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
+
+    A step maximises the dual over the variable of one row and updates w. Each sweep takes the rows in a new random order. A row
+    is set aside (shrinking) if its variable is at an end of its range, and its slope pushes it there more strongly than any
+    slope of the previous sweep did. If `cyclic`, the rows are taken in the order of `order`, and none is set aside.
+
+    `rows`: DenseRows or CsrRows.
+    `table`, of shape (n_samples, N_COLUMNS), float64: the column `DUAL` is updated.
+    `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; updated.
+    `n_active`: int.
+    `seed`: int.
+    `n_steps`: int.
+    `cyclic`: bool.
+    `one`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
+        include it.
+    `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
+        for the sequential algorithm.
+    `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and
+        -inf if there was none.
+    `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
+    Returns `n_active`; `high` and `low`; `taken`, number of steps taken.
+    """
+    state, taken, last = u64(seed), 0, w.shape[0] - 1
+    while taken < n_steps and n_active > 0:
+        if not cyclic:
+            for t in range(n_active - 1, 0, -1):
+                state, place = below(state, t + 1)
+                order[t], order[place] = order[place], order[t]
+        largest, smallest, t = 0.0, 0.0, 0
+        while t < n_active:
+            if t + AHEAD < n_active:
+                later = order[t + AHEAD]
+                prefetch(table, later * N_COLUMNS)
+                prefetch_row(rows, later)
+            i = order[t]
+            taken += 1
+            label, dual, upper = table[i, LABEL], table[i, DUAL], table[i, UPPER]
+            slope = label * (row_dot(rows, i, w) + one * w[last]) - 1.0
+            if (dual == 0.0 and slope > high) or (dual == upper and slope < low):
+                n_active -= 1
+                order[t], order[n_active] = order[n_active], order[t]
+                continue
+            t += 1
+            if (dual == 0.0 and slope >= 0.0) or (dual == upper and slope <= 0.0):
+                continue
+            largest, smallest = max(largest, slope), min(smallest, slope)
+            new = min(max(dual - slope / (sigma * table[i, SQUARE]), 0.0), upper)
+            table[i, DUAL] = new
+            move = sigma * label * (new - dual)
+            row_axpy(rows, i, move, w)
+            w[last] += one * move
+        if largest == 0.0 and smallest == 0.0:
+            break
+        if not cyclic:
+            high = largest if largest > 0.0 else np.inf
+            low = smallest if smallest < 0.0 else -np.inf
+    return n_active, high, low, taken
+
+
+SMALLEST_SCALE = 1e-100
+"""A smaller scale is multiplied into the weights, long before it would underflow."""
+
+
+# ---- along columns ----------------------------------------------------------------------------------------------------
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dense_active(columns, j, shares, margins):
+    column, total = columns.values[j], 0.0
+    for i in range(margins.shape[0]):
+        own = shares[i] * column[i]
+        total += own if margins[i] < 1.0 else 0.0
+    return total
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _csr_active(columns, j, shares, margins):
+    total = 0.0
+    for k in range(np.uint64(columns.offsets[j]), np.uint64(columns.offsets[j + 1])):
+        i = np.uint32(columns.indices[k])
+        if margins[i] < 1.0:
+            total += shares[i] * columns.values[k]
+    return total
+
+
+def active_sum(columns, j, shares, margins):
+    """Return the sum of ``shares * column j`` over the rows whose margin is below 1."""
+    if isinstance(columns, CsrRows):
+        return _csr_active(columns, j, shares, margins)
+    return _dense_active(columns, j, shares, margins)
+
+
+@overload(active_sum)
+def _active_sum_by_type(columns, j, shares, margins):
+    if _is_csr(columns):
+        return lambda columns, j, shares, margins: _csr_active(columns, j, shares, margins)
+    return lambda columns, j, shares, margins: _dense_active(columns, j, shares, margins)
+
+
+@kernel
+def soften(value, width):
+    """Return the value after soft thresholding: moved towards 0 by the width, but not beyond 0."""
+    if value > width:
+        return value - width
+    return value + width if value < -width else 0.0
+
+
+@kernel
+def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margins, w):
+    """Take n_weights steps of non-smooth stochastic coordinate descent, each along a column drawn uniformly.
+
+    With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
+    ``w <- (w - eta g / 2) / (1 + eta lam)`` with an L2 penalty, ``w <- w - eta_free g / 2`` for the intercept.
+
+    `columns`, DenseRows or CsrRows: the columns of X, each value multiplied by the label of its row.
+    `labels`, of shape (n_samples,) or (0,), float64: -1 or 1; empty if there is no intercept.
+    `shares`, of shape (n_samples,), float64: the weight of each row divided by the total weight.
+    `seed`: int.
+    `lasso`, bool: whether the penalty is L1.
+    `lam`, `eta` and `eta_free`: float.
+    `margins`, of shape (n_samples,), float64: updated with the weights.
+    `w`, of shape (n_weights,), float64: updated; the last entry is the intercept, if there is one.
+    """
+    state, n_weights = u64(seed), w.shape[0]
+    intercept = n_weights - 1 if labels.shape[0] > 0 else n_weights
+    for _ in range(n_weights):
+        state, j = below(state, n_weights)
+        if j == intercept:
+            slope = 0.0
+            for i in range(labels.shape[0]):
+                if margins[i] < 1.0:
+                    slope -= shares[i] * labels[i]
+            move = -0.5 * eta_free * slope
+            w[j] += move
+            for i in range(labels.shape[0]):
+                margins[i] += move * labels[i]
+            continue
+        reached = w[j] + 0.5 * eta * active_sum(columns, j, shares, margins)
+        new = soften(reached, 0.5 * eta * lam) if lasso else reached / (1.0 + eta * lam)
+        if new != w[j]:
+            row_axpy(columns, j, new - w[j], margins)
+            w[j] = new
+
+
+# ---- along rows -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, radius, w):
+    """Take Pegasos steps, each along a row drawn uniformly.
+
+    With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is projected
+    onto the ball of this radius. The intercept moves by ``factor y / (2 sqrt(t))``.
+
+    `rows`: DenseRows or CsrRows.
+    `y`: of shape (n_samples,), int8.
+    `factors`, of shape (n_samples,), float64: factors of the rows' losses, with mean 1.
+    `squares`, of shape (n_samples,), float64: the rows' squared lengths.
+    `seed` and `n_steps`: int.
+    `lam`: float.
+    `time`, int: number of steps taken before.
+    `free`, float: 1 if there is an intercept, else 0.
+    `radius`: float.
+    `w`, of shape (n_features + 1,), float64: updated; the last entry is the intercept.
+    """
+    state, last = u64(seed), w.shape[0] - 1
+    scale, square, intercept = 1.0, 0.0, w[last]
+    w[last] = 0.0
+    for j in range(last):
+        square += w[j] * w[j]
+    state, following = below(state, y.shape[0])
+    for t in range(time + 1, time + n_steps + 1):
+        i = following
+        state, following = below(state, y.shape[0])
+        prefetch_row(rows, following)
+        along = scale * row_dot(rows, i, w)
+        margin = y[i] * (along + intercept)
+        shrink = 1.0 - 1.0 / t
+        scale *= shrink
+        square *= shrink * shrink
+        if scale < SMALLEST_SCALE:
+            for j in range(last):
+                w[j] *= scale
+            scale = 1.0
+        if margin < 1.0:
+            move = factors[i] * y[i] / (2.0 * lam * t)
+            row_axpy(rows, i, move / scale, w)
+            square += 2.0 * move * shrink * along + move * move * squares[i]
+            intercept += free * factors[i] * y[i] / (2.0 * np.sqrt(t))
+        if square > radius * radius:
+            scale *= radius / np.sqrt(square)
+            square = radius * radius
+    for j in range(last):
+        w[j] *= scale
+    w[last] = intercept
+
+
+# ---- onto the L1 ball -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def ball_width(sizes, radius, seed):
+    """Return the threshold for which the soft-thresholded weights have an L1 norm equal to the radius.
+
+    This is the randomised search of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for
+    learning in high dimensions" (ICML 2008), figure 2, in linear expected time. Equal sizes are treated together.
+
+    `sizes`, of shape (n_features,), float64: absolute weights, with a sum above the radius; their order is changed.
+    `radius`, float: above 0.
+    `seed`: int.
+    """
+    state = u64(seed)
+    first, end, total, taken = 0, sizes.shape[0], 0.0, 0
+    while first < end:
+        state, place = below(state, end - first)
+        pivot = sizes[first + place]
+        # Partition: larger sizes to the left, then equal ones, smaller ones to the right.
+        equal, smaller, k, more = first, end, first, 0.0
+        while k < smaller:
+            size = sizes[k]
+            if size > pivot:
+                more += size
+                sizes[k], sizes[equal] = sizes[equal], size
+                equal += 1
+                k += 1
+            elif size == pivot:
+                more += size
+                k += 1
+            else:
+                smaller -= 1
+                sizes[k], sizes[smaller] = sizes[smaller], size
+        if total + more - (taken + smaller - first) * pivot < radius:
+            total += more
+            taken += smaller - first
+            first = smaller
+        else:
+            end = equal
+    return (total - radius) / taken

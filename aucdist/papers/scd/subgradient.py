@@ -1,0 +1,265 @@
+"""Subgradient methods for the hinge: COMID, RDA and PSA along all rows, Pegasos along single rows.
+
+Tao, Zhu, Luo & Kong (2013) compare their Non-smooth SCD (`aucdist.papers.scd.columns`) with these methods. A round of the first
+three is one step along the subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.step`:
+
+``comid``
+    Algorithm 2, with the closed forms of (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) /
+    (1 + eta_t lam)`` for L2. The paper's appendix multiplies by eta where it has to divide.
+``rda``
+    Xiao, "Dual averaging methods for regularized stochastic learning and online optimization" (JMLR 11, 2010), with h =
+    |w|^2 / 2. With the mean G of all subgradients so far: ``w <- -(eta sqrt(t) / 2) soften(G, lam)`` for L1, his gamma being 2 /
+    eta; ``w <- -t G / (2 lam t + 2 / eta - 2 lam)`` for L2, where eta = 1 / lam makes it his, without h.
+``psa``
+    ``w <- the point of the L1 ball nearest to w - eta_t g / 2``, after Duchi et al., "Efficient projections onto the l1-ball for
+    learning in high dimensions" (ICML 2008). It minimises the loss within the ball. Rounds report the objective with the L1
+    penalty, whose minimum it finds if the radius equals the L1 norm of the minimiser.
+``pegasos``
+    Shalev-Shwartz, Singer & Srebro, "Pegasos: primal estimated sub-gradient solver for SVM" (ICML 2007), figure 1 with k = 1 and
+    the projection onto the ball that contains the minimum. The paper's lambda is 2 `lam`. A round takes n_samples steps; several
+    blocks are averaged by `aucdist.papers.epochs`.
+
+The published steps for L2 are those with eta = 1 / lam. On dense data their first steps overshoot so far that the method needs
+very many rounds to come back. The intercept moves against its own subgradient times 2 / sqrt(t), in Pegasos times 1 / (2
+sqrt(t)); in RDA, against the sum of its subgradients times 2 / sqrt(t).
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.papers.epochs import epochs
+from aucdist.papers.scd.kernels import ball_width, pegasos_steps, square_rows
+from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, row_shares
+from aucdist.parameters import Constraints, Switch, above_0
+from aucdist.solvers.base import Round, Solver
+
+FACTOR = 1.0
+"""Factor for `PrimalState.usual_eta`, where all weights move at once."""
+
+FACTOR_OF_MEANS = 4.0
+"""The factor for RDA with L1, which can be larger because the mean of all subgradients varies less than a single one."""
+
+Rule = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last entries of w and g belong to the intercept."""
+
+
+def free_step(t: int) -> float:
+    """Return the step length of the intercept in step t."""
+    return 2.0 / math.sqrt(t)
+
+
+def soften(w: np.ndarray, width: float) -> np.ndarray:
+    """Return the weights after soft thresholding: each moved towards 0 by the width, but not beyond 0."""
+    return np.sign(w) * np.maximum(np.abs(w) - width, 0.0)
+
+
+def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
+    """Return the projection of w onto the L1 ball of this radius."""
+    sizes = np.abs(w)
+    return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w
+
+
+class SubgradientSolver(PrimalSolver):
+    """A solver of one step along the subgradient of all rows in a round; a subclass says where the step leads."""
+
+    takes_codes = True
+
+    @abstractmethod
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2",
+        intercept: bool = False, class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the best weights so far, their exact objective, and the best lower bound so far.
+
+        A round takes one pass; with `average` half a pass more.
+
+        Parameters
+        ----------
+        start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+            Zero by default. To `RDA` it only matters by its subgradient.
+        penalty : {"l1", "l2"}, default="l2"
+            `PSA` has L1 alone.
+        intercept : bool
+            Whether to fit an intercept, which is not penalised and the last of the weights.
+        """
+        penalty = penalty if len(self.penalties) > 1 else self.penalties[0]
+        state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
+        rule = self.rule(state)
+        for t in count(1):
+            newest, g = state.evaluate()
+            yield newest
+            g[-1] *= state.intercept
+            state.w = rule(state.w, g, t)
+
+
+class COMID(SubgradientSolver):
+    """Steps along the subgradient of all rows: batch COMID, algorithm 2. The parameters are those of `PrimalSolver`."""
+
+    name = "comid"
+
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+        lam, eta = state.lam, self.first_step(state, FACTOR)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            step = state.step(eta, t)
+            reached = (w - 0.5 * step * g)[:-1]
+            features = soften(reached, 0.5 * step * lam) if state.penalty == "l1" else reached / (1.0 + step * lam)
+            return np.append(features, w[-1] - free_step(t) * g[-1])
+
+        return rule
+
+
+class RDA(SubgradientSolver):
+    """Steps along the mean of all subgradients so far: regularised dual averaging. Parameters as of `PrimalSolver`."""
+
+    name = "rda"
+
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+        lasso = state.penalty == "l1"
+        lam, eta = state.lam, self.first_step(state, FACTOR_OF_MEANS if lasso else FACTOR)
+        total = np.zeros_like(state.w)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            nonlocal total
+            total = total + g
+            if lasso:
+                features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
+            else:
+                features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
+            return -np.append(features, free_step(t) * total[-1])
+
+        return rule
+
+
+class PSA(SubgradientSolver):
+    """Steps along the subgradient of all rows, projected onto an L1 ball.
+
+    Parameters
+    ----------
+    radius : float
+        The largest sum of absolute weights, such as that of another solver's ``coef_``. It has to be given.
+    eta, average
+        As of `PrimalSolver`.
+    """
+
+    name = "psa"
+    penalties = ("l1",)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "radius": above_0(optional=True),
+        **PrimalSolver._parameter_constraints,
+    }
+
+    def __init__(self, *, radius: float | None = None, eta: float | str | None = None, average: bool = False):
+        super().__init__(eta=eta, average=average)
+        self.radius = radius
+
+    def check_parameters(self) -> None:
+        """Check the solver's own parameters; the radius has to be given."""
+        super().check_parameters()
+        if self.radius is None:
+            raise InputError(
+                "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
+            )
+
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+        assert self.radius is not None  # or it is refused
+        radius, eta = self.radius, self.first_step(state, FACTOR)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
+            return np.append(features, w[-1] - free_step(t) * g[-1])
+
+        return rule
+
+
+@dataclass(frozen=True)
+class PegasosEpoch:
+    """As many steps as the block has rows, whose length depends on how many the block has taken before.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        The share of the total weight of a negative and of a positive row of weight 1.
+    n_rows : int
+        The number of rows that steps are drawn from, those of weight 0 included, which a mask leaves in the blocks.
+    free : float
+        1 if there is an intercept, else 0.
+    """
+
+    shares: ClassWeight
+    n_rows: int
+    lam: float
+    free: float
+
+    def __call__(self, block: Block, memory: int | None, w: np.ndarray, seed: int) -> tuple[int, np.ndarray, Summary]:
+        """Take the steps; parameters and returns as of `Epoch`."""
+        n, taken, squares = block.n_samples, memory or 0, np.empty(block.n_samples)
+        square_rows(block.rows, squares)
+        if n:
+            pegasos_steps(
+                block.rows, block.y, self.n_rows * row_shares(block, self.shares), squares, seed, n, self.lam, taken,
+                self.free, np.sqrt(0.5 / self.lam), w,
+            )  # fmt: skip
+        return taken + n, w, {}
+
+
+def count_rows(block: Block, memory: None) -> tuple[None, Summary]:
+    """Return the number of rows, those of weight 0 included."""
+    return None, {"rows": block.n_samples}
+
+
+class Pegasos(Solver):
+    """Steps along single rows.
+
+    Parameters
+    ----------
+    average : bool, default=False
+        Return the average of the weights at the ends of the rounds, in which round t counts t times.
+    """
+
+    name = "pegasos"
+    objective = "hinge"
+    random = True
+    penalties = ("l2",)
+    _parameter_constraints: ClassVar[Constraints] = {"average": Switch()}
+
+    def __init__(self, *, average: bool = False):
+        self.average = average
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, intercept: bool = False,
+        class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the best weights so far, their exact objective, and the best lower bound so far.
+
+        A round takes two passes, one for the steps and one for the objective and the bound; with `average` half a pass more.
+
+        Parameters
+        ----------
+        start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+            The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
+        """
+        state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, self.average)
+        own = blocks.without_memory()
+        n_rows = own.reduce(count_rows)["rows"]
+        steps = epochs(own, PegasosEpoch(state.shares, n_rows, lam, float(intercept)), state.w, seed, n_samples=n_rows)
+        while True:
+            newest, _ = state.evaluate()
+            yield newest
+            state.w = next(steps)["w"]
+            state.passes += 1.0

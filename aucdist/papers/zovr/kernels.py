@@ -1,0 +1,141 @@
+"""Steps on the margin-mean objective: by values of the loss along a few random directions, and by variance-reduced gradients.
+
+Within a zeroth-order round all rows share the directions. So the weights stay in the subspace that these span and have a few
+coordinates c there. A row's score is ``scores[i] + moves[i] @ c``, where ``moves[i]`` are its inner products with the directions.
+They are computed once per round, however many steps are taken. A variance-reduced step costs one inner product.
+"""
+
+import numpy as np
+from numba.extending import register_jitable
+
+from aucdist.kernels.compiling import kernel
+from aucdist.kernels.random import below, fill_normal, stream, u64
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, row_axpy, row_dot
+
+
+@kernel
+def unit_vectors(seed, out):
+    """Write independent uniform points of the unit sphere into the rows of out, float64 of shape (n_directions, n)."""
+    for a in range(out.shape[0]):
+        fill_normal(stream(seed, a), out[a])
+        total = 0.0
+        for j in range(out.shape[1]):
+            total += out[a, j] * out[a, j]
+        for j in range(out.shape[1]):
+            out[a, j] /= np.sqrt(total)
+
+
+@kernel
+def slope_at(margin, move, mu):
+    """Return the central difference of the hinge along a direction that changes the margin by `move`, with step mu."""
+    return (max(0.0, 1.0 - (margin + mu * move)) - max(0.0, 1.0 - (margin - mu * move))) / (2.0 * mu)
+
+
+@kernel
+def slopes_along(moves, scores, y, mu, out):
+    """Write the central difference of each row's hinge along each direction into out, float64 of shape (n_rows, n_directions).
+
+    `moves`: of shape (n_rows, n_directions), float64.
+    `scores`: of shape (n_rows,), float64.
+    `y`, of shape (n_rows,), int8: labels, -1 or +1.
+    `mu`: float.
+    """
+    for i in range(scores.shape[0]):
+        for a in range(out.shape[1]):
+            out[i, a] = slope_at(y[i] * scores[i], y[i] * moves[i, a], mu)
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dot(x, y):
+    total = 0.0
+    for a in range(x.shape[0]):
+        total += x[a] * y[a]
+    return total
+
+
+@kernel
+def steps_along(moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c):
+    """Take steps in the subspace of the directions, each by the gradient estimate of one random row.
+
+    With s_a the slope of a row's function along direction a, the estimate changes coordinate a by s_a / n_directions. With
+    `own` (variance reduction) it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
+    length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
+
+    `moves`, `scores`, `y` and `mu`: as in `slopes_along`.
+    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
+    `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times lam1 times the factor of the
+        class.
+    `lam2`: float.
+    `gram`, of shape (n_directions, n_directions), float64: inner products of the directions.
+    `at_start`, of shape (n_directions,), float64: inner products of the directions with the weights at c = 0.
+    `slopes`, of shape (n_directions,), float64: slopes of the whole function at c = 0; only read with variance
+        reduction.
+    `own`, of shape (n_rows, n_directions) or (0, 0), float64: result of `slopes_along`; if it is empty, there is no
+        variance reduction.
+    `before` and `n_steps`: int.
+    `seed`: int.
+    `step`, of shape (n_directions,), float64: workspace.
+    `c`, of shape (n_directions,), float64: updated; 0 before the first step.
+    """
+    n_directions = c.shape[0]
+    reduced = own.shape[0] > 0
+    state = u64(seed)
+    for k in range(n_steps):
+        state, i = below(state, scores.shape[0])
+        margin = y[i] * (scores[i] + _dot(moves[i], c))
+        eta = 1.0 / ((before + k + 2) * n_directions)
+        for a in range(n_directions):
+            slope = slope_at(margin, y[i] * moves[i, a], mu)
+            if reduced:
+                slope = slopes[a] + weight[i] * lam2 * (slope - own[i, a])
+            else:
+                slope = at_start[a] + weight[i] * (lam2 * slope - pull[i] * moves[i, a])
+            step[a] = eta * (slope + _dot(gram[a], c))
+        for a in range(n_directions):
+            c[a] -= step[a]
+
+
+@kernel
+def draw_integers(seed, n, out):
+    """Write independent uniform integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
+    state = u64(seed)
+    for k in range(out.shape[0]):
+        state, out[k] = below(state, n)
+
+
+@kernel
+def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before, done, z):
+    """Take variance-reduced steps of length 1 / (k + 1), k = before + 1, before + 2, ..., from the weights w to::
+
+        w + (z - n_steps v) / (before + n_steps + 1),    v the gradient at w.
+
+    All steps have the same factor at the end, because apart from the loss the function is a quadratic of curvature 1, which
+    shrinks the earlier steps. A step only adds to z if the slope of its row's loss differs from the slope at w.
+
+    `rows`: DenseRows or CsrRows.
+    `places`, of shape (n,), int64: position in `rows` of the row of each step.
+    `drawn`, of shape (n,), int64: position in the block of the row of each step.
+    `own`, int: for rows of a Gram matrix: the position of the block's first row among all rows, so that z holds
+        coefficients of rows. -1 for plain rows.
+    `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
+    `y`: of shape (n_rows,), int8.
+    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
+    `lam2`: float.
+    `before`: int.
+    `done`, int: number of steps from w taken before, as the steps may be taken in parts.
+    `z`, of shape (n_features,), float64: updated; 0 before the first step.
+    """
+    for t in range(drawn.shape[0]):
+        i, k = drawn[t], done + t
+        here = scores[i] + (row_dot(rows, places[t], z) - k * along[i]) / (before + k + 1)
+        change = 0
+        if y[i] * here < 1.0:
+            change += 1
+        if y[i] * scores[i] < 1.0:
+            change -= 1
+        if change != 0:
+            coef = lam2 * weight[i] * y[i] * change
+            if own < 0:
+                row_axpy(rows, places[t], coef, z)
+            else:
+                z[own + i] += coef

@@ -1,0 +1,351 @@
+"""The margin-mean objective over blocks: value, gradient and lower bound, for plain rows and for rows of a Gram matrix.
+
+After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
+Aeronautics & Astronautics 51(5), 2019), equations (5) and (11)::
+
+    F(w) = |w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of loss(y_i w.x_i),    loss(m) = max(0, 1 - m)
+
+with D_i = n_neg / n_pos for positives and n_pos / n_neg for negatives. With c the mean of D_i y_i x_i this is
+
+    F(w) = |w - lam1 c|^2 / 2 + lam2 mean of loss(y_i w.x_i) - lam1^2 |c|^2 / 2,
+
+a support vector machine that shrinks its weights towards lam1 c instead of 0. The last term is the same for all w. It is left
+out, so that the objective is never negative. The objective is strongly convex, and for any a_i in [0, 1]
+
+    lam2 mean of a_i (1 - lam1 y_i c.x_i) - lam2^2 |mean of a_i y_i x_i|^2 / 2
+
+is a lower bound on it. With `gram`, a row holds its inner products with all rows, in the order of the blocks, the weights are the
+rows' coefficients alpha, and |w|^2 is alpha' G alpha. A `KernelBlock` computes such rows when they are needed.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.rows import accumulate, project
+from aucdist.objectives.gaussian import KernelBlock
+from aucdist.parameters import Constraints, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.pairs.bundle import maximise
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
+
+MAX_CUTS = 60
+"""How many dual points are kept for the lower bound."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginMemory:
+    """The scores of a block's rows between rounds, and their constant parts of the objective.
+
+    Attributes
+    ----------
+    index : int
+        Index of the block.
+    y : ndarray of shape (n_rows,), int8
+    share : ndarray of shape (n_rows,), float64
+        The weight of the row in the mean over all rows.
+    pull : ndarray of shape (n_rows,), float64
+        y times the factor D of the class.
+    centre : ndarray of shape (n_rows,), float64
+        With `gram`: inner products of the rows with c.
+    scores : ndarray of shape (n_rows,), float64
+        Scores at the current weights.
+    first : int or None
+        With `gram`: the position of the block's first row among all rows.
+    moves : ndarray of shape (n_rows, n_directions), float64, or None
+        Inner products of the rows with the directions of the round.
+    slopes : ndarray of shape (n_rows, n_directions), float64, or None
+        Slopes of the rows' losses along the directions, at the current weights.
+    """
+
+    index: int
+    y: np.ndarray
+    share: np.ndarray
+    pull: np.ndarray
+    centre: np.ndarray
+    scores: np.ndarray
+    first: int | None = None
+    moves: np.ndarray | None = None
+    slopes: np.ndarray | None = None
+
+    @property
+    def own(self) -> slice:
+        """The positions of the block's rows among all rows."""
+        assert self.first is not None
+        return slice(self.first, self.first + len(self.y))
+
+    @property
+    def weight(self) -> np.ndarray:
+        """The rows' weights, scaled so that their mean over the block is 1."""
+        total = self.share.sum()
+        return self.share * (len(self.share) / total) if total > 0 else self.share
+
+
+def class_factors(weight_neg: float, weight_pos: float) -> tuple[float, float]:
+    """Return the factor D of a negative and of a positive row, given the total weights of the classes."""
+    return weight_pos / weight_neg, weight_neg / weight_pos
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def set_up_margins(
+    block: Block, memory: None, weights: tuple[float, float], offsets: np.ndarray | None
+) -> tuple[MarginMemory, Summary]:
+    """Set up the rows' shares, and return the block's part of c. `weights` holds the total weights of both classes."""
+    share = block.weights() / sum(weights)
+    pull = block.y * np.where(block.y > 0, *class_factors(*weights)[::-1])
+    first = None if offsets is None else int(offsets[block.index])
+    zeros = np.zeros(block.n_samples)
+    made = MarginMemory(block.index, block.y, share, pull, zeros, zeros, first)
+    return made, {"centre": combined(block, made, share * pull)}
+
+
+def keep_centre_products(block: Block, memory: MarginMemory, centre: np.ndarray) -> tuple[MarginMemory, Summary]:
+    """Keep the inner products of the rows with c."""
+    return replace(memory, centre=products(block, centre)), {}
+
+
+def score_and_evaluate(
+    block: Block, memory: MarginMemory, w: np.ndarray, *evaluation: Any
+) -> tuple[MarginMemory, Summary]:
+    """Compute the scores at w, and return what `evaluate_margins` returns."""
+    return evaluate_margins(block, replace(memory, scores=products(block, w)), *evaluation)
+
+
+def send_products(block: Block, memory: MarginMemory, vector: np.ndarray) -> tuple[MarginMemory, Summary]:
+    """Return the inner products of the rows with a vector."""
+    return memory, {"products": [products(block, vector)]}
+
+
+def evaluate_margins(
+    block: Block, memory: MarginMemory, lam1: float, offset: np.ndarray | None
+) -> tuple[MarginMemory, Summary]:
+    """Return the mean loss and the dual point at the scores that the block keeps.
+
+    `offset` is alpha - lam1 c with `gram`, else None.
+    """
+    margins = memory.y * memory.scores
+    losses = np.maximum(0.0, 1.0 - margins)
+    below = memory.share * (margins < 1.0)
+    summary = {
+        "loss": float(memory.share @ losses),
+        "active": float(below.sum()),
+        "cut": combined(block, memory, below * memory.y),
+    }
+    if offset is not None:
+        summary["square"] = float(offset[memory.own] @ (memory.scores - lam1 * memory.centre))
+    return memory, summary
+
+
+def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
+    """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
+    if memory.first is not None:
+        return [coefs]
+    out = np.zeros(block.n_features)
+    accumulate(block.rows, np.arange(block.n_samples), coefs, out)
+    return out
+
+
+def products(block: Block, vector: np.ndarray) -> np.ndarray:
+    """Return the inner products of the rows with a vector."""
+    if isinstance(block, KernelBlock):
+        return block.times(vector)
+    out = np.empty(block.n_samples)
+    project(block.rows, vector, out)
+    return out
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+class LowerBound:
+    """The lower bound of the best convex combination of dual points.
+
+    A dual point has a height and a vector; its value is the height minus half the squared length of the vector.
+
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    """
+
+    def __init__(self, size: int):
+        self._heights, self._b, self._born = np.zeros(MAX_CUTS), np.zeros(MAX_CUTS), np.zeros(MAX_CUTS, dtype=np.int64)
+        self._vectors, self._gram = np.zeros((MAX_CUTS, size)), np.zeros((MAX_CUTS, MAX_CUTS))
+        self._added = 0
+
+    def add(self, height: float, vector: np.ndarray, image: np.ndarray) -> float:
+        """Add a dual point and return the bound; `image` is the vector, or the product of the Gram matrix and the vector."""
+        k, n = self._next_slot(), min(self._added + 1, MAX_CUTS)
+        self._vectors[k], self._heights[k], self._born[k] = vector, height, self._added
+        across = self._vectors[:n] @ image
+        # Equal points would make the system singular. This term lowers the bound, so the bound stays valid.
+        across[k] += 1e-12 * abs(height)
+        self._gram[k, :n] = self._gram[:n, k] = across
+        self._added += 1
+        gram, heights = self._gram[:n, :n], self._heights[:n]
+        b = maximise(gram, heights, np.zeros(n, dtype=np.int64), self._b[:n])
+        self._b[:n] = b
+        return float(b @ heights - 0.5 * b @ gram @ b)
+
+    def _next_slot(self) -> int:
+        """Return the slot of the next point: a free one, or that of the point of least weight, the oldest of several."""
+        if self._added < MAX_CUTS:
+            self._b[self._added] = 0.0 if self._added else 1.0
+            return self._added
+        k = int(np.lexsort((self._born, self._b))[0])
+        self._b[k] = 0.0
+        self._b /= self._b.sum()
+        return k
+
+
+class MarginMeanProblem:
+    """The margin-mean objective and the current weights of a descent on it, 0 at first.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        They must hold both classes.
+    gram : bool
+        Whether the rows are those of a Gram matrix.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The blocks, with separate memories.
+    centre : ndarray of shape (size,), float64
+        c; size is n_features, and n_samples with `gram`.
+    w : ndarray of shape (size,), float64
+        The current weights; the solver updates them.
+    cut : ndarray of shape (size,), float64
+        The vector of the last dual point: the mean of y x over all rows, where rows with a margin of 1 or more count as 0.
+    """
+
+    def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
+        # A Gaussian kernel's values are at most 1.
+        self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
+        self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
+        sizes = [info.n_samples for info in blocks.infos]
+        offsets = np.cumsum([0, *sizes]) if gram else None
+        self.centre = self._joined(
+            self.blocks.reduce(set_up_margins, (blocks.weight_neg, blocks.weight_pos), offsets)["centre"]
+        )
+        if gram:
+            self.blocks.reduce(keep_centre_products, self.centre)
+        self.w = np.zeros(len(self.centre))
+        self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(len(self.centre)), 0.0
+
+    def evaluation(self) -> tuple[float, np.ndarray | None]:
+        """Return the arguments of `evaluate_margins` at the current weights."""
+        return self.lam1, self.w - self.lam1 * self.centre if self.gram else None
+
+    def move(self, step: np.ndarray, directions: np.ndarray) -> None:
+        """Move the weights along directions, as the blocks move their scores.
+
+        What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
+        """
+        rounding, before = self.rounding, self.rounding.reach(self.w)
+        way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
+        self.w = self.w + step @ directions
+        of_sums = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
+        self._drift += of_sums * way + EPS * (before + rounding.reach(self.w))
+
+    def round(self, summary: Summary, passes: float) -> Round:
+        """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
+        offset = self.w - self.lam1 * self.centre
+        square = summary["square"] if self.gram else float(offset @ offset)
+        primal = float(0.5 * square + self.lam2 * summary["loss"])
+        self.cut = self._joined(summary["cut"])
+        self._raise_bound(summary["active"])
+        # The minimum can be 0, and then there would be no relative gap.
+        least = float(np.finfo(np.float64).tiny)
+        return Round(
+            self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
+            primal_error=self._primal_error(primal, float(summary["loss"])), dual_error=self._bound[1],
+        )  # fmt: skip
+
+    def _primal_error(self, primal: float, loss: float) -> float:
+        """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
+        rounding = self.rounding
+        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
+        of_loss = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
+        return of_loss + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
+
+    def _square_error(self, v: np.ndarray, total: float) -> float:
+        """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
+        rounding = self.rounding
+        if self.gram:
+            size = float(np.abs(v).sum())
+            return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
+        # The coefficients of c add up to at most 1 in each class.
+        return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
+
+    def _raise_bound(self, active: float) -> None:
+        """Add the dual point at the current weights, whose active rows have this share of the weight."""
+        image = self._joined(self.blocks.reduce(send_products, self.cut)["products"]) if self.gram else self.cut
+        height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
+        bound = self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
+        self._bound = higher(self._bound, (bound, self._bound_error(active)))
+
+    def _bound_error(self, active: float) -> float:
+        """Return a bound on the rounding error of the best combination's value, whose heights are no worse than this one's."""
+        rounding, lam1, lam2 = self.rounding, self.lam1, self.lam2
+        if self.gram:
+            across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
+        else:
+            slope_error = rounding.combination(1.0)
+            across = float(2.0 * np.abs(self.centre) @ slope_error + slope_error @ slope_error)
+            across += float(np.abs(self.cut) @ (2.0 * slope_error))
+        return lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
+
+    def _joined(self, parts: Any) -> np.ndarray:
+        return np.concatenate(parts) if self.gram else parts
+
+
+class MarginSolver(Solver):
+    """A solver of the margin mean, which takes a fixed number of rounds.
+
+    Parameters
+    ----------
+    n_outer : int, default=100
+        Rounds: the paper's T.
+    n_inner : int or None, default=None
+        Steps in each round; None for as many as there are rows, in each block for as many as it has.
+    """
+
+    objective = "margin mean"
+    random = True
+    _parameter_constraints: ClassVar[Constraints] = {"n_outer": count(), "n_inner": count(optional=True)}
+
+    def __init__(self, *, n_outer: int = 100, n_inner: int | None = None):
+        self.n_outer = n_outer
+        self.n_inner = n_inner
+
+    @abstractmethod
+    def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
+        """Move the problem's weights by the steps of a round; return what `evaluate_margins` returns there, and the passes."""
+
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            They must hold both classes.
+        lam1, lam2 : float
+            Weights of the margin mean, at least 0, and of the loss, above 0.
+        gram : bool
+            Whether the rows are those of a Gram matrix.
+        """
+        problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
+        yield problem.round(problem.blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
+        for number in range(1, self.n_outer + 1):
+            summary, passes = self.move(problem, (seed, number))
+            yield problem.round(summary, 1.0 + number * passes)

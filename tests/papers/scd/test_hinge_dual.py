@@ -1,0 +1,214 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
+from support.rounds import rounds_of
+from support.small_sets import blocks_of
+from support.square_twins import FORMS, problem
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from aucdist.papers.scd.dual import CDCD, SDCD, HingeStart, set_up_duals
+from aucdist.papers.scd.kernels import DUAL, dual_sweeps
+from aucdist.solvers.base import Status, solve
+
+hinge_cdcd = rounds_of(CDCD)
+hinge_sdcd = rounds_of(SDCD)
+
+pytestmark = pytest.mark.nojit
+
+SOLVERS = [hinge_sdcd, hinge_cdcd]
+
+
+def after(rounds, n):
+    return next(itertools.islice(rounds, n - 1, None))
+
+
+# ---- one block: the published algorithm ---------------------------------------------------------------------------------
+
+
+def test_cdcd_is_sweep_after_sweep_of_the_twin():
+    X, y, weight = problem(weighted=True)
+    lam = 1e-2
+    uppers, duals, w = weight / weight.sum() / (2 * lam), np.zeros(len(y)), np.zeros(5)
+    rounds = hinge_cdcd(blocks_of(X, y, weight=weight), lam)
+    for state in itertools.islice(rounds, 6):
+        duals, w = dual_sweep(X, y, uppers, duals, w, range(len(y)))
+        np.testing.assert_allclose(state.w, w[:4], rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(state.resume().duals[0], duals, rtol=1e-11, atol=1e-13)
+        assert state.dual == pytest.approx(2 * lam * (duals.sum() - 0.5 * w @ w), rel=1e-11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_cdcd_is_the_twin_to_the_bit(form):
+    X, y = exact_problem()
+    lam = 1e-2
+    uppers, duals, w = np.full(32, 1 / 32 / (2 * lam)), np.zeros(32), np.zeros(3)
+    for state in itertools.islice(hinge_cdcd(blocks_of(FORMS[form](X), y), lam), 20):
+        duals, w = dual_sweep(X, y, uppers, duals, w, range(32))
+        assert (state.w + 0.0).tobytes() == (w[:2] + 0.0).tobytes()  # -0 is 0
+    assert w.any()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_one_block_is_the_kernel_to_the_bit(solver):
+    """Sweep after sweep on one table, but for the rows that wake between them."""
+    X, y, _ = problem(20, 60)
+    block, lam, n = Block.of(X, y), 1e-3, 80
+    cyclic = solver is hinge_cdcd
+    memory, _ = set_up_duals(block, None, (1 / n, 1 / n), lam, None, 0.0)
+    table, order, w, n_active, high, low = memory.table, memory.order, memory.w, n, np.inf, -np.inf
+    options = {} if cyclic else {"seed": 5}
+    for number, state in enumerate(itertools.islice(solver(LocalBlocks([block]), lam, **options), 12), start=1):
+        seed = block_seed(options.get("seed", 0), number, 0)
+        n_active, high, low, _ = dual_sweeps(
+            block.rows, table, order, n_active, seed, n, cyclic, 0.0, 1.0, high, low, w
+        )
+        assert state.w.tobytes() == w[:-1].tobytes()
+        assert state.resume().duals[0].tobytes() == table[:, DUAL].tobytes()
+        slopes = y * (X @ w[:-1]) - 1.0
+        idle = order[n_active:]
+        wakes = np.where(table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
+        order = np.concatenate([order[:n_active], idle[wakes], idle[~wakes]])
+        n_active += wakes.sum()
+    assert cyclic or n_active < n
+
+
+# ---- the minimum and the certificate ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_every_round_is_certified(solver, lam, n_blocks):
+    X, y, weight = problem(8, 24, weighted=True)
+    lowest, seen = l2_minimum(X, y, lam, weight), []
+    for state in itertools.islice(solver(blocks_of(X, y, n_blocks, weight), lam), 60):
+        assert state.primal == pytest.approx(hinge_value(state.w, X, y, lam, "l2", weight), rel=1e-12)
+        assert state.dual <= lowest * (1 + 1e-9)
+        assert state.primal >= lowest * (1 - 1e-6)
+        seen.append(state.dual)
+    assert (np.diff(seen) >= -1e-13).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_minimum_is_liblinears(solver, form):
+    X, y, _ = problem(30, 90)
+    solution = solve(solver(blocks_of(FORMS[form](X), y), 1e-3), tol=1e-6, max_passes=20_000)
+    assert solution.certificate.status is Status.CONVERGED
+    assert hinge_value(solution.w, X, y, 1e-3, "l2") == pytest.approx(l2_minimum(X, y, 1e-3), rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_intercept_is_the_weight_of_a_column_of_ones(solver):
+    X, y, weight = problem(10, 40, weighted=True)
+    wide = np.column_stack([X, np.ones(len(y))])
+    for n_blocks in (1, 3):
+        one = after(solver(blocks_of(X, y, n_blocks, weight), 1e-2, intercept=True), 9)
+        other = after(solver(blocks_of(wide, y, n_blocks, weight), 1e-2), 9)
+        np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
+        assert (one.primal, one.dual) == pytest.approx((other.primal, other.dual), rel=1e-10)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_class_weights_are_weights(solver):
+    X, y, weight = problem(10, 40, weighted=True)
+    one = after(solver(blocks_of(X, y, 2, weight), 1e-2, class_weight=(0.5, 3.0)), 9)
+    other = after(solver(blocks_of(X, y, 2, weight * np.where(y > 0, 3.0, 0.5)), 1e-2), 9)
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
+    assert one.primal == pytest.approx(other.primal, rel=1e-12)
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    X, y, _ = problem(6, 18)
+    twice = np.arange(24) % 3 == 0
+    one = solve(hinge_sdcd(blocks_of(X, y, weight=1.0 + twice), 1e-2), tol=1e-10, max_passes=20_000)
+    other = solve(
+        hinge_sdcd(blocks_of(np.vstack([X, X[twice]]), np.append(y, y[twice])), 1e-2), tol=1e-10, max_passes=20_000
+    )
+    np.testing.assert_allclose(one.w, other.w, atol=1e-5)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1e-2, 0.1, 1.0]), st.integers(1, 4))
+@settings(max_examples=20, deadline=None)
+def test_the_gap_closes(seed, lam, n_blocks):
+    r = np.random.default_rng(seed)
+    X, y, _ = problem(int(r.integers(1, 8)), int(r.integers(1, 12)), int(r.integers(1, 6)), seed=seed)
+    X = np.vstack([X, X[:2], np.zeros_like(X[:1])])  # duplicates, of either class, and a row of zeros
+    y = np.concatenate([y, -y[:1], y[1:2], [1]]) if len(y) > 1 else np.append(y, [1, -1])
+    solution = solve(hinge_sdcd(blocks_of(X, y, n_blocks), lam, seed=seed), tol=1e-3, max_passes=20_000)
+    assert solution.certificate.status is Status.CONVERGED
+
+
+# ---- many blocks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n_blocks", [2, 6])
+def test_many_blocks_same_minimum(solver, n_blocks):
+    X, y, weight = problem(10, 50, weighted=True)
+    solution = solve(solver(blocks_of(X, y, n_blocks, weight), 1e-2), tol=1e-5, max_passes=10_000)
+    assert solution.certificate.status is Status.CONVERGED
+    assert solution.certificate.primal == pytest.approx(l2_minimum(X, y, 1e-2, weight), rel=1.1e-5)
+
+
+def test_blocks_of_one_class_and_empty_ones():
+    X, y, _ = problem(10, 50)
+    parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]
+    blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
+    solution = solve(hinge_sdcd(blocks, 1e-2), tol=1e-5, max_passes=5000)
+    assert solution.certificate.primal == pytest.approx(l2_minimum(X, y, 1e-2), rel=1.1e-5)
+
+
+# ---- going on -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_resumed_for_another_lam_the_duals_stay_as_far_as_they_may(n_blocks, intercept):
+    X, y, weight = problem(10, 40, weighted=True)
+    blocks = blocks_of(X, y, n_blocks, weight)
+    resumed = after(hinge_sdcd(blocks, 1e-2, intercept=intercept), 5).resume()
+    for lam in (1e-3, 1e-2, 1e-1):
+        uppers = np.concatenate([b.weights() for b in blocks._blocks]) / weight.sum() / (2 * lam)
+        kept = np.minimum(np.concatenate(resumed.duals), uppers)
+        bound = 2 * lam * (kept.sum() - 0.5 * np.sum(sum_of(blocks, kept, intercept) ** 2))
+        state = next(hinge_sdcd(blocks, lam, resumed, intercept=intercept))
+        assert state.dual >= bound - 1e-12
+        assert solve(
+            hinge_sdcd(blocks, lam, resumed, intercept=intercept), tol=1e-4, max_passes=5000
+        ).certificate.status is Status.CONVERGED  # fmt: skip
+
+
+def sum_of(blocks, duals, intercept):
+    rows = np.vstack([np.column_stack([b.X, np.full(b.n_samples, float(intercept))]) for b in blocks._blocks])
+    return (duals * np.concatenate([b.y for b in blocks._blocks])) @ rows
+
+
+def test_at_the_minimum_a_new_fit_is_done_at_once():
+    X, y, _ = problem(10, 40)
+    blocks = blocks_of(X, y)
+    first = solve(hinge_sdcd(blocks, 1e-2), tol=1e-9, max_passes=20_000)
+    again = solve(hinge_sdcd(blocks, 1e-2, first.last.resume(), seed=1), tol=1e-8, max_passes=20_000)
+    assert len(again.history) == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (np.zeros(4), "weights have none"),
+        (HingeStart((np.zeros(31),)), "31 dual variables to start from, but block 0 has 32 rows"),
+        (HingeStart((np.zeros(16),) * 2), "dual variables of 2 blocks to start from, but there are 1"),
+        (HingeStart((np.full(32, -1.0),)), "not all finite and at least 0"),
+        (HingeStart((np.full(32, np.nan),)), "not all finite and at least 0"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused(start, message):
+    X, y, _ = problem()
+    with pytest.raises(InputError, match=message):
+        next(hinge_sdcd(blocks_of(X, y), 1e-2, start))

@@ -1,0 +1,396 @@
+"""The solvers of the hinge that step along subgradients: Non-smooth SCD, COMID, RDA, PSA, Pegasos."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.hinge_twins import (
+    exact_problem,
+    hinge_value,
+    l1_minimum,
+    l2_minimum,
+    onto_ball,
+    pegasos_steps,
+    scd_sweep,
+    soft,
+    subgradient,
+)
+from support.rounds import rounds_of
+from support.small_sets import blocks_of
+from support.square_twins import FORMS, problem
+from threadpoolctl import threadpool_limits
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.engine.dask import DaskBlocks
+from aucdist.errors import InputError
+from aucdist.papers.scd.columns import SCD
+from aucdist.papers.scd.dual import CDCD, SDCD
+from aucdist.papers.scd.primal import PrimalState, mean_squares
+from aucdist.papers.scd.subgradient import COMID, PSA, RDA, Pegasos
+from aucdist.solvers.base import Status, solve
+
+hinge_scd = rounds_of(SCD)
+hinge_cdcd = rounds_of(CDCD)
+hinge_sdcd = rounds_of(SDCD)
+hinge_pegasos = rounds_of(Pegasos)
+hinge_comid = rounds_of(COMID)
+hinge_psa = rounds_of(PSA)
+hinge_rda = rounds_of(RDA)
+
+N_BLOCKS = 4
+RADIUS = 1.5
+
+SOLVERS = {
+    ("scd", "l1"): lambda b, lam, **k: hinge_scd(b, lam, seed=5, penalty="l1", **k),
+    ("scd", "l2"): lambda b, lam, **k: hinge_scd(b, lam, seed=5, **k),
+    ("comid", "l1"): lambda b, lam, **k: hinge_comid(b, lam, penalty="l1", **k),
+    ("comid", "l2"): hinge_comid,
+    ("rda", "l1"): lambda b, lam, **k: hinge_rda(b, lam, penalty="l1", **k),
+    ("rda", "l2"): hinge_rda,
+    ("psa", "l1"): lambda b, lam, **k: hinge_psa(b, lam, radius=RADIUS, **k),
+    ("pegasos", "l2"): lambda b, lam, **k: hinge_pegasos(b, lam, seed=5, **k),
+}
+
+ALL = SOLVERS | {
+    ("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k),
+    ("cdcd", "l2"): hinge_cdcd,
+}
+
+
+def minimum(X, y, lam, penalty, weight=None, *, intercept=False):
+    if penalty == "l1":
+        return l1_minimum(X, y, lam, weight, intercept=intercept)[0]
+    return l2_minimum(X, y, lam, weight, intercept=intercept)
+
+
+# ---- one block: the published algorithms --------------------------------------------------------------------------------
+
+
+def iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds):
+    """Return the weights and intercepts that the twins go through, by the formulas as they are printed (and corrected)."""
+    n, shares, w, b, total = len(y), weight / weight.sum(), np.zeros(X.shape[1]), 0.0, 0.0
+    path = [(w, b)]
+    for t in range(1, n_rounds):
+        g = subgradient(w, b, X, y, shares)
+        step = eta / np.sqrt(t) if penalty == "l1" else 1 / (lam * (t - 1) + 1 / eta)
+        if name == "scd":
+            both = np.append(w, b) if intercept else w
+            both = scd_sweep(X, y, shares, both, block_seed(5, t, 0), penalty, lam, step, 4 / np.sqrt(t), intercept)
+            w, b = both[: len(w)], both[-1] if intercept else 0.0
+        elif name == "pegasos":
+            w, b = pegasos_steps(X, y, n * shares, w, b, block_seed(5, t, 0), n, lam, (t - 1) * n, intercept)
+        else:
+            total = total + g
+            if name == "psa":
+                w = onto_ball(w - step * g[:-1] / 2, RADIUS)
+            elif name == "comid" and penalty == "l1":
+                w = soft(w - step * g[:-1] / 2, step * lam / 2)
+            elif name == "comid":
+                w = (2 * w - step * g[:-1]) / (2 * step * lam + 2)
+            elif penalty == "l1":
+                w = -np.sqrt(t) * eta / 2 * soft(total[:-1] / t, lam)
+            else:
+                w = -total[:-1] / (2 * lam * t + 2 / eta - 2 * lam)
+            b = intercept * ((0.0 if name == "rda" else b) - 2 / np.sqrt(t) * (total if name == "rda" else g)[-1])
+        path.append((w, b))
+    return path
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("average", [False, True])
+def test_one_block_is_the_published_algorithm(name, penalty, intercept, average):
+    X, y, weight = problem(9, 23, 4, weighted=True)
+    lam, eta, n_rounds = 0.02, 50.0 if name == "pegasos" else 0.8, 25
+    options = {} if name == "pegasos" else {"eta": eta}
+    rounds = SOLVERS[name, penalty](blocks_of(X, y, 1, weight), lam, intercept=intercept, average=average, **options)
+    best = (np.inf, None)
+    if intercept:
+        best = (hinge_value(np.zeros(4), X, y, lam, penalty, weight, -1.0), np.append(np.zeros(4), -1.0))
+    mean, heavy = np.zeros(5), 0.0
+    path = iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds)
+    for t, ((w, b), state) in enumerate(zip(path, rounds, strict=False), start=1):
+        heavy += t
+        mean = mean + t / heavy * (np.append(w, b) - mean)
+        shown = mean if average else np.append(w, b)
+        value = hinge_value(shown[:-1], X, y, lam, penalty, weight, shown[-1])
+        if value < best[0]:
+            best = value, shown
+        assert state.primal == pytest.approx(best[0], rel=1e-11)
+        np.testing.assert_allclose(state.w, best[1] if intercept else best[1][:-1], rtol=1e-9, atol=1e-12)
+    assert best[0] < 0.95
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] != "pegasos"])  # it holds its weights scaled
+@pytest.mark.parametrize("form", ["dense64", "csr32"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("average", [False, True])
+def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, average):
+    X, y = exact_problem()
+    lam, eta, n_rounds = 0.02, 0.8, 25
+    rounds = SOLVERS[name, penalty](blocks_of(FORMS[form](X), y), lam, intercept=intercept, average=average, eta=eta)
+    path, mean = iterates(name, penalty, X, y, np.ones(32), lam, eta, intercept, n_rounds), np.zeros(3)
+    seen = {np.array([0.0, 0.0, -1.0]).tobytes()} if intercept else set()  # no features: the negative rows are more
+    for t, ((w, b), state) in enumerate(zip(path, rounds, strict=False), start=1):
+        mean = mean + 2 / (t + 1) * (np.append(w, b) - mean)
+        shown = (mean if average else np.append(w, b))[: 2 + intercept]
+        seen.add((shown + 0.0).tobytes())  # -0 is 0
+        assert (state.w + 0.0).tobytes() in seen
+    assert state.w[:2].any()
+
+
+@pytest.mark.nojit
+def test_the_published_step_for_l2_is_that_of_one_over_lam():
+    X, y, _ = problem()
+    for t in (1, 2, 17):
+        assert PrimalState(blocks_of(X, y), 0.02, None, "l2", False, (1, 1), False).step(50.0, t) == pytest.approx(
+            50.0 / t
+        )
+
+
+# ---- the minimum and the certificate ------------------------------------------------------------------------------------
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_every_round_is_certified(name, penalty, intercept, n_blocks):
+    X, y, weight = problem(8, 24, weighted=True)
+    lowest = minimum(X, y, 0.03, penalty, weight, intercept=intercept)
+    rounds = SOLVERS[name, penalty](blocks_of(X, y, n_blocks, weight), 0.03, intercept=intercept)
+    for state in itertools.islice(rounds, 60):
+        w, b = (state.w[:-1], state.w[-1]) if intercept else (state.w, 0.0)
+        assert state.primal == pytest.approx(hinge_value(w, X, y, 0.03, penalty, weight, b), rel=1e-12)
+        assert 0.0 <= state.dual <= lowest * (1 + 1e-9)
+        assert state.primal >= lowest * (1 - 1e-9)
+    assert state.dual > 0.0
+
+
+PASSES = {"scd": 300, "comid": 400, "rda": 600, "psa": 400, "pegasos": 100}
+
+
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_within_a_hundredth_of_the_minimum(name, penalty, intercept):
+    X, y, _ = problem(60, 180, 6)
+    if penalty == "l1":
+        lowest, best = l1_minimum(X, y, 1e-2, intercept=intercept)
+    else:
+        lowest = l2_minimum(X, y, 1e-2, intercept=intercept)
+    solve_it = SOLVERS[name, penalty]
+    if name == "psa":
+        solve_it = lambda b, lam, **k: hinge_psa(b, lam, radius=np.abs(best[:-1]).sum(), **k)  # noqa: E731
+    for average in (False, True):
+        rounds = solve_it(blocks_of(X, y), 1e-2, intercept=intercept, average=average)
+        found = solve(rounds, tol=0.0, max_passes=PASSES[name])
+        assert lowest * (1 - 1e-9) <= found.certificate.primal <= lowest * 1.01
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_scd_is_within_a_ten_thousandth_for_l2(intercept):
+    X, y, _ = problem(60, 180, 6)
+    found = solve(hinge_scd(blocks_of(X, y), 1e-2, seed=0, intercept=intercept), tol=0.0, max_passes=1500)
+    assert found.certificate.primal <= l2_minimum(X, y, 1e-2, intercept=intercept) * 1.0001
+
+
+@pytest.mark.parametrize("name", ["scd", "comid", "rda"])
+def test_l1_makes_weights_zero(name):
+    X, y, _ = problem(60, 180, 20, shift=0.0)
+    y = np.where(X[:, 0] - X[:, 1] > 0.3, 1, -1)  # no other feature says anything
+    rounds = SOLVERS[name, "l1"](blocks_of(X, y), 0.03)
+    assert (solve(rounds, tol=0.0, max_passes=300).w[2:] == 0.0).mean() > 0.5
+
+
+# ---- above lam_max ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[1] == "l1"])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_above_lam_max_zero_is_the_minimum_at_once(name, penalty, n_blocks):
+    X, y, weight = problem(weighted=True)
+    lam_max = np.abs(X.T @ (weight * y)).max() / weight.sum()
+    above = solve(SOLVERS[name, penalty](blocks_of(X, y, n_blocks, weight), 1.001 * lam_max), tol=1e-9, max_passes=9)
+    assert above.certificate.status is Status.CONVERGED
+    assert not above.w.any()
+    assert len(above.history) == 1
+    below = solve(SOLVERS[name, penalty](blocks_of(X, y, n_blocks, weight), 0.9 * lam_max), tol=1e-9, max_passes=50)
+    assert below.w.any() or name == "psa"  # within its ball the loss falls by less than the penalty costs
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[1] == "l1"])
+def test_above_lam_max_with_an_intercept_the_larger_class_is_all(name, penalty):
+    X, y, weight = problem(weighted=True)
+    for sign in (1, -1):
+        lam = np.abs(X).max()  # above anything that balanced rows could add up to
+        found = solve(
+            SOLVERS[name, penalty](blocks_of(X, sign * y, 1, weight), lam, intercept=True), tol=1e-9, max_passes=9
+        )
+        assert found.certificate.status is Status.CONVERGED
+        assert found.w.tolist() == [0.0] * 4 + [-1.0 * sign]
+
+
+# ---- other data ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+def test_sparse_and_float32_are_dense(name, penalty):
+    X, y, _ = problem(12, 50, 6)
+    meant, *others = (
+        next(itertools.islice(SOLVERS[name, penalty](blocks_of(form(X), y, 2), 1e-2, intercept=True), 9, None)).w
+        for form in FORMS.values()
+    )
+    for other in others:
+        np.testing.assert_allclose(other, meant, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_empty_single_and_duplicate_columns(name, penalty):
+    X, y, _ = problem(20, 60)
+    X = np.column_stack([X, np.zeros(80), X[:, 0], np.eye(80)[3]])
+    for form in (X, sp.csr_array(X)):
+        state = next(itertools.islice(ALL[name, penalty](blocks_of(form, y, 2), 1e-2), 60, None))
+        assert state.w[4] == 0.0
+        assert np.isfinite(state.w).all()
+        assert state.primal < 1.05 * minimum(X, y, 1e-2, penalty) or name == "psa"
+
+
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+def test_no_feature_says_anything(name, penalty):
+    y = np.array([1, -1, -1])
+    found = solve(SOLVERS[name, penalty](blocks_of(np.zeros((3, 2)), y), 0.1, intercept=True), tol=1e-9, max_passes=9)
+    assert found.certificate.primal == pytest.approx(2 / 3)
+
+
+@pytest.mark.nojit
+def test_mean_squares():
+    X, y, weight = problem(weighted=True)
+    meant = weight @ X**2 / weight.sum()
+    for form in FORMS.values():
+        found = blocks_of(form(X), y, 3, weight).reduce(mean_squares, (1 / weight.sum(),) * 2)
+        np.testing.assert_allclose(found["squares"], meant, rtol=1e-6)
+
+
+# ---- many blocks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("n_blocks", [2, 3, 6, 9])
+def test_column_blocks_reach_what_one_block_reaches(penalty, n_blocks):
+    X, y, weight = problem(40, 120, 6, weighted=True)
+    one, many = (
+        solve(
+            hinge_scd(blocks_of(X, y, k, weight), 1e-2, seed=0, penalty=penalty), tol=0.0, max_passes=600
+        ).certificate.primal
+        for k in (1, n_blocks)
+    )
+    assert many == pytest.approx(one, rel=1e-3)
+
+
+@pytest.mark.nojit
+def test_the_moves_of_column_blocks_never_do_worse_than_their_mean():
+    """Six equal features in three blocks: all moves added up would overshoot."""
+    X, y, _ = problem(20, 60, 1)
+    blocks = blocks_of(np.repeat(X, 6, axis=1), y, 3)
+    values = [state.primal for state in itertools.islice(hinge_scd(blocks, 1e-3, seed=0), 40)]
+    assert values[-1] < 1.01 * minimum(np.repeat(X, 6, axis=1), y, 1e-3, "l2")
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] in ("comid", "rda", "psa")])
+def test_batch_methods_go_the_same_way_on_many_blocks(name, penalty):
+    X, y, weight = problem(10, 40, weighted=True)
+    one, many = (
+        list(itertools.islice(SOLVERS[name, penalty](blocks_of(X, y, k, weight), 1e-2, intercept=True), 20))
+        for k in (1, 4)
+    )
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_allclose(a.w, b.w, atol=1e-12)
+
+
+def test_pegasos_blocks_of_one_class_and_empty_ones():
+    X, y, _ = problem(10, 50)
+    parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]
+    blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
+    found = solve(hinge_pegasos(blocks, 0.1, seed=0, average=True), tol=0.0, max_passes=200)
+    assert found.certificate.primal < 1.01 * l2_minimum(X, y, 0.1)
+
+
+def load(index):
+    X, y, weight = problem(60, 300, 7, weighted=True)
+    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
+
+
+@pytest.fixture(scope="module")
+def on_workers(client):
+    return DaskBlocks.load(client, load, N_BLOCKS)
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_here_and_on_workers_same_bits(name, penalty, on_workers):
+    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    one, other = (
+        solve(ALL[name, penalty](b, 1e-2, intercept=True), tol=1e-10, max_passes=10) for b in (here, on_workers)
+    )
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_bits_do_not_depend_on_the_threads_of_blas(name, penalty):
+    """Workers have one, and this process as many as there are cores; short products are never split up."""
+    X, y, weight = problem(9_000, 21_000, 4, weighted=True)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            rounds = ALL[name, penalty](blocks_of(X, y, 1, weight), 1e-2, intercept=True)
+            found.append(solve(rounds, tol=1e-10, max_passes=8))
+    assert found[0].w.tobytes() == found[1].w.tobytes()
+    assert found[0].certificate == found[1].certificate
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_a_fit_leaves_the_blocks_as_they_were(name, penalty):
+    blocks = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    fits = [solve(ALL[name, penalty](b, 1e-2), tol=1e-10, max_passes=10).w for b in (blocks, blocks)]
+    assert fits[0].tobytes() == fits[1].tobytes()
+
+
+# ---- starts and wrong input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_start_is_used(name, penalty, intercept):
+    X, y, _ = problem()
+    start = np.array([0.3, -0.1, 0.0, 0.2, 0.5])[: 4 + intercept]
+    first = next(SOLVERS[name, penalty](blocks_of(X, y, 2), 1e-2, start=start, intercept=intercept))
+    np.testing.assert_array_equal(first.w, start)
+    assert first.primal == pytest.approx(hinge_value(start[:4], X, y, 1e-2, penalty, b=start[4:].sum()))
+
+
+@pytest.mark.nojit
+def test_wrong_input_is_refused():
+    X, y, _ = problem()
+    with pytest.raises(InputError, match=r"weights of shape \(4,\) to start from; \(5,\) is needed"):
+        next(hinge_comid(blocks_of(X, y), 1e-2, np.zeros(4), intercept=True))
+    with pytest.raises(InputError, match="unknown penalty 'l3'"):
+        next(hinge_scd(blocks_of(X, y), 1e-2, seed=0, penalty="l3"))
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_rows_of_weight_zero_are_not_there(name, penalty):
+    X, y, weight = problem(20, 60, weighted=True)
+    kept = np.arange(80) % 3 > 0
+    masked = blocks_of(X, y, 2, np.where(kept, weight, 0.0))
+    best = minimum(X[kept], y[kept], 0.05, penalty, weight[kept])
+    found = solve(ALL[name, penalty](masked, 0.05), tol=1e-4, max_passes=400).certificate
+    assert found.dual <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= found.primal <= 1.05 * best or name == "psa"

@@ -1,0 +1,218 @@
+"""The solvers of the margin-mean objective."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import rbf_kernel
+from support.margin_twins import (
+    factors,
+    minimum,
+    objective,
+    offset,
+    problem,
+    row_functions,
+    svrg_twin,
+    zeroth_order_estimate,
+    zeroth_order_twin,
+)
+from support.rounds import last, rounds_of
+from support.small_sets import blocks_of
+from threadpoolctl import threadpool_limits
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.papers.zovr.problem import MarginMeanProblem, score_and_evaluate
+from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, random_directions
+from aucdist.solvers.base import Status, solve
+
+svrg = rounds_of(SVRG)
+zo_sgd = rounds_of(ZOSGD)
+zovr = rounds_of(ZOVR)
+
+SOLVERS = [zovr, zo_sgd, svrg]
+N_BLOCKS = 3
+
+
+def gram_blocks(X, y, n_blocks=1):
+    """Return blocks of the rows of X X', and the rows in the order of the blocks."""
+    parts = partition(Block.of(X, y), n_blocks)
+    order = np.concatenate([part.row_id for part in parts])
+    return LocalBlocks([part.with_X(part.X @ X[order].T) for part in parts]), order
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("lams", [(0.0, 2.0), (0.8, 5.0)])
+@pytest.mark.parametrize("n_directions", [1, 3])
+@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize("solver", [zovr, zo_sgd])
+def test_one_block_is_the_paper(solver, lams, n_directions, kernel):
+    X, y = problem(12, 3)
+    if kernel:
+        X = rbf_kernel(X, X, gamma=0.5)
+    found = last(
+        solver(blocks_of(X, y), *lams, seed=5, gram=kernel, n_outer=3, n_inner=15, mu=0.1, n_directions=n_directions)
+    )
+    gram = X if kernel else None
+    twin = zeroth_order_twin(
+        X, y, *lams, seed=5, n_outer=3, n_inner=15, mu=0.1, n_directions=n_directions, reduced=solver is zovr, gram=gram
+    )
+    np.testing.assert_allclose(found.w, twin, rtol=1e-10, atol=1e-12)
+    value = objective(twin, X, y, *lams, gram=gram) + offset(X, y, lams[0], gram)
+    assert found.primal == pytest.approx(value, rel=1e-10)
+
+
+@pytest.mark.nojit
+def test_svrg_is_the_recursion_written_out():
+    X, y = problem(12, 3)
+    found = last(svrg(blocks_of(X, y), 0.8, 5.0, seed=5, n_outer=3, n_inner=20))
+    np.testing.assert_allclose(found.w, svrg_twin(X, y, 0.8, 5.0, seed=5, n_outer=3, n_inner=20), rtol=1e-10)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n_blocks", [1, N_BLOCKS])
+def test_svrg_in_feature_space_is_svrg(n_blocks):
+    """With inner products for a kernel, coefficients and weights are the same point."""
+    X, y = problem(20, 3)
+    plain = last(svrg(blocks_of(X, y, n_blocks), 0.8, 5.0, seed=5, n_outer=4))
+    blocks, order = gram_blocks(X, y, n_blocks)
+    kernel = last(svrg(blocks, 0.8, 5.0, seed=5, gram=True, n_outer=4))
+    np.testing.assert_allclose(kernel.w @ X[order], plain.w, rtol=1e-9, atol=1e-11)
+    assert kernel.primal == pytest.approx(plain.primal, rel=1e-9)
+    assert kernel.dual == pytest.approx(plain.dual, rel=1e-9)
+
+
+CASES = {
+    "a few": problem(),
+    "one of each": problem(2, 3, 0.5),
+    "one positive": problem(9, 2, 0.1),
+    "more features than rows": problem(12, 20),
+    "the same row everywhere": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
+    "nothing but zeros": (np.zeros((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
+}
+
+
+@pytest.mark.parametrize("lams", [(0.0, 1.0), (0.5, 10.0), (20.0, 10.0)])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_round_is_certified(solver, case, lams):
+    X, y = CASES[case]
+    lowest = minimum(X, y, *lams) + offset(X, y, lams[0])
+    dual = 0.0
+    for state in solver(blocks_of(X, y), *lams, seed=1, n_outer=20):
+        value = objective(state.w, X, y, *lams) + offset(X, y, lams[0])
+        assert state.primal == pytest.approx(value, rel=1e-9, abs=1e-12)
+        assert dual * (1 - 1e-12) <= state.dual <= lowest + 1e-9
+        assert state.primal > 0
+        dual = state.dual
+
+
+@pytest.mark.parametrize("n_blocks", [1, N_BLOCKS])
+@pytest.mark.parametrize(("solver", "within"), [(svrg, 1e-4), (zovr, 5e-2)])
+def test_the_minimum_of_a_quadratic_programme(solver, within, n_blocks):
+    X, y = problem(60, 4)
+    lowest = minimum(X, y, 0.5, 10.0) + offset(X, y, 0.5)
+    found = last(solver(blocks_of(X, y, n_blocks), 0.5, 10.0, seed=1, n_outer=150))
+    assert lowest * (1 - 1e-9) <= found.primal <= lowest * (1 + within)
+    assert found.dual >= lowest * (1 - 5 * within)
+
+
+def test_an_optimum_of_zero_is_no_division_by_zero():
+    """Where all margins are beyond 1 at lam1 c itself."""
+    X, y = problem()
+    state = MarginMeanProblem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
+    state.w = 9.0 * state.centre
+    found = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
+    # No relative gap can be stated: the rounding errors of the hinges are larger than the objective.
+    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
+    assert found.primal < 1e-300
+
+
+def spread(X, y, w, ways, start):
+    """Return the mean square distance of the rows' estimates from their mean: plain ones, and those of equation (7)."""
+    rows = row_functions(X, y, 0.5, 10.0)
+    plain, reduced = (
+        np.array([zeroth_order_estimate(f, w, ways, 0.1) - off(f) for f in rows])
+        for off in (lambda f: 0.0, lambda f: zeroth_order_estimate(f, start, ways, 0.1))
+    )
+    return tuple(float(((each - each.mean(axis=0)) ** 2).sum(axis=1).mean()) for each in (plain, reduced))
+
+
+def test_the_variance_falls_along_the_rounds():
+    X, y = problem(80, 4)
+    points = [state.w for state in zovr(blocks_of(X, y), 0.5, 10.0, seed=2, n_outer=24)]
+    ways = random_directions((8, 4), 7)
+    found = [spread(X, y, w, ways, start) for start, w in itertools.pairwise(points)]
+    plain, reduced = np.array(found).T
+    assert reduced[-8:].mean() < 0.05 * reduced[0]
+    assert reduced[-8:].mean() < 0.05 * plain[-8:].mean()
+
+
+@pytest.mark.parametrize("gram", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_dense_sparse_and_single_precision_agree(solver, gram):
+    r = np.random.default_rng(3)
+    X = (r.integers(-4, 5, (40, 5)) * (r.random((40, 5)) < 0.6)).astype(float)
+    y = problem()[1]
+    forms = [X, sp.csr_matrix(X), X.astype(np.float32), sp.csr_matrix(X.astype(np.float32))]
+    if gram:
+        forms = [X @ X.T, (X @ X.T).astype(np.float32)]
+    first, *others = (last(solver(blocks_of(form, y), 0.5, 2.0, seed=0, gram=gram, n_outer=5)) for form in forms)
+    for other in others:
+        np.testing.assert_allclose(other.w, first.w, rtol=1e-9, atol=1e-11)
+        assert other.dual == pytest.approx(first.dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weights_are_shares(solver):
+    """Doubling all weights changes nothing; the objective of a row of weight 2 is that of two rows."""
+    X, y = problem()
+    weight = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
+    one, two = (last(solver(blocks_of(X, y, 1, w), 0.5, 5.0, seed=0, n_outer=5)) for w in (weight, 2 * weight))
+    np.testing.assert_allclose(one.w, two.w, rtol=1e-12)
+    twice = np.repeat(np.arange(40), weight.astype(int))
+    value = objective(one.w, X[twice], y[twice], 0.5, 5.0) + offset(X[twice], y[twice], 0.5)
+    assert one.primal == pytest.approx(value, rel=1e-10)
+    assert set(factors(y, weight)) == set(factors(y[twice]))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
+    X, y = problem()
+    plain = Block.of(X, y)
+    parts = [plain, plain.take(np.zeros(40, dtype=bool), index=1)]
+    one = last(solver(LocalBlocks(parts), 0.5, 5.0, seed=0, n_outer=5))
+    assert np.isfinite(one.w).all()
+    weight = np.r_[np.ones(40), np.zeros(10)]
+    there = last(solver(blocks_of(np.vstack([X, X[:10]]), np.r_[y, y[:10]], 1, weight), 0.5, 5.0, seed=0, n_outer=150))
+    lowest = minimum(X, y, 0.5, 5.0) + offset(X, y, 0.5)
+    assert lowest * (1 - 1e-9) <= there.primal <= lowest * 1.02
+
+
+def parts():
+    X, y = problem(300, 5)
+    return partition(Block.of(X, y), N_BLOCKS)
+
+
+def load(index):
+    return parts()[index]
+
+
+def load_gram(index):
+    every = np.concatenate([part.X for part in parts()])
+    with threadpool_limits(1):
+        return load(index).with_X(load(index).X @ every.T)
+
+
+@pytest.mark.parametrize("gram", [False, True])
+@pytest.mark.parametrize("solver", [zovr, svrg])
+def test_same_bits_on_workers(client, solver, gram):
+    loader = load_gram if gram else load
+    here = LocalBlocks([loader(i) for i in range(N_BLOCKS)])
+    there = DaskBlocks.load(client, loader, N_BLOCKS)
+    with threadpool_limits(1):  # as on the workers: BLAS on more threads adds up in another order
+        one, other = (last(solver(blocks, 0.5, 5.0, seed=0, gram=gram, n_outer=4)) for blocks in (here, there))
+    assert one.w.tobytes() == other.w.tobytes()
+    assert (one.primal, one.dual, one.passes) == (other.primal, other.dual, other.passes)
