@@ -23,7 +23,7 @@ def reproduce(
     """
     with report_errors(debug):
         from flows.reproduce.config import load_paper
-        from flows.reproduce.summary import summary_entries
+        from flows.reproduce.page import summary_entries
 
         result = COMMAND.run(load_paper(paper, quick=quick, cluster=cluster, output=output), debug)
         if as_json:

@@ -12,13 +12,11 @@ from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import configs_folder, explain, find_config, read_mapping
 from flows.reproduce.descent import Descent
+from flows.reproduce.gev import Links, Optimisers, Shapes
 from flows.reproduce.gmean import GMeans
 from flows.reproduce.kind import Kind
 from flows.reproduce.learning_curves import LearningCurves
-from flows.reproduce.links import Links
-from flows.reproduce.optimisers import Optimisers
 from flows.reproduce.probabilities import Probabilities
-from flows.reproduce.shapes import Shapes
 from flows.reproduce.table import Table
 
 FILE = "paper.yaml"

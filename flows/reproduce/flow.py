@@ -11,7 +11,7 @@ from flows.orchestration.flow import flow
 from flows.progress.json_log import log_observer
 from flows.reproduce import run
 from flows.reproduce.config import Paper
-from flows.reproduce.summary import summary_entries
+from flows.reproduce.page import summary_entries
 
 
 @flow(name="reproduce", flow_run_name="reproduce-{config.paper}")

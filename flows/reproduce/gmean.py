@@ -3,7 +3,8 @@
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,23 +15,14 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import block_seed
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from flows.reproduce.datasets import NOT_RUN, DataSet
-from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.gmean_cells import (
-    COLUMNS,
-    MEASURES,
-    Claim,
-    GMeanResult,
-    Measure,
-    Target,
-    best_here,
-    claim_verdict,
-    values_by_dataset,
-)
-from flows.reproduce.kind import Result, Results, Task, check_names, csv_bytes, results_of
-from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.config.base import Strict
+from flows.reproduce.kind import NOT_RUN, DataSet, Result, Results, Task, check_names, csv_bytes, results_of
+from flows.reproduce.page import Curve, Figure, PageSection, TableCell, line_plot, page_figure
 from flows.reproduce.protocol import Folds, Grid, Params, ProtocolKind, System, choose_once, fit_on_fold, train_and_test
-from flows.reproduce.rankings import best_counts, mean_ranks, rank_sentence
+from flows.reproduce.rankings import is_ahead, rankings
+
+Measure = Literal["train", "test", "seconds"]
+MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
 
 SAMPLERS: dict[str, Callable[[int], Any]] = {
     "none": lambda seed: None,
@@ -39,6 +31,24 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
     "mwmote": lambda seed: MWMOTE(random_state=seed),
 }
 """The samplers of the YAML: none; U1 or U2 with the default hyperplane or that of a Gaussian SVM; MWMOTE."""
+
+
+class Target(Strict):
+    """A printed figure: a G-mean in per cent, or seconds."""
+
+    dataset: str
+    system: str
+    measure: Measure
+    value: float
+
+
+class Claim(Strict):
+    """A statement of the paper: one system is ahead of others."""
+
+    text: str
+    system: str
+    than: list[str] = Field(min_length=1)
+    measures: list[Measure] = Field(min_length=1)
 
 
 class SampledSystem(System):
@@ -75,6 +85,34 @@ class ChosenOnce(Folds):
     inner_folds: int = Field(default=3, ge=2)
 
 
+@dataclass(frozen=True)
+class GMeanResult:
+    """A system on a data set: the mean over the folds (of seconds the median), its deviation, the printed figure; or None."""
+
+    dataset: str
+    system: str
+    measure: Measure
+    paper: float | None = None
+    here: float | None = None
+    deviation: float | None = None
+    chosen: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Our figure minus the paper's."""
+        return None if self.here is None or self.paper is None else self.here - self.paper
+
+    @property
+    def reached(self) -> bool:
+        """Whether our figure is at least as good as the printed one; False where one of them is missing."""
+        if self.difference is None:
+            return False
+        return self.difference <= 0 if self.measure == "seconds" else self.difference >= 0
+
+
+COLUMNS = ("dataset", "system", "measure", "paper", "here", "deviation", "difference", "chosen")
+
+
 class GMeans(ProtocolKind):
     """G-means and seconds over folds, at parameters chosen within the first training part."""
 
@@ -89,9 +127,7 @@ class GMeans(ProtocolKind):
         default=None, ge=10, description="At most so many rows of the first training part choose the parameters"
     )
     targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
-    claims: list[Claim] = Field(
-        default=[], description="Statements of the paper that the page compares with the results"
-    )
+    claims: list[Claim] = Field(default=[], description="Statements of the paper; the page counts where they hold")
 
     @model_validator(mode="after")
     def _check_names(self) -> "GMeans":
@@ -123,14 +159,13 @@ class GMeans(ProtocolKind):
             train, test = train_and_test(task)
             start = time.perf_counter()
             model = _fit(task, task["points"][chosen], train)
-            found = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
-        return found | {"seconds": time.perf_counter() - start, "chosen": chosen}
+            scores = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
+        return scores | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
     def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the table of G-means with the verdicts, the table of seconds, and the figures."""
+        """Return the table of G-means, the table of seconds, and the figures."""
         cells = self.cells(results)
         columns = ["Data set", *self.systems]
-        verdicts = [f"{claim.text} {claim_verdict(claim, cells)}" for claim in self.claims]
         about_accuracy = (
             f"Mean G-mean in per cent over {self.protocol.repeats} x {self.protocol.folds} folds, training / test. Parameters: "
             f"chosen by {self.protocol.inner_folds} folds of the first training part."
@@ -141,10 +176,7 @@ class GMeans(ProtocolKind):
         )
         return [
             PageSection(
-                f"{self.accuracy}: {self.title}",
-                [about_accuracy, *self._against_print(cells), *self._against_rivals(cells), *verdicts],
-                columns,
-                self._table_rows(cells, ("train", "test")),
+                f"{self.accuracy}: {self.title}", [about_accuracy], columns, self._table_rows(cells, ("train", "test"))
             ),
             PageSection(
                 f"{self.times}: {self.title}, seconds", [about_seconds], columns, self._table_rows(cells, ("seconds",))
@@ -154,21 +186,17 @@ class GMeans(ProtocolKind):
 
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
         """Return the cells."""
-        return {f"{name}.csv": csv_bytes(COLUMNS, [cell.row() for cell in self.cells(results)])}
+        rows = [asdict(cell) | {"difference": cell.difference} for cell in self.cells(results)]
+        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
 
     def summary(self, results: Results) -> dict[str, Any]:
-        """Return how often each system reaches the print and where it does not, mean ranks, best systems, and verdicts."""
+        """Return where each system reaches the print, mean ranks, best systems, and where each claim holds."""
         cells = self.cells(results)
-        tests = values_by_dataset(cells, "test", self.systems)
-        counts = best_counts(tests, higher_is_better=True)
-        ranking = {
-            "data_sets": len(tests),
-            "mean_rank": mean_ranks(tests, higher_is_better=True),
-            "best_alone": {system: count.alone for system, count in counts.items()},
-            "best_shared": {system: count.shared for system, count in counts.items()},
+        return {
+            "against_print": self._print_counts(cells),
+            "in_this_run": rankings(values_by_dataset(cells, "test", self.systems), higher_is_better=True),
+            "claims": {claim.text: count_leads(claim, cells) for claim in self.claims},
         }
-        verdicts = {claim.text: claim_verdict(claim, cells) for claim in self.claims}
-        return {"against_print": self._print_counts(cells), "in_this_run": ranking, "claims": verdicts}
 
     def cells(self, results: Results) -> list[GMeanResult]:
         """Return the cells in the order of the configuration, whether they were run or not."""
@@ -198,7 +226,7 @@ class GMeans(ProtocolKind):
 
     def _print_counts(self, cells: list[GMeanResult]) -> dict[str, dict[str, Any]]:
         """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
-        found = {}
+        counts = {}
         for system in self.systems:
             compared = [c for c in cells if (c.system, c.measure) == (system, "test") and c.difference is not None]
             if compared:
@@ -207,32 +235,10 @@ class GMeans(ProtocolKind):
                     for c in compared
                     if not c.reached
                 ]
-                found[system] = {
+                counts[system] = {
                     "compared": len(compared), "at_least_the_papers": len(compared) - len(below), "below": below,
                 }  # fmt: skip
-        return found
-
-    def _against_print(self, cells: list[GMeanResult]) -> Iterator[str]:
-        """Yield, system by system, how the test G-means compare with the printed ones."""
-        for system, found in self._print_counts(cells).items():
-            below = [
-                f"{c['dataset']} (paper {c['paper']:.1f}, here {c['here']:.1f}, best here {c['best_here']:.1f})"
-                for c in found["below"]
-            ]
-            rest = f" Below it: {'; '.join(below)}." if below else ""
-            yield (
-                f"{system}: test G-mean at least the paper's on {found['at_least_the_papers']} of {found['compared']} data "
-                f"sets.{rest}"
-            )
-
-    def _against_rivals(self, cells: list[GMeanResult]) -> Iterator[str]:
-        """Yield how the systems of this run compare with each other."""
-        tests = values_by_dataset(cells, "test", self.systems)
-        if tests:
-            counts = best_counts(tests, higher_is_better=True)
-            leaders = [f"{s} {c.sentence(len(tests))}" for s, c in counts.items() if c.alone or c.shared]
-            yield f"Highest test G-mean in this run: {'; '.join(leaders)} data sets."
-            yield rank_sentence(mean_ranks(tests, higher_is_better=True), len(tests))
+        return counts
 
     def _figure(self, name: str, cells: list[GMeanResult], measure: Measure) -> Figure:
         curves = []
@@ -246,6 +252,37 @@ class GMeans(ProtocolKind):
         description = f"{part} G-mean of each system on each data set."
         plot = line_plot(curves, xlabel="Data set, in the order of the table", ylabel=f"{part} G-mean, %")
         return page_figure(f"{name}-{measure}", f"{part} G-mean", "", description, plot)
+
+
+def count_leads(claim: Claim, cells: Sequence[GMeanResult]) -> dict[str, str]:
+    """Return, for each measure and rival, on how many data sets the claim holds, here and in print; a tie is no lead."""
+    counts = {}
+    for measure, rival in itertools.product(claim.measures, claim.than):
+        texts = []
+        for source, where in (("here", "here"), ("paper", "in print")):
+            pairs = values_by_dataset(cells, measure, (claim.system, rival), source)
+            higher = measure != "seconds"
+            ahead = sum(is_ahead(values[claim.system], values[rival], higher_is_better=higher) for values in pairs)
+            texts += [f"{ahead} of {len(pairs)} {where}"] if pairs else []
+        counts[f"{measure}, {rival}"] = ", ".join(texts) or NOT_RUN
+    return counts
+
+
+def values_by_dataset(
+    cells: Sequence[GMeanResult], measure: Measure, systems: Collection[str], source: str = "here"
+) -> list[dict[str, float]]:
+    """Return the values of the systems, `here` or in the `paper`, on each data set for which all of them have one."""
+    by_dataset: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        value = getattr(cell, source)
+        if cell.measure == measure and cell.system in systems and value is not None:
+            by_dataset.setdefault(cell.dataset, {})[cell.system] = value
+    return [values for values in by_dataset.values() if len(values) == len(systems)]
+
+
+def best_here(cells: Sequence[GMeanResult], dataset: str) -> float:
+    """Return the highest test G-mean of any system on a data set."""
+    return max(c.here for c in cells if (c.dataset, c.measure) == (dataset, "test") and c.here is not None)
 
 
 def _table_cell(cells: list[GMeanResult]) -> TableCell:

@@ -1,4 +1,4 @@
-"""The protocol of the kinds of experiment, which `run` calls.
+"""The protocol of the kinds of experiment, which `run` calls, and the data sets of a paper.
 
 How to add a kind, in one new module and one row of `config.KINDS`:
 
@@ -10,15 +10,15 @@ How to add a kind, in one new module and one row of `config.KINDS`:
    A kind without tasks omits this method.
 3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
 4. ``page_sections(name, results)`` returns the tables and figures of the page; ``csv_files(name, results)`` returns the contents
-   of the CSV files; ``summary(results)`` returns the counts that ``--json`` prints. They compute every conclusion from the
-   results. Results may be missing, because a data set may be absent.
+   of the CSV files; ``summary(results)`` returns the counts, which ``--json`` and the page print. Results may be missing, because
+   a data set may be absent.
 
 A kind whose tasks import an optional package returns its name from ``packages()``.
 
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
 `table` and `learning_curves` are good models. Shared parts: `protocol` (training and test rows over folds or splits, and the
-choice of parameters), `figures` (curves), `rankings`, and `results_of`, `csv_bytes` and `check_names` below.
+choice of parameters), `page` (tables and curves), `rankings`, and `results_of`, `csv_bytes` and `check_names` below.
 """
 
 import csv
@@ -28,18 +28,74 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from aucdist.data.shards.reading import read
+from aucdist.data.sources.catalog import find, is_present
+from aucdist.data.sources.source import ClassName, Source
 from aucdist.errors import unknown
 from flows.config.base import Strict
-from flows.reproduce.datasets import DataSet, Version
 from flows.reproduce.page import PageSection
+
+NOT_RUN = "not run here"
 
 Task = dict[str, Any]
 Result = dict[str, Any]
 
 CSV_DIGITS = 6
 """Significant digits of the numbers in the CSV files."""
+
+
+class DataSet(Strict):
+    """A data set of a paper: a catalog entry, and what differs from it."""
+
+    name: str = Field(description="A data set of the catalog. Where its files are absent, its cells say `not run here`")
+    positive: ClassName | list[ClassName] | None = Field(default=None, description="Overrides the catalog's")
+    note: str | None = Field(default=None, description="A remark for the page")
+
+    @model_validator(mode="after")
+    def _check_name(self) -> "DataSet":
+        find(self.name)
+        return self
+
+    @property
+    def source(self) -> Source:
+        """The catalog entry, with this positive class."""
+        source = find(self.name)
+        return source if self.positive is None else source.model_copy(update={"positive": self.positive})
+
+
+@dataclass(frozen=True)
+class Version:
+    """The version of a data set that an experiment uses; an absent data set has no rows."""
+
+    name: str
+    source: str
+    n_samples: int = 0
+    n_features: int = 0
+    n_pos: int = 0
+    positive: str = ""
+    fingerprint: str = ""
+    note: str = ""
+
+    @property
+    def present(self) -> bool:
+        """Whether the files are here."""
+        return self.n_samples > 0
+
+
+def read_version(dataset: DataSet) -> Version:
+    """Read a data set and return its version; where its files are absent, only its name and note."""
+    source = dataset.source
+    note = dataset.note or source.note or ""
+    if not is_present(source):
+        return Version(dataset.name, NOT_RUN, note=note)
+    data = read(source, name=dataset.name)
+    location = source.source if isinstance(source.source, str) else ", ".join(source.source)
+    return Version(
+        dataset.name, location, data.block.n_samples, data.block.n_features, int((data.block.y > 0).sum()),
+        ", ".join(data.schema.positive), data.fingerprint, note,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,7 +149,7 @@ class Kind(Strict):
         return {}
 
     def summary(self, results: Results) -> dict[str, Any]:
-        """Return what ``aucdist reproduce --json`` prints: counts, and lists of the cases to look at."""
+        """Return counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it."""
         return {}
 
 

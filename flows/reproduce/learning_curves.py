@@ -14,10 +14,8 @@ from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.objective import pairwise_objective
-from flows.reproduce.datasets import DataSet
-from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.kind import Result, Results, Task, results_of
-from flows.reproduce.page import Figure, PageSection
+from flows.reproduce.kind import DataSet, Result, Results, Task, results_of
+from flows.reproduce.page import Curve, Figure, PageSection, line_plot, page_figure
 from flows.reproduce.protocol import Folds, ProtocolKind, System, auc_on, fit_on_fold, train_and_test
 
 OPTIMUM_GAP = 1e-4

@@ -1,11 +1,23 @@
-"""The page of a reproduced paper: tables, figures, data sets and configuration."""
+"""The page of a reproduced paper: tables, curves, counts, data sets and configuration."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from aucdist.extras import load_optional
+from aucdist.report import plots
 from aucdist.report.html import render_template
+
+LINE_STYLES = [
+    (plots.POS, "-"), (plots.NEG, "-"), (plots.INK, "--"), (plots.MUTED, "-."), (plots.POS, ":"), (plots.NEG, ":"),
+    (plots.INK, ":"), (plots.MUTED, "-"),
+]  # fmt: skip
+"""Colour and line style of each curve in turn."""
+MAX_POINTS = 80
+"""Of a curve, and of the band around it, spread evenly along the curve as drawn."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +46,10 @@ class Figure:
 class PageSection:
     """A section of the page.
 
+    `paragraphs`: what the figures of the table are.
     `columns`: the headings of the table's columns, that of the row names first.
     `rows`: name and cells of each row of the table.
+    `counts`: name and text of each count of the experiment, in its first section.
     """
 
     title: str
@@ -43,6 +57,7 @@ class PageSection:
     columns: Sequence[str] = ()
     rows: Sequence[tuple[str, Sequence[TableCell]]] = ()
     figures: Sequence[Figure] = ()
+    counts: Sequence[tuple[str, str]] = ()
 
 
 def render_paper_page(
@@ -58,3 +73,77 @@ def render_paper_page(
     return render_template(
         template, title=title, departures=departures, sections=sections, datasets=datasets, config=config
     )
+
+
+def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each count of a summary; lists, which hold single cases, are left out.
+
+    The numbers of one mapping become one text; every string has an entry of its own.
+
+    `summary`: what `Kind.summary` returns.
+    """
+    numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
+    if numbers:
+        yield prefix, ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
+    for key, value in summary.items():
+        name = f"{prefix} {key}".strip().removesuffix(".")
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, Mapping):
+            yield from summary_entries(value, name)
+
+
+# ---- curves -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A labelled curve, with a band from `low` to `high` where these are given."""
+
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+def line_plot(
+    curves: Sequence[Curve], *, xlabel: str, ylabel: str, log_x: bool = False, log_y: bool = False
+) -> Callable[[Any], None]:
+    """Return a function that draws the curves into matplotlib axes. The label of an axis states its log scale."""
+
+    def plot(axes: Any) -> None:
+        for curve, (colour, style) in zip(curves, LINE_STYLES * len(curves), strict=False):
+            marker = "." if len(curve.x) <= 20 else None
+            drawn = plots.thin(_on_axis(curve.x, log_x), _on_axis(curve.y, log_y), MAX_POINTS)
+            axes.plot(curve.x[drawn], curve.y[drawn], style, color=colour, label=curve.label, marker=marker)
+            if curve.low is not None and curve.high is not None:
+                band = (curve.x[drawn], curve.low[drawn], curve.high[drawn])
+                axes.fill_between(*band, color=colour, alpha=0.15, linewidth=0)
+        axes.set(xlabel=xlabel + ", log scale" * log_x, ylabel=ylabel + ", log scale" * log_y)
+        if log_x:
+            axes.set_xscale("log")
+        if log_y and any((curve.y > 0).any() for curve in curves):
+            axes.set_yscale("log")
+        if curves:
+            axes.legend(loc="best", fontsize=8)
+
+    return plot
+
+
+def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
+    positive = values[values > 0.0]
+    return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
+
+
+def page_figure(name: str, heading: str, caption: str, description: str, plot: Callable[[Any], None]) -> Figure:
+    """Return a figure of the page.
+
+    `name`: unique on the page.
+    `heading` and `caption`: the text above the figure.
+    `description`: the text for screen readers.
+    `plot`: draws into the matplotlib axes that it is given.
+    """
+    markup = load_optional("markupsafe").Markup
+    identifier = "".join(c if c.isalnum() else "-" for c in name)
+    return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, description, plot)))

@@ -3,7 +3,7 @@
 import itertools
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,11 +20,10 @@ from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.metrics.ranking import auc
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.datasets import NOT_RUN, DataSet
-from flows.reproduce.kind import Result, Results, Task, check_names, csv_bytes, results_of
+from flows.reproduce.kind import NOT_RUN, DataSet, Result, Results, Task, csv_bytes, results_of
 from flows.reproduce.page import PageSection, TableCell
 from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
-from flows.reproduce.rankings import BestCounts, best_counts, best_systems, mean_ranks, rank_sentence, ranks
+from flows.reproduce.rankings import best_systems, rankings, ranks
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
@@ -44,15 +43,6 @@ class ProbabilitySystem(Strict):
         if not hasattr(self.model.built, "predict_proba"):
             raise InputError(f"{self.model.estimator} gives no probabilities")
         return self
-
-
-class ProbabilityClaim(Strict):
-    """What the paper states about a system."""
-
-    system: str
-    texts: dict[Measure, str] = Field(
-        description="The statement about each measure, as the end of `The paper states that`"
-    )
 
 
 @dataclass(frozen=True)
@@ -85,15 +75,9 @@ class Probabilities(ProtocolKind):
 
     kind: Literal["probabilities"]
     tables: dict[Measure, str] = Field(description="The printed table of each measure")
-    claim: ProbabilityClaim
     systems: dict[str, ProbabilitySystem]
     datasets: dict[str, DataSet]
     protocol: Splits = Field(default_factory=Splits)
-
-    @model_validator(mode="after")
-    def _check_claim(self) -> "Probabilities":
-        check_names("system of a claim", [self.claim.system], self.systems)
-        return self
 
     def packages(self) -> set[str]:
         """Return the package of SMOTE where a system uses it."""
@@ -126,7 +110,7 @@ class Probabilities(ProtocolKind):
         }  # fmt: skip
 
     def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return a table for each measure, with ranks and the verdict on the paper's claim."""
+        """Return a table for each measure."""
         cells = self.cells(results)
         by_key = {(c.measure, c.dataset, c.system): c for c in cells}
         return [
@@ -134,8 +118,7 @@ class Probabilities(ProtocolKind):
                 f"{table}: {self.title}, {MEASURE_NAMES[measure]}",
                 [
                     f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against "
-                    "the best of the row, p below 0.05 and 0.1.",
-                    *self._conclusions(measure, cells),
+                    "the best of the row, p below 0.05 and 0.1."
                 ],
                 ["Data set", *self.systems],
                 [
@@ -151,16 +134,19 @@ class Probabilities(ProtocolKind):
         return {f"{name}.csv": csv_bytes(COLUMNS, [vars(cell) for cell in self.cells(results)])}
 
     def summary(self, results: Results) -> dict[str, Any]:
-        """Return mean ranks, and on how many data sets each system is the best, alone and with others."""
+        """Return mean ranks, on how many data sets each system is the best, and on how many it is significantly behind."""
         cells = self.cells(results)
-        return {
-            measure: {
-                "mean_rank": self.mean_ranks(measure, cells),
-                "best_alone": {system: count.alone for system, count in self.best_counts(measure, cells).items()},
-                "best_shared": {system: count.shared for system, count in self.best_counts(measure, cells).items()},
-            }
-            for measure in self.tables
-        }
+        summary: dict[str, Any] = {}
+        for measure in self.tables:
+            of_measure = [cell for cell in cells if cell.measure == measure]
+            by_dataset = [
+                {cell.system: cell.mean for cell in of_dataset}
+                for _, of_dataset in itertools.groupby(of_measure, key=lambda cell: cell.dataset)
+            ]
+            behind = {s: sum(bool(c.mark) for c in of_measure if c.system == s) for s in self.systems}
+            ranked = rankings(by_dataset, higher_is_better=measure in HIGHER_IS_BETTER)
+            summary[measure] = ranked | {"significantly_behind": behind}
+        return summary
 
     def cells(self, results: Results) -> list[ProbabilityResult]:
         """Return the cells of the data sets on which all systems were run."""
@@ -183,40 +169,6 @@ class Probabilities(ProtocolKind):
             deviation = float(v.std(ddof=1)) if len(v) > 1 else 0.0
             p = p_value(v, values[best[0]])
             yield ProbabilityResult(measure, dataset, system, means[system], deviation, rank[system], system in best, p)
-
-    def mean_ranks(self, measure: str, cells: Sequence[ProbabilityResult]) -> dict[str, float]:
-        """Return the mean rank of each system over the data sets."""
-        return mean_ranks(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
-
-    def best_counts(self, measure: str, cells: Sequence[ProbabilityResult]) -> dict[str, BestCounts]:
-        """Return on how many data sets each system is the best, alone and with others."""
-        return best_counts(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
-
-    def _conclusions(self, measure: Measure, cells: Sequence[ProbabilityResult]) -> Iterator[str]:
-        by_system, counts = self.mean_ranks(measure, cells), self.best_counts(measure, cells)
-        if not by_system:
-            return
-        n = len(_means_by_dataset(measure, cells))
-        yield rank_sentence(by_system, n)
-        claimed = self.claim.system
-        if measure in self.claim.texts:
-            yield f"The paper states that {self.claim.texts[measure]}; the figures of its table are lost."
-        behind = sum(bool(c.mark) for c in cells if (c.measure, c.system) == (measure, claimed))
-        place = 1 + sum(value < by_system[claimed] for value in by_system.values())
-        verdict = "is" if 2 * counts[claimed].alone > n else "is not"
-        yield (
-            f"Here {claimed} {counts[claimed].sentence(n)} data sets, so it {verdict} the best on most of them. It is "
-            f"significantly behind the best on {behind}, and number {place} of {len(by_system)} by mean rank."
-        )
-
-
-def _means_by_dataset(measure: str, cells: Sequence[ProbabilityResult]) -> list[dict[str, float]]:
-    """Return the mean of each system, for each data set."""
-    of_measure = [c for c in cells if c.measure == measure]
-    return [
-        {c.system: c.mean for c in of_dataset}
-        for _, of_dataset in itertools.groupby(of_measure, key=lambda c: c.dataset)
-    ]
 
 
 def oversample(train: Block, seed: int) -> Block:

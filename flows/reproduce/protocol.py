@@ -24,8 +24,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.datasets import DataSet, Version
-from flows.reproduce.kind import Kind, Task, TaskKey
+from flows.reproduce.kind import DataSet, Kind, Task, TaskKey, Version
 
 Params = dict[str, Any]
 Grid = dict[str, list[int | float]]

@@ -1,7 +1,7 @@
 """Ranks of systems on data sets. Equal values share a rank, and only a system that is alone ahead wins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -13,35 +13,10 @@ Values = Mapping[str, float]
 """The value of each system on one data set."""
 
 
-@dataclass(frozen=True)
-class BestCounts:
-    """On how many data sets a system is the best.
-
-    `alone`: data sets on which every other system is worse.
-    `shared`: data sets on which it has the best value together with another system.
-    """
-
-    alone: int
-    shared: int
-
-    def sentence(self, n: int) -> str:
-        """Return the counts as the predicate of a sentence about a system on n data sets."""
-        shared = f", and shares the best value on {self.shared}" if self.shared else ""
-        return f"is the best on {self.alone} of {n}{shared}"
-
-
 def ranks(values: Values, *, higher_is_better: bool) -> dict[str, float]:
     """Return the rank of each system on one data set; 1 is best, and equal values get the mean of their ranks."""
     rounded = np.round(np.array(list(values.values()), dtype=float), DECIMALS)
     return dict(zip(values, rankdata(-rounded if higher_is_better else rounded).tolist(), strict=True))
-
-
-def mean_ranks(by_dataset: Sequence[Values], *, higher_is_better: bool) -> dict[str, float]:
-    """Return the mean rank of each system over data sets, all of which have the same systems."""
-    if not by_dataset:
-        return {}
-    by_rank = [ranks(values, higher_is_better=higher_is_better) for values in by_dataset]
-    return {system: float(np.mean([found[system] for found in by_rank])) for system in by_dataset[0]}
 
 
 def best_systems(values: Values, *, higher_is_better: bool) -> list[str]:
@@ -53,23 +28,20 @@ def best_systems(values: Values, *, higher_is_better: bool) -> list[str]:
 
 def is_ahead(value: float, rival: float, *, higher_is_better: bool) -> bool:
     """Return whether a value is strictly better than another one."""
-    difference = round(float(value), DECIMALS) - round(float(rival), DECIMALS)
-    return difference > 0 if higher_is_better else difference < 0
+    return best_systems({"value": value, "rival": rival}, higher_is_better=higher_is_better) == ["value"]
 
 
-def best_counts(by_dataset: Sequence[Values], *, higher_is_better: bool) -> dict[str, BestCounts]:
-    """Return on how many data sets each system is the best, alone or with others."""
-    if not by_dataset:
-        return {}
+def rankings(by_dataset: Sequence[Values], *, higher_is_better: bool) -> dict[str, Any]:
+    """Return the mean rank of each system over data sets with the same systems, and on how many it is the best.
+
+    `best_alone` counts the data sets on which every other system is worse, `best_shared` those on which another one is level.
+    """
+    systems = list(by_dataset[0]) if by_dataset else []
+    by_rank = [ranks(values, higher_is_better=higher_is_better) for values in by_dataset]
     best = [best_systems(values, higher_is_better=higher_is_better) for values in by_dataset]
     return {
-        system: BestCounts(sum(found == [system] for found in best), sum(system in found and len(found) > 1 for found in best))
-        for system in by_dataset[0]
-    }  # fmt: skip
-
-
-def rank_sentence(mean_rank: Mapping[str, float], n: int) -> str:
-    """Return the mean ranks as a sentence, the best one first."""
-    order = sorted(mean_rank, key=lambda system: mean_rank[system])
-    listed = ", ".join(f"{system} {mean_rank[system]:.2f}" for system in order)
-    return f"Mean rank over {n} data sets (1 is best, ties share their mean rank): {listed}."
+        "data_sets": len(by_dataset),
+        "mean_rank": {system: float(np.mean([rank[system] for rank in by_rank])) for system in systems},
+        "best_alone": {system: sum(names == [system] for names in best) for system in systems},
+        "best_shared": {system: sum(system in names and len(names) > 1 for names in best) for system in systems},
+    }

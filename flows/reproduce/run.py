@@ -7,6 +7,7 @@ configuration, the data or the version only the affected tasks run again.
 import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -20,9 +21,8 @@ from flows.compute.result_cache import ResultCache
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.config import KINDS, Paper
-from flows.reproduce.datasets import Version, read_version
-from flows.reproduce.kind import Kind, Result, Task, TaskKey
-from flows.reproduce.page import render_paper_page
+from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.page import PageSection, render_paper_page, summary_entries
 
 SECONDS_BETWEEN_NOTES = 5.0
 PAGE_PACKAGES = {"jinja2", "matplotlib"}
@@ -47,15 +47,17 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     absent = _absent(config, versions)
     if absent:
         observer.note(f"not here, and left out: {', '.join(absent)}")
-    found = _results(config, versions, folder, observer)
+    results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")
-    sections, summaries = [], {}
+    sections: list[PageSection] = []
+    summaries = {}
     for name, experiment in config.experiments.items():
-        results = {key: result for (owner, key), result in found.items() if owner == name}
+        results = {key: result for (owner, key), result in results_of_tasks.items() if owner == name}
         for file, content in experiment.csv_files(name, results).items():
             write_bytes(f"{folder}/{file}", content)
-        sections += experiment.page_sections(name, results)
         summaries[name] = experiment.summary(results)
+        first, *others = experiment.page_sections(name, results)
+        sections += [replace(first, counts=list(summary_entries(summaries[name]))), *others]
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
     page = render_paper_page(config.title, config.departures, sections, datasets, _yaml(config))
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
@@ -136,12 +138,12 @@ def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, R
 def _result_or_named_error(task_id: TaskId, result: Any) -> Result:
     """Return the result; an error names its task."""
     try:
-        found: Result = result()
+        outcome: Result = result()
     except Exception as e:
         error = InputError if isinstance(e, InputError) else RunError
         message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
         raise error(f"{task_id[0]}, {task_id[1]}: {message}") from e
-    return found
+    return outcome
 
 
 def _label(task_id: TaskId) -> str:

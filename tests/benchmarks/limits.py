@@ -24,7 +24,7 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.anchors import sorted_anchors
 from benchmarks.common import Row, fastest
-from flows.reproduce.figures import LINE_STYLES
+from flows.reproduce.page import LINE_STYLES
 
 N_ROWS, N_FEATURES, N_WIDE, DENSITY = 581_012, 54, 62_061, 1.3e-3
 """The size of forest cover type; for sparse rows, the width and the density of news20."""

@@ -10,7 +10,7 @@ from aucdist.report import plots
 from benchmarks.panels import panels
 from benchmarks.peers.system import LINEAR, OTHER, OURS
 from benchmarks.peers.table import NEAR
-from flows.reproduce.figures import Curve, line_plot
+from flows.reproduce.page import Curve, line_plot
 
 FASTEST = 5
 """A panel shows so many linear peers; the table has all of them."""

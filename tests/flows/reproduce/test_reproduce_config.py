@@ -13,7 +13,7 @@ from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.loading import configs_folder
 from flows.reproduce.config import KINDS, load_paper
-from flows.reproduce.page import render_paper_page
+from flows.reproduce.page import render_paper_page, summary_entries
 from flows.reproduce.table import Table
 
 
@@ -120,3 +120,16 @@ def test_every_shipped_paper_has_a_page_when_nothing_was_run(folder: Path) -> No
         json.dumps(experiment.summary({}), allow_nan=False)
     page = render_paper_page(config.title, config.departures, sections, {}, "")
     assert all(experiment.title in page for experiment in config.experiments.values())
+
+
+def test_numbers_share_a_line_and_strings_have_their_own():
+    summary = {
+        "compared": 3, "within_1": 2, "below": [{"dataset": "d"}],
+        "rank": {"a": 1.5, "b": 2.0}, "claims": {"It is faster.": "Here: supported."},
+    }  # fmt: skip
+    assert list(summary_entries(summary, "table2")) == [
+        ("table2", "compared 3, within_1 2"),
+        ("table2 rank", "a 1.5, b 2"),
+        ("table2 claims It is faster", "Here: supported."),
+    ]
+    assert list(summary_entries({})) == []

@@ -1,4 +1,4 @@
-"""The kind `descent`: its tasks, its curves, and its verdicts on made-up results."""
+"""The kind `descent`: its tasks, its curves, and where its claims hold on made-up results."""
 
 import csv
 from pathlib import Path
@@ -14,9 +14,8 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
 from aucdist.errors import InputError
 from flows.reproduce.config import load_paper
-from flows.reproduce.datasets import read_version
 from flows.reproduce.descent import REFERENCE, Claim, Descent
-from flows.reproduce.kind import TaskKey
+from flows.reproduce.kind import TaskKey, read_version
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -114,7 +113,7 @@ def test_the_page_of_a_descent(tmp_path: Path) -> None:
         "eight: zeros",
         "not run here",
         "1797 x 64, lam 0.000556",
-        "The first is first.",
+        "The first is first: data sets 1, ",
     ):
         assert words in page
     assert "The first is first." in result["tables"]["eleven"]
@@ -124,7 +123,7 @@ def test_the_page_of_a_descent(tmp_path: Path) -> None:
     assert all(float(r["excess"]) >= 0.0 for r in rows)
 
 
-# ---- verdicts -----------------------------------------------------------------------------------------------------------
+# ---- claims -------------------------------------------------------------------------------------------------------------
 
 
 def made_up(objective: list[float], pace: float = 1.0, zeros: float = 0.9) -> dict[str, Any]:
@@ -154,36 +153,29 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
 
 
 @pytest.mark.parametrize(
-    ("scd", "psa", "words"),
+    ("scd", "psa", "counts"),
     [
-        (made_up(FAST), made_up(SLOW), "Here: supported; in sweeps on 1 of 1 data sets (eight), in seconds on 1 of 1"),
-        (
-            made_up(SLOW),
-            made_up(FAST, zeros=0.1),
-            "Here: not supported; in sweeps on 0 of 1 data sets, in seconds on 0",
-        ),
-        (
-            made_up(FAST, pace=9.0),
-            made_up(SLOW),
-            "supported in part; in sweeps on 1 of 1 data sets (eight), in seconds on 0",
-        ),
-        (made_up(SLOW), made_up(NEVER), "Here: supported;"),
-        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), "Here: supported;"),
-        (made_up(FAST, zeros=0.3), made_up(SLOW), "in part"),
+        (made_up(FAST), made_up(SLOW), (1, 1, 1)),
+        (made_up(SLOW), made_up(FAST, zeros=0.1), (0, 0, 0)),
+        (made_up(FAST, pace=9.0), made_up(SLOW), (1, 0, 1)),
+        (made_up(SLOW), made_up(NEVER), (1, 1, 1)),
+        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), (1, 1, 1)),
+        (made_up(FAST, zeros=0.3), made_up(SLOW), (1, 1, 0)),
     ],
 )
-def test_verdicts(kind: Descent, scd: dict[str, Any], psa: dict[str, Any], words: str) -> None:
-    (verdict,) = kind.summary(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).values()
-    assert words in verdict
+def test_where_a_claim_holds(
+    kind: Descent, scd: dict[str, Any], psa: dict[str, Any], counts: tuple[int, int, int]
+) -> None:
+    (found,) = kind.summary(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).values()
+    assert found == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
 
 
 @pytest.mark.parametrize(("shape", "concerned"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
 def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, int], concerned: bool) -> None:
     claim = Claim(text="Wide.", faster="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
-    (verdict,) = wide.summary(results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)).values()
-    assert ("supported" in verdict) == concerned
-    assert ("no data set of this kind" in verdict) != concerned
+    (found,) = wide.summary(results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)).values()
+    assert found == {"data_sets": int(concerned), "sweeps": int(concerned), "seconds": int(concerned)}
 
 
 def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:

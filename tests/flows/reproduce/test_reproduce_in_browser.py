@@ -7,8 +7,7 @@ import pytest
 from support.browser import CLIPPED, WINDOW, browser, installed
 
 from flows.reproduce.config import load_paper
-from flows.reproduce.datasets import Version
-from flows.reproduce.kind import Kind, TaskKey
+from flows.reproduce.kind import Kind, TaskKey, Version
 from flows.reproduce.page import render_paper_page
 
 
