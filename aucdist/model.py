@@ -13,7 +13,7 @@ from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.storage.files import read_bytes, shown, write_bytes
+from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
@@ -75,8 +75,10 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            Features in the order of ``schema.feature_names``, categories as their 0/1 columns, before any scaling.
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
+            A table of pandas, polars or pyarrow has the columns of the training files, with texts and categories as they are, in
+            any order and among others. An array has features in the order of ``schema.feature_names``, categories as their 0/1
+            columns, before any scaling.
 
         Returns
         -------
@@ -113,6 +115,10 @@ class LinearModel:
         InputError
             If X has another number of features.
         """
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            from aucdist.estimators.tables import features_of_table  # loads scikit-learn
+
+            X = features_of_table(X, self.schema, self.reading)
         rows = as_rows(X)
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         n_features = len(self.coef) if self.feature_map is None else self.feature_map.n_features_in
@@ -257,8 +263,8 @@ def load_model(url: str) -> LinearModel:
     Parameters
     ----------
     url : str
-        The folder, the ``.json`` file of a scorecard, or a model store, whose current version is meant, or ``store@3``: a path or
-        an fsspec URL.
+        The folder, the run folder that it is in, the ``.json`` file of a scorecard, or a model store, whose current version is
+        meant, or ``store@3``: a path or an fsspec URL.
 
     Raises
     ------
@@ -283,7 +289,9 @@ def load_model(url: str) -> LinearModel:
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
-    url = resolve(url, ABOUT)
+    url = resolve(url.rstrip("/"), ABOUT)
+    if not exists(f"{url}/{ABOUT}") and exists(f"{url}/model/{ABOUT}"):
+        url = f"{url}/model"
     where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
         data = read_bytes(f"{url}/{ABOUT}")

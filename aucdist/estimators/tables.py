@@ -5,7 +5,7 @@ A column of categories or texts becomes a 0/1 feature for each of its values in 
 that they did not have has none of the column's categories.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,7 @@ def _holds_texts(X: Any) -> bool:
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """
-    if not (hasattr(X, "iloc") or hasattr(X, "schema")):
+    if not is_table(X):
         return False
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
@@ -191,7 +191,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.tables import is_plain
 
-    if not (hasattr(X, "iloc") or hasattr(X, "schema")):
+    if not is_table(X):
         raise InputError(
             f"the model was fitted on a table, and its columns {', '.join(map(repr, sorted(categorical)[:5]))} held categories: "
             "give a table with the same columns"
@@ -294,4 +294,40 @@ def _encoded(table: "pa.Table", estimator: Any) -> Any:
     schema = Schema(tuple(names), "", (), (), vars(estimator).get("categories_", {}))
     return encoded_matrix(
         _parsed(table, schema), "X", schema, sparse=len(names) > MOST_DENSE and bool(schema.categories)
+    )
+
+
+def is_table(X: Any) -> bool:
+    """Tell whether rows are a table with named columns, of pandas, polars, pyarrow or another library."""
+    return hasattr(X, "iloc") or hasattr(X, "schema")
+
+
+def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
+    """Return the features of a table as a schema names them; columns that the schema does not have are left out.
+
+    `reading`: the keys of a source that say how cells are read, as saved models have them.
+    Raises InputError for a column that is missing, or one whose values are of another kind.
+    """
+    import narwhals as nw
+
+    from aucdist.data.formats.arrow_tables import from_pandas
+    from aucdist.data.formats.encode import encoded_matrix
+    from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.source_fields import SourceFields
+
+    refuse_lazy("X", X)
+    columns = schema.columns()
+    names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+    if missing := [column for column in columns if column not in names]:
+        raise InputError(f"X has no column {missing[0]!r}, which the model was trained on")
+    if hasattr(X, "iloc"):
+        table = from_pandas(X.iloc[:, [names.index(column) for column in columns]], "X")
+    else:
+        table = nw.from_native(X, eager_only=True).select(columns).to_arrow()
+    rules = {
+        key: reading[key] for key in ("missing", "missing_values", "unknown", "decimal", "dtype") if key in reading
+    }
+    source = SourceFields.model_validate({"source": "X", "format": "arrow", **rules, "keep": columns})
+    return encoded_matrix(
+        parse_arrow(table, "X", source, schema), "X", schema, sparse=len(schema.feature_names) > MOST_DENSE
     )

@@ -322,3 +322,8 @@ def test_a_saved_model_scores_files_as_the_estimator_does(tmp_path: Path) -> Non
     source = to_test(Source(source=str(tmp_path / "rows.parquet"), format="parquet", label="y"), saved)
     rows = read(source, schema=saved.schema).block
     assert saved.decision_function(rows.X).tobytes() == model.decision_function(FRAME).tobytes()
+    run = load_model(str(tmp_path))  # the folder that has the model in it
+    for table in (FRAME, FRAME.assign(other="x")[["other", *FRAME.columns[::-1]]], pa.Table.from_pandas(FRAME)):
+        assert run.decision_function(table).tobytes() == model.decision_function(FRAME).tobytes()
+    with pytest.raises(InputError, match="X has no column 'kind', which the model was trained on"):
+        run.predict(FRAME.drop(columns="kind"))
