@@ -33,7 +33,6 @@ EXTRAS = {
     "skglm": "bench",
     "sksurv": "peers",
     "statsmodels": "bench",
-    "typer": "cli",
     "vowpalwabbit": "bench",
     "xgboost": "bench",
 }

@@ -2,6 +2,7 @@
 
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -9,16 +10,23 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from flows.cli import COMMANDS
-from flows.command import Command
-from flows.config.loading import configs_folder
+from flows.command import Command, load
 
-WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", Any: "any value", dict: "mapping"}
+WORDS = {
+    str: "text",
+    Path: "text",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    Any: "any value",
+    dict: "mapping",
+}
 LIMITS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}", "min_length": "at least {} long"}
 
 INTRO = """\
 # Configuration
 
-Generated from the models in `flows/<command>/config.py` and `flows/config`, which check every configuration before any work
+Generated from the models of the commands, which check every configuration before any work
 starts: a key that is not listed here is an error, which names the nearest one that is. Files are YAML; `--set key.sub=value`
 changes one key, and its value is YAML too. `cluster` is a mapping with the keys below, or the name or path of a file in
 `configs/cluster`. `model` takes, beyond the keys below, every parameter of the estimator that it names.
@@ -28,7 +36,7 @@ changes one key, and its value is YAML too. `cluster` is a mapping with the keys
 def main() -> None:
     """Print the page."""
     print(INTRO)
-    top = {command.load("config", command.config): command for command in COMMANDS if command.config}
+    top = {model_of(command): command for command in COMMANDS}
     models = reachable(list(top))
     for model in models:
         use = f"{use_of(top[model])} " if model in top else ""
@@ -45,12 +53,19 @@ def main() -> None:
         print()
 
 
+def model_of(command: Command) -> type[BaseModel]:
+    """Return the model of a command: of one that reads a file, that of the file."""
+    model: type[BaseModel] = load(command.model)
+    return getattr(model, "of", model)
+
+
 def use_of(command: Command) -> str:
     """Return a sentence on where the configuration of a command comes from."""
-    flow = command.flow.replace("_", "-")
-    if configs_folder(command.folder).is_dir():
-        return f"`aucdist {command.name}` and the flow `{flow}`; files in `configs/{command.folder}`."
-    return f"The flow `{flow}`; `aucdist {command.name}` makes one of its arguments."
+    flow = command.flow.rpartition(":")[2].replace("_", "-")
+    and_flow = f" and the flow `{flow}`" if flow else ""
+    if hasattr(load(command.model), "of"):
+        return f"The files of `aucdist {command.name}`{and_flow}, in `configs/{load(command.model).kind}`."
+    return f"The options of `aucdist {command.name}`{and_flow}."
 
 
 def description(model: type[BaseModel]) -> str:

@@ -1,111 +1,324 @@
-"""The command `aucdist`: the table of its commands. A new command is a folder below `flows`, and a row here."""
+"""The command `aucdist`: the table of its commands. A new command is a model, a function and a row here."""
 
 import os
 import signal
-from typing import Annotated
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from aucdist.data.storage.urls import SCHEME, enter
 from flows.command import OK, TERMINATED, Command, report_errors
-from flows.compare import command as compare
-from flows.cv import command as cv
-from flows.data import command as data
-from flows.explain import command as explain
-from flows.export import command as export
-from flows.init import command as init
-from flows.keep_current import command as keep_current
-from flows.models import command as models
-from flows.promote import command as promote
-from flows.reproduce import command as reproduce
-from flows.rollback import command as rollback
-from flows.score import command as score
-from flows.shard import command as shard
-from flows.simulate import command as simulate
-from flows.train import command as train
-from flows.up import command as up
-from flows.watch import command as watch
 
 COMMANDS: tuple[Command, ...] = (
-    init.COMMAND,
-    train.COMMAND,
-    cv.COMMAND,
-    compare.COMMAND,
-    promote.COMMAND,
-    rollback.COMMAND,
-    models.COMMAND,
-    reproduce.COMMAND,
-    shard.COMMAND,
-    score.COMMAND,
-    watch.COMMAND,
-    keep_current.COMMAND,
-    explain.COMMAND,
-    export.COMMAND,
-    simulate.COMMAND,
-    up.COMMAND,
-    data.COMMAND,
+    Command(
+        "init",
+        ("Look at a file and write a commented configuration: label, identifiers, dates, categories, missing values."),
+        page="your-own-csv",
+        model="flows.init.run:InitConfig",
+        function="flows.init.run:init",
+        lines="flows.init.run:init_lines",
+    ),
+    Command(
+        "train",
+        ("Train a model, evaluate it, and write the run folder: model, metrics, history, configuration and report."),
+        page="train",
+        model="flows.train.config:TrainOptions",
+        function="flows.train.run:train",
+        lines="flows.progress.console:trained_lines",
+        flow="flows.train.flow:train_auc",
+        more=(
+            "If Prefect has an API configured, this starts its flow train-auc; otherwise the same stages run as "
+            "plain functions."
+        ),
+    ),
+    Command(
+        "cv",
+        ("Choose parameters by cross-validation, fit all training rows with them, and write the run folder."),
+        page="cross-validate",
+        model="flows.cv.config:CvOptions",
+        function="flows.cv.run:cross_validate",
+        lines="flows.progress.console:search_lines",
+        flow="flows.cv.flow:cross_validate",
+        more=(
+            "The result of each fold is stored when it is done: if a search is interrupted, run the same command "
+            "again to resume it."
+        ),
+    ),
+    Command(
+        "compare",
+        "Compare runs on the same test rows: paired tests, confidence intervals, and a report.",
+        page="compare",
+        model="flows.compare.run:CompareConfig",
+        function="flows.compare.run:compare",
+        lines="flows.compare.run:compared_lines",
+    ),
+    Command(
+        "promote",
+        "Make the model of a run the one in use: a new version in a model store.",
+        page="in-service",
+        model="flows.promote.run:PromoteConfig",
+        function="flows.promote.run:promote_as_configured",
+        lines="flows.promote.text:promotion_lines",
+        more=(
+            "With --if, the run and the version in use score the same rows, the run's test rows or those of "
+            "--data. DeLong's paired test compares their AUC, or the partial AUC that the run was trained for. "
+            "The exit code is 0 whether or not the condition holds.\n\nWith models:/NAME it goes to MLflow at "
+            "MLFLOW_TRACKING_URI: a run with metrics and report, a version of the registered model that "
+            "mlflow.pyfunc loads, and the alias champion, or that of models:/NAME@ALIAS."
+        ),
+    ),
+    Command(
+        "rollback",
+        ("Go back to an earlier version of a model: by default the one that the version in use has replaced."),
+        page="in-service",
+        model="flows.models.run:RollbackConfig",
+        function="flows.models.run:rollback",
+        lines="flows.models.run:rollback_lines",
+    ),
+    Command(
+        "models",
+        "Say which version of a model is in use, and what has changed when.",
+        page="in-service",
+        model="flows.models.run:StoreConfig",
+        function="flows.models.run:history",
+        lines="flows.models.run:history_lines",
+    ),
+    Command(
+        "reproduce",
+        "Reproduce the tables and figures of a paper and compare them with the printed ones.",
+        page="reproduce",
+        model="flows.reproduce.config:ReproduceOptions",
+        function="flows.reproduce.run:reproduce",
+        lines="flows.reproduce.page:reproduced_lines",
+        flow="flows.reproduce.flow:reproduce_paper",
+        more=(
+            "The result is a page and a CSV for each table. The result of each fold is stored: run the command "
+            "again to resume."
+        ),
+    ),
+    Command(
+        "shard",
+        ("Write a data set as shards: rows in random order, each shard with its share of the positives."),
+        page="shard",
+        model="flows.shard.config:ShardConfig",
+        function="flows.shard.run:shard",
+        lines="flows.shard.run:shard_lines",
+        flow="flows.shard.flow:shard_data",
+        more=(
+            "A data set that is at the target stays until all shards are written. If sharding is interrupted, run"
+            " the same command again, with the same source and options, to resume it."
+        ),
+    ),
+    Command(
+        "score",
+        (
+            "Score the rows of a data set: Parquet files with row_id, score, prediction, and the probability if "
+            "the model has one."
+        ),
+        page="score",
+        model="flows.score.config:ScoreConfig",
+        function="flows.score.run:score",
+        lines="flows.score.run:score_lines",
+        flow="flows.score.flow:score",
+        more=(
+            "The rows need no label. They are read as the training rows were: the model knows how. If scoring is "
+            "interrupted, run the same command again to resume it."
+        ),
+    ),
+    Command(
+        "watch",
+        (
+            "Compare new rows with the training rows of a model, and their labels, when known, with what its run "
+            "promised."
+        ),
+        page="in-service",
+        model="flows.watch.config:WatchConfig",
+        function="flows.watch.run:watch",
+        lines="flows.watch.text:watch_lines",
+        flow="flows.watch.flow:watch",
+        more=(
+            "The page index.html in the folder of --state shows all batches. The exit code is 3 if there are alarms."
+        ),
+    ),
+    Command(
+        "keep-current",
+        ("Keep a model current: train on the newest rows, compare, promote, score and watch. Once a night, say."),
+        page="in-service",
+        model="flows.keep_current.config:KeepCurrentOptions",
+        function="flows.keep_current.run:keep_current",
+        lines="flows.keep_current.run:keep_current_lines",
+        flow="flows.keep_current.flow:keep_current",
+        more="One run at a time works on a store. The exit code is 3 if the new rows raise alarms.",
+    ),
+    Command(
+        "explain",
+        "Say what each feature, and each pair of features, adds to the score of each row.",
+        page="additive",
+        model="flows.explain.config:ExplainConfig",
+        function="flows.explain.run:explain",
+        lines="flows.explain.run:explanation_lines",
+        more=(
+            "For linear models and models of binned features. The contributions of a row and the constant add up "
+            "to its score."
+        ),
+    ),
+    Command(
+        "export",
+        ("Write a model for another system: an ONNX graph, a query in SQL, a JSON file or a scorecard."),
+        page="take-elsewhere",
+        model="flows.export.config:ExportConfig",
+        function="flows.export.run:export",
+        lines="flows.export.run:export_lines",
+    ),
+    Command(
+        "simulate",
+        ("Write simulated rows as shards, one after the other: two Gaussians, as many rows as the disk can take."),
+        page="shard",
+        model="flows.simulate.run:SimulateConfig",
+        function="flows.simulate.run:simulate",
+        lines="flows.shard.run:shard_lines",
+    ),
+    Command(
+        "up",
+        "Start a Prefect server here and serve all flows, until Ctrl-C.",
+        page="train",
+        model="flows.up.run:UpConfig",
+        function="flows.up.run:up",
+        shows_progress=False,
+        more=("Then, in another terminal in the same folder: `prefect deployment run train-auc/local --watch`."),
+    ),
+    Command(
+        "data list",
+        "List the data sets of the catalog: format, rows, features, and whether they are here.",
+        page="shard",
+        model="flows.data.run:ListConfig",
+        function="flows.data.run:list_data",
+        lines="flows.data.run:list_lines",
+    ),
+    Command(
+        "data show",
+        "Show the catalog's entry of a data set, or what the manifest says of shards.",
+        page="shard",
+        model="flows.data.run:ShowConfig",
+        function="flows.data.run:show",
+        lines="flows.data.run:show_lines",
+    ),
+    Command(
+        "data preview",
+        ("Read a data set and show what becomes of each column, before any fit: numbers, categories, parts of dates."),
+        page="shard",
+        model="flows.data.preview:PreviewConfig",
+        function="flows.data.preview:preview",
+        lines="flows.data.preview:preview_lines",
+    ),
+    Command(
+        "data verify",
+        (
+            "Read data sets and check them: every hash and count of shards, and what the catalog says of other "
+            "data sets."
+        ),
+        page="shard",
+        model="flows.data.run:VerifyConfig",
+        function="flows.data.run:verify",
+        lines="flows.data.run:verified_lines",
+        after="flows.data.run:refuse_faults",
+    ),
 )
 """All commands. tests/flows/test_commands.py checks that deployments, configuration reference and documentation have them."""
 
+GROUPS = {"data": "The catalog of data sets, and what is in a data set."}
+"""Words below which there are several commands, and what they are about."""
 
-class EnteringGroup(TyperGroup):
-    """The command `aucdist`, whose arguments hold no secrets of URLs; those of ``--set`` enter when they are parsed as YAML."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Let the URLs among the arguments enter before anything can print them."""
+class Commands(click.Group):
+    """The commands below a word; a command's modules are imported when it is asked for.
+
+    `above`: the word, with a blank behind it; empty for `aucdist` itself.
+    """
+
+    def __init__(self, above: str = "", **options: Any):
+        super().__init__(**options)
+        self.above = above
+        self.rows = {row.name.removeprefix(above): row for row in COMMANDS if row.name.startswith(above)}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let the URLs among the arguments enter before anything can print them.
+
+        Those of ``--set`` enter when they are parsed as YAML.
+        """
+        if self.above:
+            return super().parse_args(ctx, args)
         after_set = [before == "--set" for before in ("", *args)]
         return super().parse_args(ctx, [a if s else _entered(a) for a, s in zip(args, after_set, strict=False)])
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table, groups at their first command."""
+        return list(dict.fromkeys(name.partition(" ")[0] for name in self.rows))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command or a group by its name."""
+        if not self.above and cmd_name in GROUPS:
+            return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
+        return self.rows[cmd_name].as_click() if cmd_name in self.rows else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their summaries, without importing their modules."""
+        width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        rows = [
+            (name, make_short(GROUPS[name] if name in GROUPS else self.rows[name].summary, width))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 def _entered(argument: str) -> str:
+    from aucdist.data.storage.urls import SCHEME, enter
+
     option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     if option == "--set" or not SCHEME.match(value):
         return argument
     return f"{option}{equals}{enter(value)}"
 
 
-app = typer.Typer(
-    cls=EnteringGroup,
-    name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-    help="Train linear and additive models that rank a rare class above the rest, by a loss over all pairs of a positive and a "
-    "negative row, and prove how close to the optimum they are. In Python: help('aucdist').",
-    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch`, 130 interrupted, 143 terminated.",
-)  # fmt: skip
-for command in COMMANDS:
-    if isinstance(command.main, typer.Typer):
-        app.add_typer(command.main, name=command.name)
-    else:
-        app.command(command.name)(command.main)
+def make_short(text: str, width: int) -> str:
+    """Return a text of at most so many characters, cut between words."""
+    if len(text) <= width:
+        return text
+    return f"{text[: max(width - 3, 1)].rpartition(' ')[0]}..."
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked:
         from aucdist import __version__
 
-        typer.echo(f"aucdist {__version__}")
-        raise typer.Exit(OK)
+        click.echo(f"aucdist {__version__}")
+        ctx.exit(OK)
 
 
-@app.callback()
-def main_options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-    log: Annotated[
-        str | None,
-        typer.Option(
-            metavar="text|json", help="How progress and errors are written to stderr. [env: AUCDIST_LOG; default: text]"
-        ),
-    ] = None,
-) -> None:
-    """Handle the options of `aucdist` itself."""
+def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> None:
     from flows.progress.json_log import LOG_FORMAT, log_format
 
     with report_errors(debug=False):
-        if log is not None:
-            os.environ[LOG_FORMAT] = log  # where the flows read it, too
+        if kind is not None:
+            os.environ[LOG_FORMAT] = kind  # where the flows read it, too
         log_format()
+
+
+app = Commands(
+    name="aucdist", no_args_is_help=True,
+    help="Train linear and additive models that rank a rare class above the rest, by a loss over all pairs of a positive and a "
+    "negative row, and prove how close to the optimum they are. In Python: help('aucdist').",
+    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch`, 130 interrupted, 143 terminated.",
+    params=[
+        click.Option(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+        ),
+        click.Option(
+            ["--log"], metavar="text|json", expose_value=False, callback=_set_log,
+            help="How progress and errors are written to stderr. [env: AUCDIST_LOG; default: text]",
+        ),
+    ],
+)  # fmt: skip
 
 
 def _on_sigterm(number: int, frame: object) -> None:

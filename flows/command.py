@@ -1,4 +1,9 @@
-"""What all commands share: options, exit codes, error messages, and the choice between plain function and Prefect flow."""
+"""Commands of `aucdist`: a command is a pydantic model and a function, and the rest follows from these.
+
+A row of the table in `flows.cli` names both. The fields of the model that have a `Cli` note are the arguments and options; their
+descriptions are what ``--help`` prints and what the reference of configurations lists. The same model is the parameter of the
+Prefect flow, if the command has one.
+"""
 
 import copy
 import importlib
@@ -7,70 +12,57 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-import typer
+import click
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from flows.config.base import Cli
     from flows.progress.console import RunObserver
 
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
-MOST_CHARACTERS = 4000
-"""So much of an error is printed: what was given may be long."""
-
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
-Cluster = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="A file in configs/cluster, or a path, in place of the file's own."),
-]
-Data = Annotated[
-    str, typer.Argument(help="A data set of the catalog, a YAML file with the keys of a source, or a file or URL.")
-]
-SourceSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the source, as in --set label=clicked. May be repeated."
-    ),
-]
+LONGEST_ERROR = 4000
+"""Characters of an error that are printed: it may repeat what the user gave, which may be long."""
+TYPES = {int: click.INT, float: click.FLOAT}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of `aucdist`: the folder ``flows/<name>``, with the same modules for each.
+    """A command of `aucdist`.
 
-    `main`: what the command line calls, in ``flows/<name>/command.py``.
+    `name`: as it is typed; of a command below another one, both names with a blank between them.
+    `summary`, `more`: the first sentence of its help, and what follows it.
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
-    `function`: the plain function in ``flows/<name>/run.py``; empty if the command calls it itself. It takes
-        ``config``, an ``observer`` that it calls with stages and their progress, and as far as it has stages
-        ``run_stage``, which runs each; it returns what ``--json`` prints, and so does the flow.
-    `flow`: the Prefect flow in ``flows/<name>/flow.py``; empty if there is none.
-    `config`: the configuration in ``flows/<name>/config.py`` whose keys the reference lists; empty if there is none.
+    `model`: ``module:class`` of the pydantic model. If the class has a method `config`, what that returns is what the function
+        and the flow get: the configuration of a file that the options name, say.
+    `function`: ``module:function`` of the plain function. It takes the configuration and an observer, which it calls with stages
+        and their progress, and returns what ``--json`` prints.
+    `lines`: ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
+    `after`: ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
+    `shows_progress`: False for a command that prints what it does itself.
+    `flow`: ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
     """
 
     name: str
-    main: Callable[..., None] | typer.Typer
+    summary: str
     page: str
-    function: str = ""
+    model: str
+    function: str
+    lines: str = ""
     flow: str = ""
-    config: str = ""
-
-    @property
-    def folder(self) -> str:
-        """The name of the command's folder, which is a package."""
-        return self.name.replace("-", "_")
+    after: str = ""
+    shows_progress: bool = True
+    more: str = ""
 
     @property
     def entrypoint(self) -> str:
         """The entry point of the Prefect flow, such as ``flows.train.flow.train_auc``; empty if there is none."""
-        return f"flows.{self.folder}.flow.{self.flow}" if self.flow else ""
-
-    def load(self, module: str, attribute: str) -> Any:
-        """Import a module of the command's folder and return one of its attributes."""
-        return getattr(importlib.import_module(f"flows.{self.folder}.{module}"), attribute)
+        return self.flow.replace(":", ".")
 
     def run(self, config: Any, debug: bool) -> dict[str, Any]:
         """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.
@@ -80,12 +72,172 @@ class Command:
         from flows.config.prefect_api import api_configured
 
         if self.flow and api_configured():
-            flow = self.load("flow", self.flow)  # importing Prefect configures its logging
+            flow = load(self.flow)  # importing Prefect configures its logging
             quiet_prefect_log(debug)
             result: dict[str, Any] = flow(config)
             return result
-        function = self.load("run", self.function)
+        function = load(self.function)
+        if not self.shows_progress:
+            return dict(function(config))
         return run_with_progress(lambda observer: function(config, observer))
+
+    def main(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
+        """Run the command with its options, print the result, and exit."""
+        with report_errors(debug):
+            result = self.run(config_of(load(self.model), f"aucdist {self.name}", options), debug)
+            if as_json:
+                click.echo(json.dumps(result, allow_nan=False))
+            else:
+                print_lines(load(self.lines)(result) if self.lines else ())
+            if self.after:
+                load(self.after)(result)
+            if result.get("alarms"):
+                raise click.exceptions.Exit(ALARMS)
+
+    def as_click(self) -> click.Command:
+        """Return the command with the options of its model."""
+        options = [*parameters(load(self.model)), JSON, DEBUG]
+        return click.Command(
+            self.name.rpartition(" ")[2], params=options, callback=self.main, help=f"{self.summary}\n\n{self.more}",
+            short_help=self.summary,
+        )  # fmt: skip
+
+
+DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
+SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
+CLUSTER = "A file in configs/cluster, or a path, in place of the file's own."
+
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object as the last line of stdout.")
+DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an error.")
+
+
+def load(path: str) -> Any:
+    """Import ``module:attribute``."""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+# ---- from a model to options, and back ----------------------------------------------------------------------------------
+
+
+def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
+    """Return the arguments and options of a model: those of its fields with a `Cli` note, and of the models in them."""
+    arguments: list[tuple[int, click.Parameter]] = []
+    options: list[click.Parameter] = []
+    for name, field, note in noted_fields(model):
+        kinds = kinds_of(field.annotation) - {type(None)}
+        help = field.description or ""
+        if note.data:
+            if note.flag:
+                options.append(click.Option([note.flag, "data"], metavar="DATA", help=help))
+            else:
+                required = field.is_required() or name == "source"
+                arguments.append((note.place, click.Argument(["data"], help=DATA, required=required)))
+            options.append(
+                click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
+            )
+        elif (inner := inner_model(field)) is not None:
+            options += parameters(inner)
+        elif name == "cluster":
+            options.append(click.Option(["--cluster"], metavar="NAME", help=CLUSTER))
+        elif note.place:
+            argument = click.Argument(
+                [name], help=help, metavar=note.metavar or None, required=field.is_required(), nargs=-1 if list in kinds else 1
+            )  # fmt: skip
+            arguments.append((note.place, argument))
+        elif bool in kinds:
+            options.append(click.Option([note.flag or dashed(name), name], is_flag=True, help=help))
+        else:
+            if not field.is_required() and isinstance(field.default, str | int | float):
+                help += f"  [default: {field.default}]"
+            options.append(
+                click.Option(
+                    [note.flag or dashed(name), name], help=help, metavar=note.metavar or None, required=field.is_required(),
+                    multiple=list in kinds, type=next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING),
+                )
+            )  # fmt: skip
+    return [argument for _, argument in sorted(arguments, key=lambda entry: entry[0])] + options
+
+
+def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
+    """Yield name, description and note of the fields that are given on the command line."""
+    from flows.config.base import Cli
+
+    for name, field in model.model_fields.items():
+        for part in field.metadata:
+            if isinstance(part, Cli):
+                yield name, field, part
+
+
+def kinds_of(annotation: Any) -> set[Any]:
+    """Return the types that a union or a list is made of, and list itself if it is one."""
+    parts = get_args(annotation)
+    outer = {list} if get_origin(annotation) is list else set()
+    return {annotation} if not parts else outer.union(*(kinds_of(part) for part in parts))
+
+
+def inner_model(field: Any) -> "type[BaseModel] | None":
+    """Return the model of a field that is one and has fields on the command line itself."""
+    models = (kind for kind in kinds_of(field.annotation) if hasattr(kind, "model_fields"))
+    return next((model for model in models if any(noted_fields(model))), None)
+
+
+def dashed(name: str) -> str:
+    """Return the option of a field."""
+    return f"--{name.replace('_', '-')}"
+
+
+def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
+    """Return the configuration that options stand for; those that were not given take the defaults of the model.
+
+    `where`: the command, as errors name it.
+    Raises InputError if an option is wrong.
+    """
+    from pydantic import ValidationError
+
+    from aucdist.errors import InputError
+    from flows.config.loading import explain
+
+    try:
+        config = model.model_validate(values_of(model, options))
+    except ValidationError as error:
+        raise InputError(explain(error, model, where)) from None
+    return config.resolved() if hasattr(config, "resolved") else config
+
+
+def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a model that were given as options."""
+    from flows.config.sources import cluster_from_name, source_of_option
+
+    values: dict[str, Any] = {}
+    for name, field, note in noted_fields(model):
+        value = options.get("data" if note.data else name)
+        if note.data and value is not None:
+            source = source_of_option(value, options["settings"], model, options.get("model"))
+            values[name] = source if name == "source" else {"source": source}
+        elif (inner := inner_model(field)) is not None:
+            values[name] = values_of(inner, options) or None
+        elif name == "cluster" and str not in kinds_of(field.annotation):
+            values[name] = cluster_from_name(value)
+        else:
+            values[name] = list(value) or None if isinstance(value, tuple) else value
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# ---- running, printing, errors ------------------------------------------------------------------------------------------
+
+
+def print_lines(lines: Sequence[Any]) -> None:
+    """Print lines of text, and tables of rich; names from files cannot move the cursor or colour the terminal."""
+    from aucdist.errors import printable
+
+    for line in lines:
+        if isinstance(line, str):
+            click.echo(printable(line))
+        else:
+            from rich.console import Console
+
+            Console().print(line)
 
 
 def run_with_progress(work: Callable[["RunObserver"], dict[str, Any]]) -> dict[str, Any]:
@@ -118,28 +270,19 @@ def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[lo
     return formatted
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print what a command has to say; names from files cannot move the cursor or colour the terminal."""
-    from aucdist.errors import printable
-
-    typer.echo(printable("\n".join(lines)))
-
-
-def print_json(result: dict[str, Any]) -> None:
-    """Print an object as one line."""
-    typer.echo(json.dumps(result, allow_nan=False))
-
-
 @contextmanager
 def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
         yield
-    except (typer.Exit, BrokenPipeError):  # nobody reads on, as after `| head`: click ends the command silently
+    except (
+        click.exceptions.Exit,
+        BrokenPipeError,
+    ):  # nobody reads on, as after `| head`: click ends the command silently
         raise
     except KeyboardInterrupt:
         _print_error("interrupted", "", INTERRUPTED)
-        raise typer.Exit(INTERRUPTED) from None
+        raise click.exceptions.Exit(INTERRUPTED) from None
     except Exception as e:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError
@@ -147,17 +290,17 @@ def report_errors(debug: bool) -> Iterator[None]:
         from flows.config.prefect_api import explained
 
         if debug:
-            typer.echo(hide(traceback.format_exc()), err=True, nl=False)
+            click.echo(hide(traceback.format_exc()), err=True, nl=False)
         e = explained(e)
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             e = InputError(explain_missing(e))
         if isinstance(e, InputError):
             _print_error("error", str(e), WRONG_INPUT)
-            raise typer.Exit(WRONG_INPUT) from None
+            raise click.exceptions.Exit(WRONG_INPUT) from None
         text = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
         hint = "" if debug else " (--debug shows where)"
         _print_error("failed", f"{text}{hint}", FAILED)
-        raise typer.Exit(FAILED) from None
+        raise click.exceptions.Exit(FAILED) from None
 
 
 def _print_error(event: str, text: str, code: int) -> None:
@@ -166,8 +309,8 @@ def _print_error(event: str, text: str, code: int) -> None:
     from aucdist.errors import printable, shortened
     from flows.progress.json_log import LOG_FORMAT, json_line
 
-    text = shortened(printable(hide(text)), MOST_CHARACTERS)
+    text = shortened(printable(hide(text)), LONGEST_ERROR)
     if os.environ.get(LOG_FORMAT) == "json":
-        typer.echo(json_line(event, {"text": text, "exit": code}), err=True)
+        click.echo(json_line(event, {"text": text, "exit": code}), err=True)
     else:
-        typer.echo(": ".join(filter(None, (event, text))), err=True)
+        click.echo(": ".join(filter(None, (event, text))), err=True)

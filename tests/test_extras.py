@@ -75,13 +75,14 @@ print(roc_auc_score(y, PairwiseHingeClassifier().fit(X, y).decision_function(X))
 
 
 def test_the_command_says_it_in_one_line() -> None:
-    done = run_without({"typer"}, "from flows.entry import main; main()")
-    assert done.returncode == 1
-    assert done.stderr.strip() == "error: typer is not installed: pip install 'aucdist[cli]'"
+    start = "import sys; sys.argv = ['aucdist', 'data', 'list']; from flows.cli import main; main()"
+    done = run_without({"rich"}, start)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: rich is not installed: pip install 'aucdist[cli]'"
 
 
 def test_an_extra_that_a_run_needs_is_named_in_one_line(tmp_path: Path) -> None:
-    start = "import sys; sys.argv = ['aucdist', 'data', 'show', 's3://bucket/x']; from flows.entry import main; main()"
+    start = "import sys; sys.argv = ['aucdist', 'data', 'show', 's3://bucket/x']; from flows.cli import main; main()"
     done = run_without({"s3fs"}, start)
     assert done.returncode == 2
     assert done.stderr.strip() == "error: s3fs is not installed: pip install 'aucdist[s3]'"

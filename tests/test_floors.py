@@ -175,7 +175,7 @@ PEERS = ["imblearn", "statsmodels", "skglm", "dask_ml", "lightgbm", "xgboost", "
     [
         [
             ("import aucdist", ["numba", "sklearn", "dask", "prefect", *REPORT]),
-            (FIT, ["prefect", "distributed", "aiohttp", "botocore", "typer", *REPORT]),
+            (FIT, ["prefect", "distributed", "aiohttp", "botocore", "click", *REPORT]),
         ],
         [
             ("import flows.cli", ["numba", "sklearn", "dask", "prefect", "pandas"]),

@@ -5,9 +5,10 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
@@ -26,12 +27,15 @@ from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
 from aucdist.metrics.ranking import auc_interval, average_precision_interval
-from aucdist.report.comparison import Comparison, render_comparison_page
+from aucdist.report.classes_comparison import classes_sentences
+from aucdist.report.comparison import Comparison, render_comparison_page, sentences
 from aucdist.search.group_spread import groups_test
 from aucdist.store.history import resolve
 from flows.compare.classes import about_run, compare_classes
 from flows.compare.labels import settings_of, unique_names
+from flows.config.base import Cli, Strict
 from flows.json_values import jsonable
+from flows.progress.console import RunObserver
 from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
@@ -65,16 +69,29 @@ class Run:
         return lambda counts: MEASURES[measure].of(counts, self.about["threshold"])
 
 
-def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> dict[str, Any]:
+class CompareConfig(Strict):
+    """Runs on the same test rows."""
+
+    runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")] = Field(
+        description="Run folders, paths or URLs, or versions in model stores; other folders are skipped"
+    )
+    output: Annotated[str, Cli(metavar="URL")] = Field(
+        default="runs", description="Where the folder of the report is made"
+    )
+    max_fpr: Annotated[float | None, Cli()] = Field(
+        default=None, ge=0.0, le=1.0,
+        description="Compares the partial AUC up to this false positive rate as well, such as 0.01",
+    )  # fmt: skip
+
+
+def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
     """Compare runs, and write a folder with a report.
 
-    `urls`: run folders, paths or URLs, or versions in model stores; at least two. Other folders are skipped.
-    `output`: the folder or URL below which the folder is made.
-    `max_fpr`: compare the partial AUC up to this false positive rate, too, as McClish standardises it.
     Returns what ``aucdist compare --json`` prints.
     Raises InputError if `max_fpr` is not above 0 and at most 1, if there are fewer than two runs, if one is damaged or
         has no test scores, or if their test rows differ.
     """
+    urls, output, max_fpr = config.runs, config.output, config.max_fpr
     if max_fpr is not None:
         check_max_fpr(max_fpr)
     urls = [url.rstrip("/") for url in urls]
@@ -280,3 +297,10 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
         ):  # fmt: skip
             if one is not None and other is not None and not np.array_equal(one, other):
                 raise InputError(f"{shown(run.url)} and {shown(first.url)} have different {what} of the same test rows")
+
+
+def compared_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist compare` prints."""
+    skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
+    said = classes_sentences(result) if "classes" in result else sentences(result)
+    return [*skipped, *said, f"report: {result['run']}/report.html"]

@@ -1,11 +1,28 @@
 """The base of all configuration models."""
 
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 """Names of runs and checkpoints, which become parts of paths."""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """How a field of a command's model is given on the command line.
+
+    `place`: of an argument among the arguments, from 1; 0 for an option.
+    `flag`: the name of the option, if it is not that of the field.
+    `metavar`: what stands for the value in the help.
+    `data`: the value is a data set, which `flows.config.sources.source_from_name` finds, and ``--set`` changes its keys.
+    """
+
+    place: int = 0
+    flag: str = ""
+    metavar: str = ""
+    data: bool = False
 
 
 class Strict(BaseModel):

@@ -1,5 +1,6 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
@@ -9,7 +10,7 @@ from aucdist.data.labels import EACH
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import UNLABELLED, ClassName, Source
 from aucdist.errors import InputError
-from flows.config.base import Strict
+from flows.config.base import NAME, Cli, Strict
 
 Named = TypeVar("Named", "DataRef", "TestConfig")
 
@@ -28,7 +29,9 @@ class DataRef(Strict):
     """A data set: a name from the catalog, or a source written out."""
 
     name: str | None = Field(default=None, description="A data set of the catalog (see `aucdist data list`)")
-    source: Source | None = Field(default=None, description="A source written out, where the catalog has none")
+    source: Annotated[Source | None, Cli(place=2, data=True)] = Field(
+        default=None, description="A source written out, where the catalog has none"
+    )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "DataRef":
@@ -44,7 +47,7 @@ def _unlabelled(value: Any, check: Any) -> Any:
 class UnlabelledRef(DataRef):
     """Rows that a model scores: a name from the catalog, or a source written out, which needs no label."""
 
-    source: Annotated[Source | None, WrapValidator(_unlabelled)] = Field(
+    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = Field(
         default=None, description="A source written out; it needs no label, and the model knows how its rows are read"
     )
 
@@ -123,3 +126,13 @@ def source_of(config: DataRef | TestConfig) -> Source:
         return find(config.name)
     assert config.source is not None  # the models check that one of the two is given
     return config.source
+
+
+def batch_name(data: UnlabelledRef) -> str:
+    """Return a name for rows: that of the data set, or of its first file."""
+    if data.name is not None:
+        return data.name
+    source = source_of(data).source
+    url = source if isinstance(source, str) else source[0]
+    name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
+    return name if re.fullmatch(NAME, name) else "batch"

@@ -4,15 +4,16 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from aucdist.data.sources.catalog import catalog_folder
 from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, unknown
+from flows.config.base import Cli, Strict
 
 Config = TypeVar("Config", bound=BaseModel)
 MOST_VALUES, MOST_DEEP, MOST_SHOWN = 100_000, 50, 300
@@ -92,6 +93,30 @@ def find_config(config: str, kind: str = "train") -> Path:
 
 def _names(folder: Path) -> list[str]:
     return sorted(p.stem for p in folder.glob("*.yaml"))
+
+
+class FileOptions(Strict):
+    """The options of a command whose configuration is a file; `of` is its model, which lies in ``configs/<kind>``."""
+
+    kind: ClassVar[str]
+    of: ClassVar[type[BaseModel]]
+
+    config: Annotated[str, Cli(place=1)] = Field(description="A YAML file, or the name of one of the project's own")
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
+        default=[], description="Change a key, as in --set model.lam=1e-2. May be repeated"
+    )
+
+    def resolved(self) -> BaseModel:
+        """Return the configuration."""
+        return load_config(self.of, self.kind, self.config, self.settings, getattr(self, "output", None))
+
+
+class RunOptions(FileOptions):
+    """The options of a command that writes a run folder."""
+
+    output: Annotated[str | None, Cli(metavar="URL")] = Field(
+        default=None, description="Where the run folder is made: a folder or a URL; by default runs"
+    )
 
 
 def load_config(

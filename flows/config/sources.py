@@ -1,8 +1,9 @@
 """Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -16,8 +17,6 @@ from aucdist.data.storage.guard import is_packed
 from aucdist.errors import InputError, unknown
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
-
-Config = TypeVar("Config", bound=BaseModel)
 
 
 def source_from_name(
@@ -85,18 +84,19 @@ def _format_from_suffix(url: str) -> dict[str, Any]:
     return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
 
 
-def config_from_options(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:
-    """Return a configuration from options of the command line; those that are None take their defaults.
+def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel], trained: str | None) -> Source:
+    """Return the source that the argument ``data`` of a command names.
 
-    `where`: the command, as errors name it.
-    `cluster`: a file in ``configs/cluster``, or a path.
-    Raises InputError if an option is wrong.
+    `model`: the configuration of the command, which says whether the rows need a label.
+    `trained`: a model, whose training rows tell the format of a file that has no suffix.
+    Raises InputError if there is no such data set, or if its source is wrong.
     """
-    raw = {key: value for key, value in keys.items() if value is not None}
-    try:
-        return model.model_validate(raw | {"cluster": cluster_from_name(cluster)})
-    except ValidationError as e:
-        raise InputError(explain(e, model, where)) from None
+    from flows.config.data import DataRef, UnlabelledRef
+    from flows.score.run import format_of
+
+    labelled = issubclass(model, DataRef) and not issubclass(model, UnlabelledRef)
+    otherwise = (lambda: None) if trained is None else partial(format_of, trained)
+    return source_from_name(data, settings, labelled=labelled, otherwise=otherwise)[1]
 
 
 def cluster_from_name(name: str | None) -> ClusterConfig:

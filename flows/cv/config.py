@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
 from flows.config.data import CacheMode, DataConfig, refuse_for_classes
-from flows.config.loading import load_config
+from flows.config.loading import RunOptions, load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
@@ -293,3 +293,9 @@ def works_with_masks(model: Any) -> bool:
 def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:
     """Read the configuration of a search, a path or a name in ``configs/cv``: see `flows.config.loading.load_config`."""
     return load_config(CvConfig, "cv", config, settings, output)
+
+
+class CvOptions(RunOptions):
+    """The options of `aucdist cv`."""
+
+    kind, of = "cv", CvConfig

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -18,28 +18,41 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.selection.groups import duplicates
+from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, source_of
 from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
 from flows.config.sources import is_yaml, source_from_name
 from flows.data.preview_classes import classes_of, traps_of_classes
+from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
 
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 
 
-def preview(config: str, settings: Sequence[str], page: Path | None = None) -> dict[str, Any]:
+class PreviewConfig(Strict):
+    """A data set whose columns are looked at."""
+
+    config: Annotated[str, Cli(place=1)] = Field(
+        description="A YAML file of a run or of a source, the name of one in configs/train, or a file or URL"
+    )
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
+        default=[], description="Change a key, as in --set data.scale=none. May be repeated"
+    )
+    html: Annotated[Path | None, Cli(metavar="FILE")] = Field(
+        default=None, description="Also write a page: a histogram by class of each column"
+    )
+
+
+def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
     """Read a data set, and return what becomes of each of its columns.
 
-    `config`: a YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
-    `settings`: changes to it, each ``key=value``.
-    `page`: where a page with a histogram of each column is written.
     Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
         see `classes_of`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
         ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better
         than new rows will.
     Raises InputError if the configuration or the data is wrong.
     """
-    data = _data_config(config, settings)
+    data, page = _data_config(config.config, config.settings), config.html
     source = source_of(data)
     if source.format_of().is_sharded:
         raise InputError(
@@ -68,6 +81,7 @@ def preview(config: str, settings: Sequence[str], page: Path | None = None) -> d
         "dropped": list(source.drop or []),
         "then": _then(data),
         "warnings": warnings,
+        **({} if page is None else {"page": str(page)}),
     }
 
 
@@ -174,6 +188,11 @@ def class_text(found: dict[str, Any]) -> str:
     """Return what a preview says of one of several classes."""
     alone = "" if found["column"] is None else f", best column alone {found['column']} (AUC {found['auc']:.3f})"
     return f"{found['class']}: {found['rows']:,} rows{alone}"
+
+
+def preview_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist data preview` prints."""
+    return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
 
 
 def preview_text(found: dict[str, Any]) -> str:

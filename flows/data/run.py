@@ -2,7 +2,10 @@
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field
 
 from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema
 from aucdist.data.shards.reading import ParallelMap, read
@@ -12,11 +15,55 @@ from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from flows.compute.clusters import open_cluster
-from flows.config.cluster import ClusterConfig
+from flows.config.base import Cli, Strict
+from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.sources import source_from_name
 from flows.progress.console import RunObserver
 
 FEATURES_SHOWN = 10
+
+
+class ListConfig(Strict):
+    """The catalog of data sets."""
+
+
+class ShowConfig(Strict):
+    """A data set whose description is shown."""
+
+    name: Annotated[str, Cli(place=1)] = Field(description="A data set of the catalog, or the folder or URL of shards")
+
+
+class VerifyConfig(Strict):
+    """Data sets that are read and checked."""
+
+    names: Annotated[list[str], Cli(place=1)] = Field(
+        default=[], description="Data sets of the catalog, or folders or URLs of shards. By default all that are here"
+    )
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
+
+
+def list_data(config: ListConfig, observer: RunObserver) -> dict[str, Any]:
+    """Return the data sets of the catalog by their names."""
+    return {entry.pop("name"): entry for entry in list_catalog()}
+
+
+def list_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist data list` prints."""
+    lines = []
+    for name, entry in result.items():
+        shape = f"{entry['rows'] or '?'} x {entry['features'] or '?'}"
+        lines.append(f"{name:32} {entry['format']:10} {shape:>18}  {'here' if entry['present'] else 'absent'}")
+    return lines
+
+
+def show(config: ShowConfig, observer: RunObserver) -> dict[str, Any]:
+    """Return the catalog's entry of a data set, or what the manifest says of shards."""
+    return describe(*source_from_name(config.name))
+
+
+def show_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist data show` prints."""
+    return [yaml.safe_dump(result, sort_keys=False, allow_unicode=True).rstrip()]
 
 
 def list_catalog() -> Iterator[dict[str, Any]]:
@@ -81,19 +128,24 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) ->
     return [fault for fault in faults if fault is not None]
 
 
-def verify(names: list[str] | None, cluster: ClusterConfig, observer: RunObserver) -> dict[str, list[str]]:
-    """Return the faults of each data set; see `verify_source`.
-
-    `names`: as for `flows.config.sources.source_from_name`; None: the data sets of the catalog that are here.
-    `cluster`: where shards are read.
-    `observer`: is called with each data set as a stage, and with the progress of its shards.
-    """
-    if not names:
-        names = [entry["name"] for entry in list_catalog() if entry["present"]]
+def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
+    """Return the faults of each data set; see `verify_source`. The observer is called with each data set as a stage."""
+    names = config.names or [entry["name"] for entry in list_catalog() if entry["present"]]
     sources = [source_from_name(name) for name in names]
-    found = {}
-    with open_cluster(cluster, "verify", observer) as workers:
+    faults = {}
+    with open_cluster(config.cluster, "verify", observer) as workers:
         for given, (name, source) in zip(names, sources, strict=True):
             observer.stage(given)
-            found[given] = verify_source(name, source, workers.parallel_map(observer))
-    return found
+            faults[given] = verify_source(name, source, workers.parallel_map(observer))
+    return faults
+
+
+def verified_lines(result: dict[str, list[str]]) -> list[str]:
+    """Return what `aucdist data verify` prints."""
+    return [f"{name}: {'sound' if not faults else f'{len(faults)} faults'}" for name, faults in result.items()]
+
+
+def refuse_faults(result: dict[str, list[str]]) -> None:
+    """Raise InputError where a data set is not what its description says."""
+    if faults := [fault for of_set in result.values() for fault in of_set]:
+        raise InputError("\n".join(faults))

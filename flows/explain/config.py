@@ -1,8 +1,11 @@
 """Configuration of an explanation: the model behind the options of the command."""
 
+from typing import Annotated
+
 from pydantic import Field, field_validator, model_validator
 
 from aucdist.errors import InputError, unknown
+from flows.config.base import Cli
 from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
 
@@ -12,18 +15,22 @@ SUFFIXES = (".csv", ".parquet")
 class ExplainConfig(UnlabelledRef):
     """Rows whose scores are taken apart."""
 
-    model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
-    rows: int | None = Field(
+    model: Annotated[str, Cli(place=1)] = Field(
+        min_length=1, description="A run folder, or the model in it: a folder or URL"
+    )
+    rows: Annotated[int | None, Cli(metavar="N")] = Field(
         default=None, ge=1, description="Explain so many rows, the first ones; by default 10, and all with `output`"
     )
-    top: int = Field(default=5, ge=1, description="Contributions to show for each row, the largest ones")
-    reasons: int | None = Field(
+    top: Annotated[int, Cli(metavar="N")] = Field(
+        default=5, ge=1, description="Contributions to show for each row, the largest ones"
+    )
+    reasons: Annotated[int | None, Cli(metavar="N")] = Field(
         default=None, ge=1, description="Show so many columns that raise each score most, in place of contributions"
     )
-    classes: list[str] = Field(
+    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(
         default_factory=list, description="Of a model of several classes: those to explain; by default all"
     )
-    output: str | None = Field(
+    output: Annotated[str | None, Cli(metavar="FILE")] = Field(
         default=None,
         min_length=1,
         description="A .csv or .parquet file for all contributions; else they are printed",

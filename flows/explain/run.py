@@ -15,6 +15,7 @@ from aucdist.data.shards.reading import open_reader
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, unknown
 from aucdist.model import LinearModel
+from aucdist.report.text import number_text
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
 from flows.config.data import source_of
@@ -181,3 +182,44 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
         if name.startswith(PAIR, at) and first in values and second in values:
             return [values[first], values[second]]
     return None
+
+
+def explanation_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist explain` prints: a paragraph for each row, or where the table is."""
+    return [_explanation_text(result)]
+
+
+def _explanation_text(result: dict[str, Any]) -> str:
+    if result["output"] is not None:
+        return f"{result['output']}: contributions of {result['rows']} rows"
+    if result.get("classes"):
+        return "\n".join(
+            f"class {one['name']}\n{_explanation_text(result | one | {'classes': []})}" for one in result["classes"]
+        )
+    lines = []
+    if result.get("reasons"):
+        return _reasons_text(result["reasons"])
+    for row in result["explained"]:
+        lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
+        for part in row["contributions"]:
+            lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")
+        if row["rest"] != 0.0:
+            lines.append(f"  {row['rest']:+12.5g}  all other features")
+        lines.append(f"  {row['constant']:+12.5g}  constant")
+    return "\n".join(lines)
+
+
+def _reasons_text(reasons: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in reasons:
+        lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
+        for beside, what in (("beside_best", "best cell"), ("beside_average", "average row")):
+            found = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside]) or "nothing"
+            lines.append(f"  beside the {what}: {found}")
+    return "\n".join(lines)
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, list):
+        return " and ".join(_value_text(one) for one in value)
+    return "missing" if value is None else f"{value:.6g}"

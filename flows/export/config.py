@@ -1,10 +1,12 @@
 """Configuration of an export: the model behind the options of the command."""
 
+from typing import Annotated
+
 from pydantic import Field, field_validator, model_validator
 
 from aucdist.errors import InputError, unknown
 from aucdist.export.cards import Scaling
-from flows.config.base import Strict
+from flows.config.base import Cli, Strict
 from flows.config.s3 import S3Config
 
 TARGETS = ("onnx", "sql", "json", "scorecard")
@@ -14,20 +16,26 @@ CARD_SUFFIXES = ("json", "md", "csv", "html")
 class CardConfig(Strict):
     """What a scorecard is to look like."""
 
-    rows: int | None = Field(default=None, ge=2, description="At most so many lines; a category counts as one")
-    total: int | None = Field(
+    rows: Annotated[int | None, Cli(metavar="N")] = Field(
+        default=None, ge=2, description="At most so many lines; a category counts as one"
+    )
+    total: Annotated[int | None, Cli(metavar="N")] = Field(
         default=None,
         ge=1,
         le=10**6,
         description="Points between the lowest and the highest possible sum; by default 1000",
     )
-    points_to_double_odds: float | None = Field(
+    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(
         default=None,
         gt=0,
         description="Points that double the odds, in place of `total`; for models with logistic probabilities",
     )
-    base_points: float = Field(default=0.0, description="Points of a row with the odds `base_odds`")
-    base_odds: float = Field(default=1.0, gt=0, description="Odds of the positive class, positive to negative")
+    base_points: Annotated[float, Cli(metavar="N")] = Field(
+        default=0.0, description="Points of a row with the odds `base_odds`"
+    )
+    base_odds: Annotated[float, Cli(metavar="N")] = Field(
+        default=1.0, gt=0, description="Odds of the positive class, positive to negative"
+    )
 
     @model_validator(mode="after")
     def _go_together(self) -> "CardConfig":
@@ -42,21 +50,27 @@ class CardConfig(Strict):
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
-    model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
-    to: str = Field(description="`onnx`, `sql`, `json` or `scorecard`")
-    output: str | None = Field(
+    model: Annotated[str, Cli(place=1)] = Field(
+        min_length=1, description="A run folder, or the model in it: a folder or URL"
+    )
+    to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")] = Field(
+        description="`onnx`, `sql`, `json` or `scorecard`"
+    )
+    output: Annotated[str | None, Cli(metavar="FILE")] = Field(
         default=None, min_length=1, description="The file; by default named after the run, in the current folder"
     )
-    table: str | None = Field(default=None, min_length=1, description="sql: the table with the rows; by default `rows`")
-    ids: list[str] = Field(
+    table: Annotated[str | None, Cli(metavar="NAME")] = Field(
+        default=None, min_length=1, description="sql: the table with the rows; by default `rows`"
+    )
+    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(
         default_factory=list,
         description="sql: columns of the table that stand beside the scores; by default those that the model reads",
     )
-    contributions: bool = Field(
+    contributions: Annotated[bool, Cli()] = Field(
         default=False, description="onnx, sql, json: whether what each feature adds to a score stands beside it"
     )
-    card: CardConfig | None = Field(default=None, description="scorecard: its lines and its points")
-    force: bool = Field(default=False, description="Replace the file if it is there")
+    card: Annotated[CardConfig | None, Cli()] = Field(default=None, description="scorecard: its lines and its points")
+    force: Annotated[bool, Cli()] = Field(default=False, description="Replace the file if it is there")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @field_validator("to")

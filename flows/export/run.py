@@ -42,6 +42,12 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def export_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist export` prints."""
+    lines = f"{result['lines']} lines, " if "lines" in result else ""
+    return [f"{result['output']}: {lines}{len(result['columns'])} columns, {result['bytes']:,} bytes"]
+
+
 def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
     parts = folder.split("/")

@@ -2,9 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.labels import Labels, choose_positive, listed
@@ -13,26 +14,70 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
 from aucdist.drift.traps import SUSPICIOUS
 from aucdist.errors import InputError
+from flows.config.base import Cli, Strict
+from flows.config.sources import source_from_name
 from flows.init.columns import ColumnGuess, columns_of
 from flows.init.directions import direction_of, rows_of_class
 from flows.init.layout import found_layout
 from flows.init.leaks import with_auc
-from flows.init.no_columns import look_at
+from flows.init.no_columns import is_svmlight, look_at
 from flows.init.read import FirstRows, first_rows
 from flows.init.text import quoted, rows_yaml_text, yaml_text
+from flows.progress.console import RunObserver
 
 MOST_CLASSES = 20
 FORMATS_OF_COLUMNS = ("csv", "parquet", "jsonl", "arrow", "excel", "sql", "delta", "iceberg")
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 
 
-def init(name: str, source: Source, output: Path) -> dict[str, Any]:
+class InitConfig(Strict):
+    """A file that is looked at."""
+
+    data: Annotated[str, Cli(place=1)] = Field(description="A CSV, Parquet, svmlight or KEEL file, a path or a URL")
+    label: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
+        default=None, description="The column with the classes; svmlight and KEEL files name it themselves"
+    )
+    output: Annotated[Path | None, Cli(metavar="FILE")] = Field(
+        default=None, description="The YAML file; by default the name of the data, in this folder"
+    )
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
+        default=[], description="Change a key of the source, as in --set label=clicked. May be repeated"
+    )
+    force: Annotated[bool, Cli()] = Field(default=False, description="Replace the YAML file if it is there")
+
+
+def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
     """Write a configuration for training.
 
-    `source`: with the label column.
-    Returns what ``aucdist init --json`` prints.
     Raises InputError if the file cannot be read, or its label column has no classes.
     """
+    name, source = source_from_name(
+        config.data, config.settings, label=config.label,
+        otherwise=lambda: "svmlight" if is_svmlight(config.data) else None,
+    )  # fmt: skip
+    file = config.output or Path(f"{name}.yaml")
+    if file.exists() and not config.force:
+        raise InputError(f"{file} is there already: name another by --output, or replace it by --force")
+    return describe(name, source, file)
+
+
+def init_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist init` prints."""
+    file = result["config"]
+    return [
+        *(f"{column:24} {kind}" for column, kind in result["columns"].items()),
+        *(
+            f"warning: column {column!r} alone tells the classes apart; if it is known only once the label is, list it under "
+            f"`drop` in {file}"
+            for column in result["leaks"]
+        ),
+        f"{file}: {result['rows']:,} rows, positive class {result['positive']!r}",
+        f"next: aucdist data preview {file} --html {Path(file).stem}.html",
+    ]
+
+
+def describe(name: str, source: Source, output: Path) -> dict[str, Any]:
+    """Write a configuration for a source with its label column, and return what ``aucdist init --json`` prints."""
     if source.format in FORMATS_WITHOUT_COLUMNS:
         return _init_without_columns(name, source, output)
     if source.format not in FORMATS_OF_COLUMNS:

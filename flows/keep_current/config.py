@@ -9,7 +9,7 @@ from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import load_config
+from flows.config.loading import FileOptions, load_config
 from flows.train.config import TrainConfig
 
 
@@ -71,3 +71,9 @@ class KeepCurrentConfig(Strict):
 def load_keep_current(config: str, settings: Sequence[str] = ()) -> KeepCurrentConfig:
     """Read a configuration, a path or a name in ``configs/keep_current``: see `flows.config.loading.load_config`."""
     return load_config(KeepCurrentConfig, "keep_current", config, settings)
+
+
+class KeepCurrentOptions(FileOptions):
+    """The options of `aucdist keep-current`."""
+
+    kind, of = "keep_current", KeepCurrentConfig

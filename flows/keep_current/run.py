@@ -11,16 +11,18 @@ from aucdist.store.lease import Lease, lease
 from aucdist.store.versions import keep
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.config.data import TestConfig, source_of
+from flows.config.data import TestConfig, batch_name, source_of
 from flows.keep_current.config import KeepCurrentConfig
 from flows.progress.console import RunObserver
 from flows.promote.run import promote_run
+from flows.promote.text import promotion_lines
 from flows.score.config import ScoreConfig
 from flows.score.run import score
 from flows.train.config import TrainConfig
 from flows.train.run import train
 from flows.watch.config import WatchConfig
-from flows.watch.run import batch_name, watch
+from flows.watch.run import watch
+from flows.watch.text import watch_lines
 
 
 def keep_current(
@@ -112,3 +114,9 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
         test = TestConfig(source=source.model_copy(update={"source": found[-held_out:]}))
     changed = data.model_copy(update={"source": source.model_copy(update={"source": trained}), "test": test})
     return config.train.model_copy(update={"data": changed})
+
+
+def keep_current_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist keep-current` prints."""
+    watched = [] if result["watched"] is None else watch_lines(result["watched"])
+    return [f"trained {result['run']}", *promotion_lines(result["promotion"]), *watched]

@@ -1,20 +1,41 @@
 """The history of a model store, for people and programs."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
 from aucdist.store.decisions import read_decisions
-from aucdist.store.history import read_store
+from aucdist.store.history import read_store, split_version
 from aucdist.store.versions import present
+from aucdist.store.versions import rollback as go_back
+from flows.config.base import Cli, Strict
+from flows.progress.console import RunObserver
+from flows.promote.text import measure_text
 
 
-def history(url: str) -> dict[str, Any]:
+class StoreConfig(Strict):
+    """A model store."""
+
+    store: Annotated[str, Cli(place=1, metavar="URL")] = Field(description="A model store, a folder or URL")
+
+
+class RollbackConfig(Strict):
+    """A model store, and the version to go back to."""
+
+    store: Annotated[str, Cli(place=1, metavar="URL")] = Field(
+        description="A model store; URL@2 for version 2, else the one replaced last"
+    )
+
+
+def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:
     """Return what ``aucdist models --json`` prints.
 
     Raises InputError if there is no model store, or it is damaged.
     """
+    url = config.store
     store = read_store(url)
     if store.current is None:
         raise InputError(f"{shown(url)} is no model store, or nothing was promoted to it: see `aucdist promote`")
@@ -30,3 +51,39 @@ def history(url: str) -> dict[str, Any]:
         "store": shown(store.url), "current": store.current.version, "present": present(store, ABOUT), "changes": changes,
         "declined": declined,
     }  # fmt: skip
+
+
+def history_lines(result: dict[str, Any]) -> list[str]:
+    """Return the history as lines of text, the first change first, with the runs that were not promoted."""
+    lines = []
+    for change in result["changes"]:
+        number = change["version"]
+        replaced = "" if change["replaced"] is None else f", replaced version {change['replaced']}"
+        origin = f", {change['run']}" if change["run"] else ""
+        test = change["decision"]
+        why = f", {_test(test)}" if test else ""
+        removed = "" if number in result["present"] else " (removed)"
+        lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{why}")
+    for test in result["declined"]:
+        lines.append(f"{test['time']}  declined  {test['run']} against version {test['version']}, {_test(test)}")
+    return [*sorted(lines, key=lambda line: line.partition(" ")[0]), f"in use: version {result['current']}"]
+
+
+def _test(test: dict[str, Any]) -> str:
+    """Return the test that decided, in few words."""
+    margin = f" by {test['margin']:g}" if test["margin"] else ""
+    condition = f", {test['condition']}{margin}" if "condition" in test else ""
+    value = f"{test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f})"
+    return f"{measure_text(test)} {value} on {test['rows']:,} rows{condition}"
+
+
+def rollback(config: RollbackConfig, observer: RunObserver) -> dict[str, Any]:
+    """Go back to an earlier version of a model."""
+    url, number = split_version(config.store)
+    change = go_back(read_store(url), ABOUT, number)
+    return {"store": shown(url), "version": change.version, "replaced": change.replaced}
+
+
+def rollback_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist rollback` prints."""
+    return [f"{result['store']}: version {result['version']} is in use again; it replaces version {result['replaced']}"]

@@ -211,6 +211,18 @@ def summary_table(result: Record) -> Table:
     return table
 
 
+def trained_lines(result: Record) -> list[Any]:
+    """Return what `aucdist train` prints."""
+    return [summary_table(result), f"report: {result['run']}/report.html"]
+
+
+def search_lines(result: Record) -> list[Any]:
+    """Return what `aucdist cv` prints."""
+    from aucdist.report.text import search_verdict
+
+    return [search_table(result), search_verdict(result), f"report: {result['run']}/report.html"]
+
+
 def search_table(result: Record) -> Table:
     """Return the summary of a search, from the object that ``--json`` prints."""
     metric, best = result["metric"], result["best"]

@@ -1,6 +1,8 @@
 """Promotes the model of a run: reads it, compares it with the version in use, and adds it to the store."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from aucdist.class_models import ClassModels, class_folder, has_classes, load_any_model
 from aucdist.data.sources.source import Source
@@ -10,6 +12,9 @@ from aucdist.model import ABOUT, DIGESTS, FEATURES, PROFILE, WEIGHTS
 from aucdist.store.decisions import keep_decision
 from aucdist.store.history import read_store
 from aucdist.store.versions import keep, promote
+from flows.config.base import Cli, Strict
+from flows.config.data import UnlabelledRef, batch_name, source_of
+from flows.progress.console import RunObserver
 from flows.promote.classes import decide_classes
 from flows.promote.decision import decide
 from flows.promote.drawing import decision_svg
@@ -18,6 +23,33 @@ from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES
 
 CONDITIONS = ("better", "not-worse", "always")
+
+
+class PromoteConfig(Strict):
+    """A run whose model is to be the one in use."""
+
+    run: Annotated[str, Cli(place=1)] = Field(description="A run folder, a path or URL")
+    store: Annotated[str, Cli(place=2, metavar="URL")] = Field(
+        description="The model store, a folder or URL, made if need be; or models:/NAME in MLflow"
+    )
+    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = Field(
+        default="always", description="When to replace the version in use"
+    )
+    margin: Annotated[float, Cli()] = Field(
+        default=0.0, description="The difference that counts: better by more, or not worse by as much"
+    )
+    data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = Field(
+        default=None, description="Labelled rows for the test, which neither model has seen; by default the run's"
+    )
+    keep: Annotated[int | None, Cli(metavar="N")] = Field(
+        default=None, description="Remove old versions until N are left; by default none is removed"
+    )
+
+
+def promote_as_configured(config: PromoteConfig, observer: RunObserver) -> dict[str, Any]:
+    """Promote the model of a run, if it is as good as asked; see `promote_run`."""
+    rows = None if config.data is None else (batch_name(config.data), source_of(config.data))
+    return promote_run(config.run, config.store, config.condition, config.margin, config.keep, rows)
 
 
 def promote_run(

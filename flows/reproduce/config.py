@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aucdist.errors import InputError, unknown
-from flows.config.base import Strict
+from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import configs_folder, explain, find_config, read_mapping
 from flows.reproduce.descent import Descent
@@ -95,6 +95,23 @@ def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
         if isinstance(value, dict) and isinstance(mapping.get(key), dict)
     }
     return mapping | changes | nested
+
+
+class ReproduceOptions(Strict):
+    """The options of `aucdist reproduce`."""
+
+    paper: Annotated[str, Cli(place=1)] = Field(description="A paper of configs/reproduce, such as 000, or a YAML file")
+    quick: Annotated[bool, Cli()] = Field(default=False, description="Run only the small part that the file defines")
+    cluster: Annotated[str | None, Cli(metavar="NAME")] = Field(
+        default=None, description="A file in configs/cluster, or a path, in place of the file's own"
+    )
+    output: Annotated[str | None, Cli(metavar="URL")] = Field(
+        default=None, description="Folder or URL of the results; by default runs"
+    )
+
+    def resolved(self) -> Paper:
+        """Return the configuration of the paper."""
+        return load_paper(self.paper, quick=self.quick, cluster=self.cluster, output=self.output)
 
 
 def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, output: str | None = None) -> Paper:

@@ -147,3 +147,10 @@ def page_figure(name: str, heading: str, caption: str, description: str, plot: C
     markup = load_optional("markupsafe").Markup
     identifier = "".join(c if c.isalnum() else "-" for c in name)
     return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, description, plot)))
+
+
+def reproduced_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return what `aucdist reproduce` prints."""
+    tables = result["tables"].items()
+    entries = [f"{quantity}: {text}" for name, summary in tables for quantity, text in summary_entries(summary, name)]
+    return [*entries, f"report: {result['run']}/report.html"]

@@ -1,8 +1,11 @@
 """Configuration of batch scoring: the model behind the options of the command and behind the form of the Prefect flow."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from aucdist.data.storage.urls import Location
+from flows.config.base import Cli
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
@@ -11,11 +14,17 @@ from flows.config.s3 import S3Config
 class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
-    model: Location = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
-    output: Location = Field(min_length=1, description="Folder or URL of the scores")
-    top: int = Field(
-        default=0, ge=0, description="Of a model of several classes: so many columns name the most likely ones"
+    model: Annotated[Location, Cli(place=1)] = Field(
+        min_length=1, description="A run folder, or the model in it: a folder or URL"
     )
-    contributions: bool = Field(default=False, description="Whether columns say what each feature adds to a score")
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    output: Annotated[Location, Cli(place=3)] = Field(
+        min_length=1, description="A folder or URL for the scores, empty or of this very run"
+    )
+    top: Annotated[int, Cli()] = Field(
+        default=0, ge=0, description="For a model of several classes: columns that name so many of the most likely ones"
+    )
+    contributions: Annotated[bool, Cli()] = Field(
+        default=False, description="Also columns of what each feature adds to a score"
+    )
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

@@ -46,6 +46,17 @@ def format_of(model: str) -> str | None:
     return load_any_model(model_folder(absolute(model))).reading.get("format")
 
 
+def score_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist score` prints."""
+    lines = [f"{result['output']}: {result['rows']} rows in {result['parts']} parts"]
+    if "cost" in result:
+        lines.append(cost_line(result["cost"]))
+    for what in ("missing", "unknown"):
+        if result[what]:
+            lines.append(f"{what} values: {', '.join(f'{name} {n:,}' for name, n in result[what].items())}")
+    return lines
+
+
 def cost_line(cost: dict[str, Any]) -> str:
     """Return what the decisions on the rows cost, as a line of text; `cost` as in the result."""
     if cost["kind"] == "unknown":

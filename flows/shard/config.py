@@ -1,9 +1,10 @@
 """Configuration of sharding: the model behind the options of the command and behind the form of the Prefect flow."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from flows.config.base import Cli
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.data import DataRef
 from flows.config.s3 import S3Config
@@ -12,13 +13,15 @@ from flows.config.s3 import S3Config
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
 
-    target: str = Field(min_length=1, description="Folder or URL of the shards; a data set that is there is replaced")
-    rows_per_shard: int | None = Field(
+    target: Annotated[str, Cli(place=3)] = Field(
+        min_length=1, description="Folder or URL of the shards; a data set that is there is replaced"
+    )
+    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(
         default=None, ge=1, description="At most so many rows in a shard; by default as many as take 64 MiB in memory"
     )
-    dtype: Literal["float32", "float64"] | None = Field(
+    dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = Field(
         default=None, description="Type of the values; by default float64, but float32 where a table's numbers all are"
     )
-    seed: int = Field(default=0, ge=0, description="Seed of the order of the rows")
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    seed: Annotated[int, Cli()] = Field(default=0, ge=0, description="Seed of the order of the rows")
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

@@ -83,13 +83,13 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
     }
 
 
-def summary_line(result: dict[str, Any]) -> str:
-    """Return what `result_of` returned in one line of text."""
+def shard_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist shard` and `aucdist simulate` print."""
     if "classes" in result:
         said = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
     else:
         said = f"{result['n_pos']} positive"
-    return (
+    return [
         f"{result['target']}: {result['n_samples']} rows ({said}) x {result['n_features']}, "
         f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"
-    )
+    ]

@@ -13,7 +13,7 @@ from flows.config.base import NAME, Strict
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
 from flows.config.data import CacheMode, DataConfig, refuse_for_classes
-from flows.config.loading import load_config
+from flows.config.loading import RunOptions, load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
@@ -91,3 +91,9 @@ class TrainConfig(Strict):
 def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
     """Read a training configuration, a path or a name in ``configs/train``: see `flows.config.loading.load_config`."""
     return load_config(TrainConfig, "train", config, settings, output)
+
+
+class TrainOptions(RunOptions):
+    """The options of `aucdist train`."""
+
+    kind, of = "train", TrainConfig

@@ -7,14 +7,17 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
+import click
 import yaml
+from pydantic import Field
 
 from aucdist.errors import InputError, RunError
+from flows.config.base import Cli, Strict
 from flows.config.loading import configs_folder
 from flows.config.prefect_api import KEY, api_configured
 
@@ -27,27 +30,35 @@ ENV = Path(".env")
 MARK = "# made by `aucdist up`, which removes it when it ends"
 
 
-def up(port: int, write_line: Callable[[str], None]) -> None:
+class UpConfig(Strict):
+    """A Prefect server on this machine."""
+
+    port: Annotated[int, Cli()] = Field(
+        default=PORT, description="Port of the server, which only this machine can reach"
+    )
+
+
+def up(config: UpConfig) -> dict[str, Any]:
     """Start a server and serve the local deployments until the process is interrupted.
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
 
-    `port`: of the server, on this machine's own address only.
-    `write_line`: is called with each line for the user.
     Raises InputError if a server is already configured, or the port is in use.
     Raises RunError if the server does not start.
     """
+    port = config.port
     _refuse_second(port)
     url = f"http://{HOST}:{port}"
-    with _server(port), _env_file(f"{url}/api", write_line):
+    with _server(port), _env_file(f"{url}/api"):
         from prefect import serve
 
         served = local_deployments()
-        write_line(f"Prefect is up at {url}, until Ctrl-C. Try, in another terminal in this folder:")
-        write_line("    prefect deployment run train-auc/local --watch")
-        write_line("    aucdist train digits")
-        write_line(f"Deployments: {', '.join(f'{d.flow_name}/{d.name}' for d in served)}")
+        click.echo(f"Prefect is up at {url}, until Ctrl-C. Try, in another terminal in this folder:")
+        click.echo("    prefect deployment run train-auc/local --watch")
+        click.echo("    aucdist train digits")
+        click.echo(f"Deployments: {', '.join(f'{d.flow_name}/{d.name}' for d in served)}")
         serve(*served, print_starting_message=False)
+    return {}
 
 
 def local_deployments() -> list["RunnerDeployment"]:
@@ -138,14 +149,14 @@ def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: IO[by
 
 
 @contextmanager
-def _env_file(api: str, write_line: Callable[[str], None]) -> Iterator[None]:
+def _env_file(api: str) -> Iterator[None]:
     """Set the API's URL for this process and its children, and in ``.env`` for processes that start in this folder."""
     os.environ[KEY] = api
     ours = not ENV.exists()
     if ours:
         ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
     else:
-        write_line(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
+        click.echo(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
     try:
         yield
     finally:

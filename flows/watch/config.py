@@ -1,10 +1,12 @@
 """Configuration of watching: the model behind the options of the command and behind the form of the Prefect flow."""
 
+from typing import Annotated
+
 from pydantic import Field, model_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
-from flows.config.base import NAME, Strict
+from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
@@ -13,25 +15,27 @@ from flows.config.s3 import S3Config
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
-    model: Location = Field(
+    model: Annotated[Location, Cli(place=1)] = Field(
         min_length=1, description="A model store, or store@3, or a run folder, or a model: a folder or URL"
     )
-    data: UnlabelledRef | None = Field(default=None, description="The rows of the batch; they need no label")
-    scores: Location | None = Field(
+    data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = Field(
+        default=None, description="The rows of the batch; they need no label"
+    )
+    scores: Annotated[Location | None, Cli(metavar="URL")] = Field(
         default=None, min_length=1, description="Scores of these rows by `aucdist score`; by default they are scored"
     )
-    labels: Location | None = Field(
+    labels: Annotated[Location | None, Cli(metavar="FILE")] = Field(
         default=None, min_length=1, description="Labels of a batch: a Parquet or CSV file with `row_id` and the label"
     )
-    batch: str | None = Field(
+    batch: Annotated[str | None, Cli(metavar="NAME")] = Field(
         default=None, pattern=NAME, description="Names the batch; by default the data, or the last batch for labels"
     )
-    state: Location | None = Field(
+    state: Annotated[Location | None, Cli(metavar="URL")] = Field(
         default=None,
         min_length=1,
         description="Folder or URL of what was watched so far; by default `watch` in the store",
     )
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @model_validator(mode="after")

@@ -3,7 +3,6 @@
 import functools
 import io
 import json
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +30,7 @@ from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.compute.workers import Workers
-from flows.config.base import NAME
-from flows.config.data import UnlabelledRef, source_of
+from flows.config.data import batch_name, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
@@ -277,13 +275,3 @@ def _part(folder: str, index: int) -> str:
 
 def _read_table(url: str, columns: Sequence[str]) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, *columns])
-
-
-def batch_name(data: UnlabelledRef) -> str:
-    """Return a name for a batch: that of the data set, or of its first file."""
-    if data.name is not None:
-        return data.name
-    source = source_of(data).source
-    url = source if isinstance(source, str) else source[0]
-    name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
-    return name if re.fullmatch(NAME, name) else "batch"

@@ -13,9 +13,9 @@ downloads the data with a Kaggle account.
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pandas as pd
-import typer
 
 from aucdist.errors import InputError
 from aucdist.metrics import recall_at_fpr_interval, roc_auc_interval
@@ -27,7 +27,10 @@ NO_FEATURES = (EVENT, "EVENT_TIMESTAMP", "LABEL_TIMESTAMP", "ENTITY_TYPE", "ENTI
 FPR = 0.01
 """The false positive rate at which the benchmark reads the recall."""
 
-app = typer.Typer(add_completion=False)
+
+@click.group()
+def app() -> None:
+    """Run aucdist on the data sets of the benchmark."""
 
 
 def write_rows(dataset: Any, folder: Path) -> None:
@@ -77,6 +80,8 @@ def judge_scores(test: Path, scores: Path) -> str:
 
 
 @app.command()
+@click.argument("key")
+@click.argument("folder", type=click.Path(path_type=Path))
 def write(key: str, folder: Path) -> None:
     """Write the rows of a data set, such as ccfraud, as train.csv and test.csv."""
     with report_errors(False):
@@ -90,10 +95,12 @@ def write(key: str, folder: Path) -> None:
 
 
 @app.command()
+@click.argument("test", type=click.Path(path_type=Path))
+@click.argument("scores", type=click.Path(path_type=Path))
 def judge(test: Path, scores: Path) -> None:
     """Print the AUC, and the recall at a false positive rate of 0.01, of scores of test.csv."""
     with report_errors(False):
-        typer.echo(judge_scores(test, scores))
+        click.echo(judge_scores(test, scores))
 
 
 if __name__ == "__main__":

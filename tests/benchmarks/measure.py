@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-import typer
+import click
 
 from benchmarks import output as files
 from benchmarks.about import Measurement
@@ -22,6 +22,6 @@ def measure(suite: Suite, *, slow_peers: bool, output: str | None, **options: An
     line = " ".join(["python -m benchmarks", suite.name, *(["--slow-peers"] if slow_peers else []), *given])
     measurement = Measurement(line)
     keep = None if output is None else functools.partial(files.write_table, output)
-    table = bench(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)
+    table = bench(suite, slow_peers=slow_peers, log=click.echo, keep=keep, **options)
     if output is not None:
         files.write_results(suite, table, output, measurement)

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from aucdist.errors import InputError
 from aucdist.report import plots

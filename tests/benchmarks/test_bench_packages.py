@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.contestants import means
 from support.small_paper import only, run, write
-from typer.testing import CliRunner
 
 import benchmarks.__main__ as benchmarks
 from aucdist.data.shards.simulate import simulate

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 from support.canary import (
     BLOCK,
     ENDPOINT,
@@ -16,7 +17,6 @@ from support.canary import (
     rows_at,
     sets,
 )
-from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.compute import s3_environment as s3

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from aucdist.errors import RunError
 from flows.cli import app
@@ -112,7 +112,7 @@ def test_version_and_help() -> None:
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'sklearn', 'numba', 'pandas', 'prefect', 'distributed', 'pydantic'}"
     code = (
-        "import sys; from typer.testing import CliRunner; from flows.cli import app; "
+        "import sys; from click.testing import CliRunner; from flows.cli import app; "
         f"assert CliRunner().invoke(app, ['--help']).exit_code == 0; print(*({heavy} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,16 +1,18 @@
 """The table of commands in `flows.cli`: folders, deployments, configuration reference and documentation agree with it."""
 
-import ast
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import click
 import pytest
-import typer
 import yaml
+from pydantic import BaseModel, Field
 
+from aucdist.errors import InputError
 from flows.cli import COMMANDS
-from flows.command import Command
+from flows.command import Command, config_of, load, parameters
+from flows.config.base import Cli, Strict
 from flows.up.run import deployments_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,24 +21,43 @@ PAGES = ROOT / "docs" / "pages"
 ids = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 
 
-def defined_in(command: Command, module: str) -> set[str]:
-    """Return the names of the functions and classes in a module of a command's folder, without importing it."""
-    tree = ast.parse((ROOT / "flows" / command.folder / f"{module}.py").read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-
-
-def test_every_folder_with_a_command_is_in_the_table() -> None:
-    folders = {file.parent.name for file in (ROOT / "flows").glob("*/command.py")}
-    assert folders == {command.folder for command in COMMANDS}
-    assert len(COMMANDS) == len(folders)
+@ids
+def test_what_a_row_names_is_there(command: Command) -> None:
+    assert issubclass(load(command.model), BaseModel)
+    assert all(callable(load(path)) for path in (command.function, command.lines, command.after) if path)
+    assert command.as_click().name == command.name.rpartition(" ")[2]
 
 
 @ids
-def test_the_names_of_a_row_are_defined(command: Command) -> None:
-    for module, name in (("run", command.function), ("flow", command.flow), ("config", command.config)):
-        assert name == "" or name in defined_in(command, module)
-    assert isinstance(command.main, typer.Typer) or command.main.__module__ == f"flows.{command.folder}.command"
-    assert (ROOT / "flows" / command.folder / "flow.py").is_file() == bool(command.flow)
+def test_every_option_says_what_it_is(command: Command) -> None:
+    assert all(getattr(parameter, "help", None) for parameter in command.as_click().params)
+
+
+def test_a_model_becomes_options_and_options_become_the_model() -> None:
+    class Inner(Strict):
+        points: Annotated[float, Cli(metavar="N")] = Field(default=2.0, description="Points")
+
+    class Model(Strict):
+        last: Annotated[list[str], Cli(place=2)] = Field(default=[], description="The rest")
+        first: Annotated[str, Cli(place=1, metavar="URL")] = Field(description="A folder")
+        condition: Annotated[str, Cli(flag="--if")] = Field(default="always", description="When")
+        force: Annotated[bool, Cli()] = Field(default=False, description="Replace")
+        rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, description="Rows")
+        inner: Annotated[Inner | None, Cli()] = Field(default=None, description="More")
+        hidden: str = "only in the flow"
+
+    options = parameters(Model)
+    assert [p.name for p in options] == ["first", "last", "condition", "force", "rows", "points"]
+    parsed = (
+        click.Command("x", params=options).make_context("x", ["a", "b", "c", "--if", "better", "--points", "3"]).params
+    )
+    assert config_of(Model, "aucdist x", parsed) == Model(
+        first="a", last=["b", "c"], condition="better", inner=Inner(points=3.0)
+    )
+    defaults = click.Command("x", params=options).make_context("x", ["a"]).params
+    assert config_of(Model, "aucdist x", defaults) == Model(first="a")
+    with pytest.raises(InputError, match="aucdist x: rows"):
+        config_of(Model, "aucdist x", {**defaults, "rows": 0})
 
 
 @pytest.mark.parametrize("pool", ["local", "kubernetes"])
@@ -49,16 +70,14 @@ def test_every_flow_has_a_deployment_on_each_pool(pool: str) -> None:
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.flow], ids=lambda command: command.name)
 def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[Any] = []
-
-    def load(self: Command, module: str, attribute: str) -> Any:
-        return lambda *args: called.append((module, attribute, args[0])) or {"run": module}
-
-    monkeypatch.setattr(Command, "load", load)
+    monkeypatch.setattr(
+        "flows.command.load", lambda path: lambda *args: called.append((path, args[0])) or {"run": path}
+    )
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    assert command.run("a configuration", debug=True) == {"run": "flow"}
+    assert command.run("a configuration", debug=True) == {"run": command.flow}
     monkeypatch.setenv("PREFECT_API_URL", "")
-    assert command.run("a configuration", debug=True) == {"run": "run"}
-    assert called == [("flow", command.flow, "a configuration"), ("run", command.function, "a configuration")]
+    assert command.run("a configuration", debug=True) == {"run": command.function}
+    assert called == [(command.flow, "a configuration"), (command.function, "a configuration")]
 
 
 def test_the_how_to_page_of_each_command_is_in_the_menu() -> None:
@@ -69,22 +88,22 @@ def test_the_how_to_page_of_each_command_is_in_the_menu() -> None:
 
 @ids
 def test_the_page_of_a_command_shows_it(command: Command) -> None:
-    assert f"aucdist {command.name}" in (PAGES / "how-to" / f"{command.page}.md").read_text(encoding="utf-8")
+    assert f"aucdist {command.name.partition(' ')[0]}" in (PAGES / "how-to" / f"{command.page}.md").read_text(
+        encoding="utf-8"
+    )
 
 
-@pytest.mark.parametrize(
-    "command", [command for command in COMMANDS if command.config], ids=lambda command: command.name
-)
+@ids
 def test_the_configuration_reference_has_its_keys(command: Command) -> None:
     spec = importlib.util.spec_from_file_location("configuration", ROOT / "docs" / "configuration.py")
     assert spec is not None
     assert spec.loader is not None
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
-    model = command.load("config", command.config)
+    model = reference.model_of(command)
     use = reference.use_of(command)
     assert f"`aucdist {command.name}`" in use
-    assert f"`{command.flow.replace('_', '-')}`" in use
+    assert command.flow == "" or f"`{command.flow.rpartition(':')[2].replace('_', '-')}`" in use
     for inner in reference.reachable([model]):
         assert reference.description(inner), f"{inner.__name__} has no docstring"
         for field in inner.model_fields.values():

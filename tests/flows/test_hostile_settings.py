@@ -122,7 +122,7 @@ def test_a_reader_that_stops_reading_ends_the_command_silently(monkeypatch: pyte
     def closed(*args: object, **more: object) -> None:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("typer.echo", closed)
+    monkeypatch.setattr("click.echo", closed)
     assert run("data", "list", code=1) == ("", "")
 
 

@@ -27,7 +27,7 @@ import pandas as pd
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DATA = Path(os.environ.get("AUCDIST_DATA", ROOT.parent / "shared" / "data"))
-AUCDIST = [sys.executable, "-c", "import sys; sys.argv[0] = 'aucdist'; from flows.entry import main; main()"]
+AUCDIST = [sys.executable, "-c", "import sys; sys.argv[0] = 'aucdist'; from flows.cli import main; main()"]
 TRAINED = sorted(path.stem for path in (ROOT / "configs" / "train").glob("*.yaml"))
 PAPERS = sorted(path.name for path in (ROOT / "configs" / "reproduce").iterdir() if path.is_dir())
 NAMES = ("help", *(f"train/{name}" for name in TRAINED), "cv/digits", *(f"paper/{name}" for name in PAPERS))
@@ -109,7 +109,7 @@ def of_folder(folder: Path) -> dict[str, Any]:
 
 HELP = """
 import contextlib, io, json, sys
-from flows.entry import main
+from flows.cli import main
 def text(*arguments):
     printed, sys.argv = io.StringIO(), ["aucdist", *arguments, "--help"]
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.compare import corrected_t_test, delong_test, partial_delong_test

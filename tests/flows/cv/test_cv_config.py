@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from aucdist.errors import InputError
 from flows.cli import app

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from click.testing import CliRunner
 from support.small_paper import only, paper, write
-from typer.testing import CliRunner
 
 from aucdist.errors import InputError
 from flows.cli import app

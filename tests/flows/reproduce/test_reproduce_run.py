@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from support.small_paper import only, rows, run, write
-from typer.testing import CliRunner
 
 from aucdist.errors import RunError
 from flows.cli import app

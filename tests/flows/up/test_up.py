@@ -42,7 +42,7 @@ def test_every_flow_is_served() -> None:
 def test_second_server_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with pytest.raises(InputError, match=r"Prefect already has a server \(PREFECT_API_URL\)"):
-        up.up(free_port(), print)
+        up.up(up.UpConfig(port=free_port()))
 
 
 def test_port_that_is_taken_is_refused(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_port_that_is_taken_is_refused(folder: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(InputError, match=r"port \d+ is in use: name another one by --port"):
-            up.up(taken.getsockname()[1], print)
+            up.up(up.UpConfig(port=taken.getsockname()[1]))
 
 
 def test_env_of_a_server_that_was_killed_is_removed(folder: Path) -> None:
@@ -60,14 +60,13 @@ def test_env_of_a_server_that_was_killed_is_removed(folder: Path) -> None:
     assert not Path(".env").exists()
 
 
-def test_env_that_is_the_users_own_is_left_alone(folder: Path) -> None:
+def test_env_that_is_the_users_own_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(".env").write_text("MINE=1\n")
-    lines: list[str] = []
-    with up._env_file("http://127.0.0.1:9/api", lines.append):
+    with up._env_file("http://127.0.0.1:9/api"):
         assert os.environ["PREFECT_API_URL"] == "http://127.0.0.1:9/api"
     assert Path(".env").read_text() == "MINE=1\n"
     assert "PREFECT_API_URL" not in os.environ
-    assert "export PREFECT_API_URL=http://127.0.0.1:9/api" in lines[0]
+    assert "export PREFECT_API_URL=http://127.0.0.1:9/api" in capsys.readouterr().out
 
 
 @pytest.mark.slow

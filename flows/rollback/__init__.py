@@ -1,1 +1,0 @@
-"""Use case: go back to an earlier version of a model."""
