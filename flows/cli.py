@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from typing import Any
 
 import click
@@ -272,12 +273,12 @@ class Commands(click.Group):
 
 
 def _entered(argument: str) -> str:
+    option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    if option == "--set" or ":" not in value:
+        return argument
     from aucdist.data.storage.urls import SCHEME, enter
 
-    option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
-    if option == "--set" or not SCHEME.match(value):
-        return argument
-    return f"{option}{equals}{enter(value)}"
+    return f"{option}{equals}{enter(value)}" if SCHEME.match(value) else argument
 
 
 def make_short(text: str, width: int) -> str:
@@ -334,7 +335,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it was started by nohup
         signal.signal(signal.SIGHUP, _on_sighup)
-    app()
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        from aucdist.extras import explain_missing
+
+        sys.exit(f"error: {explain_missing(error)}")
 
 
 if __name__ == "__main__":

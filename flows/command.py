@@ -207,11 +207,14 @@ def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> 
 
 def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of a model that were given as options."""
+    from aucdist.errors import InputError
     from flows.config.sources import cluster_from_name, source_of_option
 
     values: dict[str, Any] = {}
     for name, field, note in noted_fields(model):
         value = options.get("data" if note.data else name)
+        if note.data and value is None and options["settings"]:
+            raise InputError("--set changes the source of the rows, and there is none")
         if note.data and value is not None:
             source = source_of_option(value, options["settings"], model, options.get("model"))
             values[name] = source if name == "source" else {"source": source}

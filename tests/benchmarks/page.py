@@ -42,7 +42,7 @@ def render_bench_page(title: str, conditions: str, results: pd.DataFrame, figure
     from markupsafe import Markup
 
     return render_template(
-        Path(__file__).with_name("bench.html"),
+        Path(__file__).with_name("page.html"),
         title=title,
         conditions=conditions,
         tables=list(bench_tables(results)),

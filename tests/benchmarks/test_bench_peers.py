@@ -13,8 +13,8 @@ from support.forked_workers import forked_processes
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
 from aucdist.metrics.compare import delong_test, holm
-from benchmarks import SUITES, suites
 from benchmarks import limits as limits_suite
+from benchmarks import suites
 from benchmarks.peers import linear, referee, suite
 from benchmarks.peers.contestant import Choice, choose_value, middle_out, stratified_subset
 from benchmarks.peers.data_sets import MIN_IMBALANCE, N_KEEL, data_sets, imbalanced_keel_sets
@@ -206,7 +206,7 @@ def test_the_suite_runs_and_has_a_figure(monkeypatch, capsys):
     monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda splits: ROWS})
     lines = []
     found = suites.bench(
-        suites.load_suite("peers", SUITES), slow_peers=False, log=lines.append, only="tiny", threads=1, repeats=1
+        suites.load_suite("peers"), slow_peers=False, log=lines.append, only="tiny", threads=1, repeats=1
     )
     assert list(found["system"]) == ["good", "poor", "all linear peers", "all linear peers"]
     assert "tiny: 400 x 3 to train" in capsys.readouterr().err
@@ -227,12 +227,12 @@ def test_the_suite_runs_and_has_a_figure(monkeypatch, capsys):
 )
 def test_wrong_input_is_refused_before_work(given, words):
     with pytest.raises(InputError, match=words):
-        suites.bench(suites.load_suite("peers", SUITES), slow_peers=False, log=lambda line: None, **given)
+        suites.bench(suites.load_suite("peers"), slow_peers=False, log=lambda line: None, **given)
 
 
 def test_a_suite_refuses_the_options_of_another():
     with pytest.raises(InputError, match="limits does not take --only"):
-        suites.bench(suites.load_suite("limits", SUITES), slow_peers=False, log=lambda line: None, only="a9a")
+        suites.bench(suites.load_suite("limits"), slow_peers=False, log=lambda line: None, only="a9a")
 
 
 def test_the_sets_are_chosen_by_their_rule():

@@ -19,8 +19,8 @@ from aucdist.engine.merge import MergeTree
 from aucdist.engine.parts import LONG, pack
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from benchmarks import SUITES, suites
 from benchmarks import scale as suite
+from benchmarks import suites
 from benchmarks.scale_model import (
     REDUCTIONS_PER_PASS,
     ClusterSize,
@@ -180,7 +180,7 @@ def test_the_suite_from_end_to_end(monkeypatch, here):
     monkeypatch.setattr(suite, "MANY", 40_000)
     few = {name: (Simulation(2000 * (k + 1), 4, 0.1, rows_per_shard=1000), k != 1) for k, name in enumerate("ab")}
     monkeypatch.setattr(suite, "CASES", few)
-    table = suites.bench(suites.load_suite("scale", SUITES), slow_peers=False, log=lambda line: None)
+    table = suites.bench(suites.load_suite("scale"), slow_peers=False, log=lambda line: None)
     grown = table[table["growth"].notna()]
     assert list(grown["growth"]) == ["one process", "two workers"]
     assert list(grown["rows"]) == [4000, 4000]

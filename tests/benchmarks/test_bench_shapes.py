@@ -10,7 +10,7 @@ import pytest
 from support.forked_workers import forked_processes
 
 from aucdist.errors import InputError
-from benchmarks import SUITES, shapes, suites
+from benchmarks import shapes, suites
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def few(monkeypatch):
 
 
 def test_a_row_for_each_system_that_is_asked_for(few):
-    suite = suites.load_suite("shapes", SUITES)
+    suite = suites.load_suite("shapes")
     table = suites.bench(suite, slow_peers=False, log=lambda line: None, only="linear,bins").set_index("system")
     assert list(table.index) == ["linear", "bins"]
     assert (table["rows"] == 4000).all()

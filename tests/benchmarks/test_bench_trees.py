@@ -10,7 +10,7 @@ from support.forked_workers import forked_processes
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
-from benchmarks import SUITES, suites, trees
+from benchmarks import suites, trees
 from benchmarks.output import write_table
 from benchmarks.tree_systems import Contestant, all_contestants, chosen_by_folds
 
@@ -164,7 +164,7 @@ def test_a_run_that_is_cut_off_keeps_its_rows(monkeypatch, tmp_path: Path):
 
     monkeypatch.setattr(trees, "trees", some)
     with pytest.raises(KeyboardInterrupt):
-        suites.bench(suites.load_suite("trees", SUITES), slow_peers=False, log=lambda text: None,
+        suites.bench(suites.load_suite("trees"), slow_peers=False, log=lambda text: None,
             keep=lambda table: write_table(str(tmp_path / "found.html"), table),
         )  # fmt: skip
     assert pd.read_csv(tmp_path / "found.csv")["a"].tolist() == [1, 2]

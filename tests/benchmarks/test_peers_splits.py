@@ -8,7 +8,7 @@ from support.contestants import counts, means, slow_to_choose, slow_to_fit
 from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
-from benchmarks import SUITES, common, suites
+from benchmarks import common, suites
 from benchmarks.peers import contestant, referee, suite
 from benchmarks.peers import data_sets as sets
 from benchmarks.peers.contestant import BudgetPoint, Choice, choose_value
@@ -221,7 +221,7 @@ def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
     monkeypatch.setattr(suite, "SYSTEMS", (GOOD,))
     monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda n_splits: SPLITS[:n_splits]})
     found = suites.bench(
-        suites.load_suite("peers", SUITES), slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2
+        suites.load_suite("peers"), slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2
     )
     row = found[found["system"] == "good"].iloc[0]
     assert row["splits"] == 2
