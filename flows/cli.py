@@ -61,7 +61,7 @@ COMMANDS: tuple[Command, ...] = (
         lines="flows.promote.text:promotion_lines",
         more=(
             "With --if, the run and the version in use score the same rows, the run's test rows or those of "
-            "--data. DeLong's paired test compares their AUC, or the partial AUC that the run was trained for. "
+            "--data. A paired test by flipped signs compares their AUC, or the partial AUC that the run was trained for. "
             "The exit code is 0 whether or not the condition holds.\n\nWith models:/NAME it goes to MLflow at "
             "MLFLOW_TRACKING_URI: a run with metrics and report, a version of the registered model that "
             "mlflow.pyfunc loads, and the alias champion, or that of models:/NAME@ALIAS."
