@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.class_models import ClassModels, labels_schema, load_any_model
+from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.formats.parts import StoredPart
+from aucdist.data.missing import first_missing
 from aucdist.data.shards.manifest import below, read_manifest
 from aucdist.data.shards.reading import (
     BlockReader,
@@ -286,6 +288,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     part, rows = scoring.part(index), scoring.reader.rows[index]
     if not _is_complete(part, rows, _columns(model) | ({} if scoring.cost is None else scoring.cost.columns)):
         block = scoring.reader.read(item)
+        _refuse_missing(block, scoring.reader, index, model)
         out = io.BytesIO()
         table = _scores(model, block.X, block.row_id, scoring)
         if scoring.cost is not None:
@@ -294,6 +297,25 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
         files.write_bytes(part, out.getvalue())
     done: dict[str, Any] = {"file": part.rpartition("/")[2], "rows": rows}
     return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
+
+
+def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel | ClassModels) -> None:
+    """Raise an InputError that names file, row and column of a value that is missing where the training rows had all."""
+    preprocessor = (model.models[0] if isinstance(model, ClassModels) else model).preprocessor
+    if preprocessor.impute == "keep" or preprocessor.fill is not None:
+        return
+    if (place := first_missing(block.rows)) is None:
+        return
+    row, column = int(block.row_id[place[0]]), reader.schema.feature_names[place[1]]
+    where = f"row {row + 1}"
+    if reader.parts:
+        url = reader.parts[index].url
+        before = min(part.row or 0 for part in reader.parts if part.url == url)
+        where = f"{files.shown(url)}, row {row - before + 1}"
+    raise InputError(
+        f"{where}, column {column!r}: the value is missing, and no training row lacked one there; fill it in, or leave the row "
+        "out"
+    )
 
 
 def _columns(model: LinearModel | ClassModels) -> dict[str, pa.DataType]:

@@ -1,5 +1,7 @@
 """Class names: one spelling for each class, and which of them are positive."""
 
+import unicodedata
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +15,10 @@ EACH = "each"
 """In place of a positive class: each class against the rest."""
 MOST_CLASSES = 1000
 """Fitted each against the rest: more distinct values are a number to predict, or an identifier."""
+
+
+class LabelWarning(UserWarning):
+    """Labels look as if one class had several names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +135,28 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     negative = set(counts) - chosen
     if not negative:
         raise InputError(f"{where}: every class is listed as positive ({listed(counts)}); leave some for the negatives")
+    for names in look_alikes(counts):
+        if chosen & set(names) and negative & set(names):
+            warnings.warn(
+                f"{where}: classes that differ only by case or blanks: {_counted(names, counts)}. Positive is "
+                f"{listed(chosen)}, and rows of the others count as negative; if they are one class, give `positive: "
+                f"[{', '.join(names)}]`",
+                LabelWarning,
+                stacklevel=2,
+            )
     return tuple(sorted(chosen, key=class_order)), tuple(sorted(negative, key=class_order))
+
+
+def look_alikes(names: Iterable[str]) -> list[list[str]]:
+    """Return the classes whose names differ only by case, blanks or Unicode normal form, together."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names, key=class_order):
+        groups.setdefault("".join(unicodedata.normalize("NFC", name).casefold().split()), []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _counted(names: Iterable[str], counts: dict[str, int]) -> str:
+    return ", ".join(f"{name!r} ({counts[name]} rows)" for name in names)
 
 
 def choose_each(
@@ -159,6 +186,13 @@ def choose_each(
         raise InputError(
             f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
             f"{listed(names)}. Set `positive` to one of them"
+        )
+    for alike in look_alikes(names):
+        warnings.warn(
+            f"{where}: classes that differ only by case or blanks are fitted as different ones: {_counted(alike, counts)}; if "
+            "they are one class, give them one spelling in the data",
+            LabelWarning,
+            stacklevel=2,
         )
     return tuple(sorted(names, key=class_order))
 

@@ -144,18 +144,23 @@ def refuse_missing(block: Block, names: Sequence[str] | None = None) -> None:
 
     Raises InputError naming the feature and the row of the first that is.
     """
-    if not has_missing(block.rows):
-        return
-    rows = block.rows
+    if (place := first_missing(block.rows)) is not None:
+        i, j = place
+        raise InputError(
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
+            "`impute: median`, or leave the row or the feature out"
+        )
+
+
+def first_missing(rows: Rows) -> tuple[int, int] | None:
+    """Return row and column of the first value that is missing; None if none is."""
+    if not has_missing(rows):
+        return None
     k = int(np.argmax(np.isnan(rows.values.reshape(-1))))
     if isinstance(rows, CsrRows):
-        i, j = int(np.searchsorted(rows.offsets, k, "right")) - 1, int(rows.indices[k])
-    else:
-        i, j = divmod(k, rows.values.shape[1])
-    raise InputError(
-        f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
-        "`impute: median`, or leave the row or the feature out"
-    )
+        return int(np.searchsorted(rows.offsets, k, "right")) - 1, int(rows.indices[k])
+    row, column = divmod(k, rows.values.shape[1])
+    return row, column
 
 
 def has_missing(rows: Rows) -> bool:

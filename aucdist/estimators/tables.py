@@ -264,6 +264,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
 
     from aucdist.data.formats.dates import are_dates
     from aucdist.data.formats.header import unique
+    from aucdist.data.formats.spelling import one_spelling_each
     from aucdist.data.formats.survey import FEW, MAX_CATEGORIES, MAX_GUESSED, feature_names
     from aucdist.data.formats.table_form import MISSING_CATEGORY
 
@@ -274,6 +275,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
         stated = pa.types.is_dictionary(column.type)
         if not stated and are_dates(found[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as texts"))
+        found[name] = one_spelling_each(found[name])
         most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW, table.num_rows // 2))
         if len(found[name]) > most:
             raise InputError(

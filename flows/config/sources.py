@@ -8,15 +8,18 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from aucdist.data.formats.registry import keys_by_suffix
+from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
 from aucdist.data.shards.manifest import CURRENT, GENERATION, below
 from aucdist.data.sources.catalog import catalog
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.guard import is_packed
+from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError, unknown
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
+
+HEAD = 2**16
+"""Bytes that show what a file without a known suffix holds."""
 
 
 def source_from_name(
@@ -29,8 +32,8 @@ def source_from_name(
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
-    `data`: a name of the catalog; a YAML file with the keys of a source; or a path or URL, with a suffix that gives the
-        format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
+    `data`: a name of the catalog; a YAML file with the keys of a source; or a path or URL, whose suffix or first bytes
+        give the format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
     `settings`: changes to the source, each ``key=value`` with a value in YAML.
     `labelled`: False for rows that are only scored: their source need not name a label column.
     `label`: the label column: a name, or a position if there is no header.
@@ -46,6 +49,8 @@ def source_from_name(
         entry = find_sources(entry, Path(data).parent)
     if "format" not in entry and (default := otherwise()) is not None:
         entry["format"] = default
+    if "format" not in entry and not is_yaml(data) and not files.is_web(data):
+        entry |= _format_from_content(files.expand(entry["source"])[0])
     if "format" not in entry:
         raise InputError(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
@@ -82,6 +87,14 @@ def _format_from_suffix(url: str) -> dict[str, Any]:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
     path = Path(urlsplit(url).path)
     return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
+
+
+def _format_from_content(url: str) -> dict[str, Any]:
+    """Return the format of a file by its first bytes."""
+    head = files.read_range(url, 0, min(files.stat(url).size, HEAD))
+    if is_packed(url, head):
+        head = unpacked(files.read_bytes(url), url)[:HEAD]
+    return keys_by_content(head, files.shown(url))
 
 
 def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel], trained: str | None) -> Source:

@@ -127,14 +127,12 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 
 def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from aucdist.data.formats.hive import path_values
+    from aucdist.data.formats.parquet import column_types
     from aucdist.data.formats.tables import is_plain
-    from aucdist.data.storage.arrow_files import opened
 
-    with opened(urls[0]) as file:
-        fields = {field.name: field.type for field in pq.read_schema(file)}
+    fields = column_types(urls[0])
     folders = path_values(urls[0])
     fields |= {name: pa.string() for name in folders if name not in fields}
     label = pick(list(fields), source.label, files.shown(urls[0]), "label")

@@ -44,10 +44,10 @@ class ArrowFileFormat(TableFormat, FileFormat):
 
 
 class JsonLinesFormat(ArrowFileFormat):
-    """Files with one JSON object on each line."""
+    """Files with one JSON object on each line, or with one array of them."""
 
     name = "jsonl"
-    suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}}
+    suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}, ".json": {}}
 
     def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
         """Return the columns: the keys of all objects."""

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import json
 import numbers
 import struct
 import zipfile
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from aucdist.data.checked import parse_any
 from aucdist.data.storage.guard import check_growth, check_regular, check_sheet, size_of_arrow
 from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
 from aucdist.errors import InputError
@@ -23,15 +25,19 @@ from aucdist.extras import load_optional
 
 
 def from_json_lines(data: bytes, where: str) -> pa.Table:
-    """Return the objects of JSON lines; a key that an object lacks is missing there.
+    """Return the objects of JSON lines, or of one JSON array; a key that an object lacks is missing there.
 
     Raises InputError if a line is no JSON object, or a key has values of several types.
     """
+    if data.lstrip()[:1] == b"[":
+        data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
     try:
         str(data, "utf-8")  # Arrow does not look
         return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{where}: not JSON objects in UTF-8, one on each line: {str(e).splitlines()[0]}") from None
+        raise InputError(
+            f"{where}: not JSON objects in UTF-8, one on each line or in one array: {str(e).splitlines()[0]}"
+        ) from None
 
 
 def from_ipc(data: bytes, where: str) -> pa.Table:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 QUOTES = {"double": '"', "single": "'"}
+MOST_BELOW = 2**20
+"""Bytes of the row below a header."""
 OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
 )
@@ -50,7 +52,11 @@ class CsvFormat(TableFormat, LineFormat):
             start = after_line_break(url, start + 1, stat)
             if start == stat.size:
                 raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
-        names, after, line = csv_head(first_line_with_text(url, start, stat), where, source, source.encoding, 0)
+        head = first_line_with_text(url, start, stat)
+        if start + len(head) < stat.size:
+            stop = min(start + len(head) + MOST_BELOW, stat.size)
+            head += files.read_range(url, start + len(head), stop, stat)
+        names, after, line = csv_head(head, where, source, source.encoding, 0)
         return start + after, tuple(names), line + skip
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
@@ -80,12 +86,26 @@ def separator_of(source: SourceFields) -> str:
     return SEPARATORS.get(source.separator, source.separator)
 
 
-def with_names(cells: Sequence[str]) -> list[str]:
-    """Return the cells of a header, with names for empty ones: ``index`` for the first, as pandas writes it, else x2, x3, ..."""
+def with_names(cells: Sequence[str], first: Sequence[str] | None) -> list[str]:
+    """Return the names of columns, from the cells of a header and of the row below it.
+
+    Empty cells get names: ``index`` for the first, as pandas writes it, else x2, x3, ... So do row names, which R writes below a
+    header that is one short. A name that comes again is called name.1, name.2, ...
+    """
     if not any(cells):
         return list(cells)
+    if first is not None and len(first) == len(cells) + 1 and first[-1]:
+        cells = ["", *cells]
     made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
-    return [cell or name for cell, name in zip(cells, made, strict=True)]
+    named = [cell or name for cell, name in zip(cells, made, strict=True)]
+    seen: set[str] = set()
+    for j, name in enumerate(named):
+        again = 0
+        while named[j] in seen or (again and named[j] in named[:j] + named[j + 1 :]):
+            again += 1
+            named[j] = f"{name}.{again}"
+        seen.add(named[j])
+    return named
 
 
 def csv_head(
@@ -93,6 +113,7 @@ def csv_head(
 ) -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, where its rows start, and the number of the line there.
 
+    `data`: the header and the row below it, at least.
     `encoding`: of `data`.
     `n_skipped`: lines that are passed over first; by default those that the source says.
     """
@@ -101,9 +122,12 @@ def csv_head(
         start = data.find(b"\n", start) + 1
         if start == 0:
             raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
-    next_line, cells, end = first_row(
-        data, where, separator_of(source), start=start, encoding=encoding, quote=QUOTES[source.quote]
-    )
-    if source.header:
-        return unique(with_names(cells), where), end, next_line
-    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
+    separator, quote = separator_of(source), QUOTES[source.quote]
+    next_line, cells, end = first_row(data, where, separator, start=start, encoding=encoding, quote=quote)
+    if not source.header:
+        return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
+    try:
+        first = first_row(data[: end + MOST_BELOW], where, separator, start=end, encoding=encoding, quote=quote)[1]
+    except InputError:  # no rows, or one that is named where it is read
+        first = None
+    return unique(with_names(cells, first), where), end, next_line

@@ -15,6 +15,26 @@ from aucdist.errors import InputError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
 
+ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
+"""How MySQL, among others, writes a date that is missing."""
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DAYS = (
+    "%d.%m.%Y",
+    "%Y/%m/%d",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%Y%m%d",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+)
+DATE_FORMATS = tuple(f"{day}{clock}" for day in DAYS for clock in CLOCKS) + tuple(
+    f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]
+)
+"""Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
+
 
 def parse_date(text: str, form: str | None) -> datetime | None:
     """Return the date of a text in a format of `strptime`, or of ISO 8601 where there is none; None if it is no date."""
@@ -48,11 +68,15 @@ def refuse_dates(names: Sequence[str], texts: Mapping[str, pd.Categorical], miss
 
 
 def problem_with_date(text: str, form: str | None) -> str | None:
-    """Say what is wrong with a cell of a column of dates, if anything is."""
+    """Say what is wrong with a cell of a column of dates, if anything is, and by which `date_format` it would be a date."""
     if parse_date(text, form) is not None:
         return None
-    wanted = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
-    return f"{text[:40]!r} is not {wanted}" + ("; other spellings need `date_format`" if form is None else "")
+    expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
+    fitting = next((other for other in DATE_FORMATS if parse_date(text, other) is not None), None)
+    hint = (
+        f"; give `date_format: '{fitting}'`" if fitting else "; other spellings need `date_format`" if not form else ""
+    )
+    return f"{text[:40]!r} is not {expected}{hint}"
 
 
 def date_numbers(column: pd.Categorical, parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:

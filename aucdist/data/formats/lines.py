@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WINDOW = 2**16  # bytes that are searched first for a line break; as many as needed after that
 CHUNK = 2**24
+FIRST = 2**11  # bytes that show a compressed file
 
 
 class LineFormat(FileFormat):
@@ -80,7 +81,9 @@ class LineFormat(FileFormat):
 
 def _can_be_split(url: str, source: SourceFields) -> bool:
     whole = source.encoding == "utf-16"  # whose line breaks are no bytes of their own
-    return not (files.is_web(url) or is_packed(url) or source.sha256 is not None or whole)
+    if files.is_web(url) or source.sha256 is not None or whole or is_packed(url):
+        return False
+    return not is_packed(url, files.read_range(url, 0, min(files.stat(url).size, FIRST)))
 
 
 def first_line_with_text(url: str, start: int, stat: files.Stat) -> bytes:

@@ -37,7 +37,7 @@ def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Sch
         missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
         than its folder.
     """
-    with _sound(files.shown(part.url)):
+    with _sound(part.url):
         return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), source, part, schema)
 
 
@@ -62,7 +62,7 @@ def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], whe
 
 def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
     """Read the row groups of a part. Parameters and errors as `parse_parquet`."""
-    with _sound(files.shown(part.url)), opened(part.url) as file:
+    with _sound(part.url), opened(part.url) as file:
         return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
 
 
@@ -76,7 +76,7 @@ def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ())
     Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
     """
     where = files.shown(url)
-    with _sound(where), opened(url) as file:
+    with _sound(url), opened(url) as file:
         parquet = pq.ParquetFile(file)
         metadata = parquet.metadata
         names = parquet.schema_arrow.names
@@ -84,14 +84,22 @@ def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ())
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
+def column_types(url: str) -> dict[str, pa.DataType]:
+    """Return the type of each column of a file, without those of its folders; errors as `row_group_sizes`."""
+    with _sound(url), opened(url) as file:
+        return {field.name: field.type for field in pq.read_schema(file)}
+
+
 @contextmanager
-def _sound(where: str) -> Iterator[None]:
+def _sound(url: str) -> Iterator[None]:
     try:
         yield
     except InputError:
         raise
     except (pa.ArrowException, OSError) as e:
-        raise InputError(f"{where} is not a sound Parquet file: {e}") from None
+        page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
+        said = "it holds a page of the web" if page else str(e).splitlines()[0]
+        raise InputError(f"{files.shown(url)} is not a sound Parquet file: {said}") from None
 
 
 def _condition(conditions: Sequence[Condition]) -> pc.Expression:

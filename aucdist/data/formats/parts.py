@@ -7,8 +7,8 @@ numbers the rows and gives the schema; then any worker reads any part of the pla
     plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
     blocks = [read_part(plan.source, part, plan.schema) for part in plan.parts]
 
-Whatever the parts, the rows together are those of `aucdist.data.shards.reading.read`, with the same row ids. `encode` makes a block of
-what was parsed: numbers as they are, categories as 0/1 features, classes as -1 and +1.
+Whatever the parts, the rows together are those of `aucdist.data.shards.reading.read`, with the same row ids. `encode` makes a
+block of what was parsed: numbers as they are, categories as 0/1 features, classes as -1 and +1.
 """
 
 import functools
@@ -28,6 +28,7 @@ from aucdist.data.formats.base import Format
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
+from aucdist.data.formats.spelling import by_key, category_key, one_spelling_each
 from aucdist.data.formats.survey import Survey, check_expectations, feature_names, refuse_identifiers, survey_of
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY
@@ -176,11 +177,12 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
     """
     if survey.rows == 0:
         raise InputError(f"{survey.where} has no rows")
-    refuse_identifiers(source, survey.where, survey.categories, survey.rows)
-    names = of.feature_names(source, survey)
+    categories = {name: one_spelling_each(values) for name, values in survey.categories.items()}
+    refuse_identifiers(source, survey.where, categories, survey.rows)
+    names = of.feature_names(source, replace(survey, categories=categories))
     if not names:
         raise InputError(f"{survey.where} has no column but the label")
-    common = survey.categories, survey.hashed, survey.dates
+    common = categories, survey.hashed, survey.dates
     if source.of_each and source.labels != "grades":
         wanted = source.positive.each if isinstance(source.positive, EachOf) else None
         topics = source.labels == "topics"
@@ -279,8 +281,9 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(one, "little") % width for one in hashes]
             else:
-                position = {UNKNOWN_CATEGORY: NONE} | {value: i for i, value in enumerate(categories[name])}
-                feature = [position[value] for value in column.categories]
+                position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: NONE}
+                known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}
+                feature = [position[known.get(value) or known[category_key(value)]] for value in column.categories]
             yield np.array(feature, dtype=np.int32)[column.codes], width
 
 

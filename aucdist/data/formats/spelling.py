@@ -2,6 +2,8 @@
 
 import math
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +23,7 @@ MISSING_NUMBER = (
     "1.#qnan", "-1.#qnan",
 )  # fmt: skip
 """What says in a column of numbers, in any case, that a value is missing."""
+NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
 NOT_OF_LABELS = ("None",)
 """A class may be called so."""
 SPACES = " \u00a0\u202f\u2009"
@@ -55,7 +58,7 @@ class Spelling:
 
     @property
     def plain(self) -> bool:
-        """Whether the compiled parser can read the numbers; else they are read as texts first."""
+        """Whether numbers are written as Python writes them."""
         return self.decimal == "." and self.thousands is None and not self.symbols
 
     def is_missing(self, text: str, *, label: bool = False) -> bool:
@@ -118,6 +121,33 @@ class Spelling:
 
 
 PLAIN = Spelling()
+
+
+def category_key(text: str) -> str:
+    """Return what equal categories have in common: the Unicode normal form NFC, and numbers their value: 1 and 1.0, 0 and -0.0.
+
+    Codes with leading zeros stay as they are.
+    """
+    text = text if text.isascii() else unicodedata.normalize("NFC", text)
+    if (number := NUMBER_AS_CATEGORY.fullmatch(text)) is None:
+        return text
+    whole, fraction = number[2], (number[3] or "").rstrip("0")
+    value = f"{whole}.{fraction}" if fraction else whole
+    return value if value == "0" else number[1] + value
+
+
+def one_spelling_each(categories: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct categories in alphabetical order: of several spellings of one the shortest."""
+    spellings: dict[str, str] = {}
+    for text in sorted(set(categories), key=lambda text: (len(text), text)):
+        spellings.setdefault(category_key(text), text)
+    return tuple(sorted(spellings.values()))
+
+
+def by_key(categories: Iterable[str]) -> dict[str, str]:
+    """Return the category of each key, and of each category itself."""
+    known = tuple(categories)
+    return {category_key(text): text for text in reversed(known)} | {text: text for text in known}
 
 
 def _is_number(text: str) -> bool:

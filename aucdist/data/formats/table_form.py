@@ -2,16 +2,20 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.header import pick
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.spelling import PLAIN, Spelling
+from aucdist.data.formats.spelling import PLAIN, Spelling, by_key
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
-MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
+MISSING_CATEGORY = "(missing)"
+"""What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""
+UNKNOWN_CATEGORY = "\0unknown"
+"""Stands for a category that the training data did not have; no file holds it."""
 REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
 SHOWN = 5
 
@@ -94,6 +98,11 @@ class TableForm:
             label, features, categorical, guess, hashed, schema.categories if schema else {}, source.missing == "keep",
             source.dtype, dates, source.date_format, source.unknown, Spelling.of(source), groups, cost,
         )  # fmt: skip
+
+    @cached_property
+    def spellings(self) -> dict[str, dict[str, str]]:
+        """For each column of `allowed` the value that is meant, by its key and by itself."""
+        return {name: by_key(values) for name, values in self.allowed.items()}
 
     @property
     def texts(self) -> list[str]:

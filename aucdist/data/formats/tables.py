@@ -1,7 +1,7 @@
 """Columns of Arrow, wherever they come from, as a table: numbers as a matrix, everything else as categories."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.date_parts import DatePart, date_features
-from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date, refuse_dates
+from aucdist.data.formats.dates import ZERO_DATE, date_numbers, insert_dates, problem_with_date, refuse_dates
+from aucdist.data.formats.spelling import category_key
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.group_numbers import numbers_of_texts
@@ -325,26 +326,26 @@ def _as_texts(column: pa.ChunkedArray, where: str, name: str, place: Place, may_
 
 def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     """Return what a text of a column counts as, and what is wrong with it, if anything is."""
-    is_label, allowed = name in (form.label, form.groups), form.allowed.get(name)
-    is_missing = form.spelling.is_missing(value, label=is_label) and (not allowed or value not in allowed)
+    is_label, known = name in (form.label, form.groups), form.spellings.get(name)
+    if known is not None:
+        value = known.get(value) or known.get(category_key(value)) or value
+    is_missing = form.spelling.is_missing(value, label=is_label) and (not known or value not in known)
+    if name in form.dates:
+        is_missing = is_missing or ZERO_DATE.match(value) is not None
     if form.missing and not is_label and (value == MISSING_CATEGORY or is_missing):
         value, is_missing = MISSING_CATEGORY, False
         if name in form.dates:
             return value, None
-    problem = _problem_with(value, allowed, is_missing)
+    problem = None
+    if is_missing:
+        problem = f"the value is missing ({value!r}); {REMEDY}"
+    elif known is not None and value not in known:
+        problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}"
     if name in form.dates:
         return value, problem or problem_with_date(value, form.date_format)
     if problem and form.unknown != "error" and not is_label and not is_missing:
         return UNKNOWN_CATEGORY, None
     return value, problem
-
-
-def _problem_with(value: str, allowed: Collection[str] | None, is_missing: bool) -> str | None:
-    if is_missing:
-        return f"the value is missing ({value!r}); {REMEDY}"
-    if allowed is not None and value not in allowed:
-        return f"unknown category {value[:80]!r}; known: {listed(allowed)}"
-    return None
 
 
 def _cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableForm) -> Cells:

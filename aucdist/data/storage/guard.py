@@ -13,6 +13,7 @@ import shutil
 import stat
 import struct
 import time
+import zipfile
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -193,27 +194,55 @@ def _zstd(raw: io.BytesIO) -> Any:
     return pa.CompressedInputStream(raw, "zstd")
 
 
+def _zip(raw: io.BytesIO) -> Any:
+    """Return the one file of an archive."""
+    archive = zipfile.ZipFile(raw)
+    members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    if len(members) != 1:
+        shown_members = ", ".join(members[:5])
+        raise InputError(f"an archive of {len(members)} files ({shown_members}); unpack it, and name the folder")
+    if archive.getinfo(members[0]).flag_bits & 1:
+        raise InputError("an archive with a password; unpack it by hand")
+    return archive.open(members[0])
+
+
 OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile, ".zst": _zstd,
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile, ".zst": _zstd, ".zip": _zip,
 }  # fmt: skip
+FIRST_BYTES = {
+    b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
+}  # fmt: skip
+"""How compressed files begin, whatever their names."""
+WORKBOOK = b"[Content_Types].xml"
+"""A file in each workbook of a spreadsheet, which is an archive of many files and is not unpacked here."""
 BOM = b"\xef\xbb\xbf"
 CHUNK = 2**22
 
 
-def is_packed(url: str) -> bool:
-    """Tell whether a file is compressed, by the ending of its name."""
-    return Path(urlsplit(url).path).suffix in OPENERS
+def is_packed(url: str, head: bytes = b"") -> bool:
+    """Tell whether a file is compressed, by the ending of its name or by its first bytes."""
+    return bool(_packing(url, head))
+
+
+def _packing(url: str, head: bytes) -> str:
+    """Return the ending of names of files that are compressed as this one; nothing if it is not."""
+    suffix = Path(urlsplit(url).path).suffix
+    if suffix in OPENERS:
+        return suffix
+    kind = next((kind for first, kind in FIRST_BYTES.items() if head.startswith(first)), "")
+    return "" if kind == ".zip" and (suffix == ".xlsx" or WORKBOOK in head) else kind
 
 
 def unpacked(data: bytes, url: str) -> bytes:
-    """Return what is in a file: decompressed if its name ends in .gz, .bz2, .xz or .zst, and without a byte order mark.
+    """Return what is in a file: decompressed if its name or its first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
 
+    A byte order mark is left out.
     Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
     """
-    if is_packed(url):
+    if packing := _packing(url, data):
         try:
-            data = _expanded(data, url)
-        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as e:
+            data = _expanded(data, url, packing)
+        except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as e:
             if isinstance(e, InputError):
                 raise
             raise InputError(f"{shown(url)} is truncated or damaged: {e}") from None
@@ -223,12 +252,12 @@ def unpacked(data: bytes, url: str) -> bytes:
     return data
 
 
-def _expanded(data: bytes, url: str) -> bytes:
+def _expanded(data: bytes, url: str, packing: str) -> bytes:
     limit = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data))
     pieces, size = [], 0
     raw = io.BytesIO(data)
     try:
-        with OPENERS[Path(urlsplit(url).path).suffix](raw) as file:
+        with OPENERS[packing](raw) as file:
             while piece := file.read(CHUNK):
                 pieces.append(piece)
                 size += len(piece)

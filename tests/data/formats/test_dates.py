@@ -84,7 +84,7 @@ def test_other_spellings_need_a_format(csv):
     found = read(csv(text, dates={"when": ["month", "days"]}, date_format="%d.%m.%Y"))
     assert found.block.X.tolist() == [[1, 20119], [2, 20120], [2, 20147]]
     with pytest.raises(
-        InputError, match=r"line 2, column 'when': '31\.1\.2025' is not a date as ISO 8601.*`date_format`"
+        InputError, match=r"line 2, column 'when': '31\.1\.2025' is not a date as ISO 8601.*`date_format: '%d.%m.%Y'`"
     ):
         read(csv(text, dates={"when": ["month"]}))
 

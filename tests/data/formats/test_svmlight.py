@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
 from aucdist.data.formats.svmlight import parse_svmlight
+from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
@@ -134,11 +135,13 @@ def read_text(tmp_path, text, **options):
 
 def test_a_row_is_positive_if_one_of_its_topics_is(tmp_path):
     text = "ccat,c15 1:1\ngcat 1:2\nc15, 2:1\n 2:5 # no topic\nCCAT 1:3\nccat 1:4\n"
-    data = read_text(tmp_path, text, labels="topics", positive="ccat")
+    with pytest.warns(LabelWarning, match=r"'CCAT' \(1 rows\), 'ccat' \(2 rows\)"):
+        data = read_text(tmp_path, text, labels="topics", positive="ccat")
     assert data.block.y.tolist() == [1, -1, -1, -1, -1, 1]
     assert data.schema.positive == ("ccat",)
     assert set(data.schema.negative) == {"(none)", "CCAT", "c15", "gcat"}
-    both = read_text(tmp_path, text, labels="topics", positive=["c15", "ccat"])
+    with pytest.warns(LabelWarning):
+        both = read_text(tmp_path, text, labels="topics", positive=["c15", "ccat"])
     assert both.block.y.tolist() == [1, -1, 1, -1, -1, 1]
     assert both.block.X.toarray()[:, 0].tolist() == [1, 2, 0, 0, 3, 4]
     numbers = read_text(tmp_path, "1,7 1:1\n+2.0 2:1\n", labels="topics", positive=2)
