@@ -313,8 +313,8 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     import narwhals as nw
 
     from aucdist.data.formats.arrow_tables import from_pandas
-    from aucdist.data.formats.encode import encoded_matrix
     from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.parts import encoded_matrix
     from aucdist.data.formats.source_fields import SourceFields
 
     refuse_lazy("X", X)

@@ -85,10 +85,10 @@ def first_row(
             start, read = read, data.find(b"\n", read) + 1 or len(data)
             yield data[start:read].decode(encoding)
 
-    found = lines()
-    reader: Iterator[list[str]] = (line.split() for line in found)
-    if separator != BLANKS:
-        reader = csv.reader(found, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
+    found: Iterator[str] = lines()
+    if separator == BLANKS:
+        found, separator = (" ".join(line.split()) for line in found), " "
+    reader = csv.reader(found, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
     try:
         for cells in reader:
             if len(cells) > 1 or any(cell.strip() for cell in cells):

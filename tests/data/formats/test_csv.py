@@ -50,6 +50,7 @@ def test_auto_takes_the_columns_that_are_not_numbers(load):
     ("text", "options"),
     [
         ("y a b\n0 1 2 \n 1  3\t4\n", {"separator": "space"}),
+        ('y "a b" b\n"0" 1 2\n1 "3" 4\n', {"separator": "space"}),
         ("y\ta\tb\n0\t1\t2\n1\t3\t4\n", {"separator": "tab"}),
         ("y;a;b\r\n0;1;2\r\n\r\n1;3;4", {"separator": ";"}),
         ("0,1,2\n1,3,4\n", {"header": False, "columns": ["y", "a", "b"]}),
