@@ -220,7 +220,7 @@ def search_lines(result: Record) -> list[Any]:
     """Return what `aucdist cv` prints."""
     from aucdist.report.text import search_verdict
 
-    return [search_table(result), search_verdict(result), f"report: {result['run']}/report.html"]
+    return [search_table(result), search_verdict(dict(result)), f"report: {result['run']}/report.html"]
 
 
 def search_table(result: Record) -> Table:
