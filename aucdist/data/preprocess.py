@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.block import Block, n_rows
 from aucdist.data.checked import CHECKED, Count, parse_checked
 from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, refuse_missing
-from aucdist.data.moments import Moments, moments
+from aucdist.data.ranges import Moments, moments
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.data.block import Block
-from aucdist.data.group_numbers import group_numbers
+from aucdist.data.labels import group_numbers
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.scratch import Stored

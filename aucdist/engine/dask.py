@@ -17,7 +17,7 @@ from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
-from aucdist.data.group_numbers import group_numbers
+from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.data.storage.faults import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store

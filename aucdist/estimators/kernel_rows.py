@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.moments import moments
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.ranges import moments
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows

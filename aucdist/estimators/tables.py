@@ -263,10 +263,10 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     import pyarrow as pa
 
     from aucdist.data.formats.dates import are_dates
-    from aucdist.data.formats.header import unique
     from aucdist.data.formats.spelling import one_spelling_each
     from aucdist.data.formats.survey import FEW, MAX_CATEGORIES, MAX_GUESSED, feature_names
     from aucdist.data.formats.table_form import MISSING_CATEGORY
+    from aucdist.data.formats.text import unique
 
     parsed = _parsed(table, None, texts)
     found = dict(parsed.categories)

@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from aucdist.data.block import Block
-from aucdist.data.group_numbers import group_numbers
 from aucdist.data.label_sets import LabelSets, check_distinct
+from aucdist.data.labels import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.engine.view import ViewBlocks

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from aucdist.data.formats.csv_format import QUOTES, SEPARATORS
-from aucdist.data.formats.encodings import as_utf8, found_encoding
-from aucdist.data.formats.header import BLANKS, first_row
+from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 

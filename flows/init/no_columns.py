@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.survey import Survey, survey_of
 from aucdist.data.sources.source import Source

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import pandas as pd
 from pandas.api.types import union_categoricals
 
+from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import QUOTES, csv_head, csv_text, separator_of
 from aucdist.data.formats.csv_text import parse_cells
-from aucdist.data.formats.encodings import found_encoding
-from aucdist.data.formats.header import first_row, looks_like_values, pick
-from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table
+from aucdist.data.formats.text import first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
@@ -128,8 +127,7 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
     import pyarrow as pa
 
-    from aucdist.data.formats.hive import path_values
-    from aucdist.data.formats.parquet import column_types
+    from aucdist.data.formats.parquet import column_types, path_values
     from aucdist.data.formats.tables import is_plain
 
     fields = column_types(urls[0])

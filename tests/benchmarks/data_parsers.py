@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import CsvFormat
-from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import split_source, survey_part
-from aucdist.data.formats.svmlight_format import SvmlightFormat
+from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files

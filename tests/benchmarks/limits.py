@@ -9,8 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.formats.part import FilePart
-from aucdist.data.formats.svmlight_format import SvmlightFormat
+from aucdist.data.formats.base import FilePart
+from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks

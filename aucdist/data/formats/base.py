@@ -5,16 +5,18 @@ their parsers inside the methods, so that a source can be checked without loadin
 """
 
 import hashlib
+import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aucdist.data.formats.part import FilePart
+from aucdist.data.checked import CHECKED, Count
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
-from aucdist.data.storage.guard import unpacked
+from aucdist.data.storage.guard import BOM, is_packed, unpacked
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +26,32 @@ if TYPE_CHECKING:
     from aucdist.data.formats.tables import Table
 
     Parsed = Table | SparseRows
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or the bytes from `start` to `stop` of one, which are whole lines; of a Parquet file, its row groups.
+
+    `stop`: None: the whole file, which may be compressed and have a header.
+    `columns`: for a range of a CSV file the names of its columns.
+    `row` and `line`: the number of its first row in the data set (from 0) and of its first line in the file (from 1),
+        once known.
+    `folder_texts`: columns that folders stand for (`aucdist.data.formats.parquet`) and that hold a text in some folder of
+        the data set.
+    `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
+    """
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    url: str
+    start: Count = 0
+    stop: Count | None = None
+    columns: tuple[str, ...] = ()
+    row: Count | None = None
+    line: Count | None = None
+    folder_texts: tuple[str, ...] = ()
+    version: str = ""
+
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
 """The keys of every format but shards, which are read as they were written and have checksums of their own."""
@@ -276,3 +304,103 @@ def stored_bytes(url: str, source: SourceFields) -> bytes:
         if found != source.sha256:
             raise InputError(f"{files.shown(url)} has sha256 {found}, but {source.sha256} is expected")
     return data
+
+
+WINDOW = 2**16  # bytes that are searched first for a line break; as many as needed after that
+CHUNK = 2**24
+FIRST = 2**11  # bytes that show a compressed file
+
+
+class LineFormat(FileFormat):
+    """A format of files that are split at line breaks.
+
+    Files that are compressed or come from the web stay whole, as do those with a `sha256`, which needs all of the file. Little is
+    read to split a file: its size, the header, and a few bytes around each edge.
+    """
+
+    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+        """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
+        urls = self.part_urls(source)
+        if not any(_can_be_split(url, source) for url in urls):
+            return super().split(source, n)
+        stats = [files.stat(url) for url in urls]
+        share = max(1, math.ceil(sum(stat.size for stat in stats) / n))
+        return [
+            part
+            for url, stat in zip(urls, stats, strict=True)
+            for part in (
+                self._ranges(url, stat, share, source)
+                if _can_be_split(url, source) and stat.size > share
+                else [FilePart(url, version=version_of(url))]
+            )
+        ]
+
+    def _ranges(self, url: str, stat: files.Stat, share: int, source: SourceFields) -> list[FilePart]:
+        """Return ranges of one file, each from after a line break to after another one."""
+        mark = len(BOM) if files.read_range(url, 0, len(BOM), stat) == BOM else 0
+        start, columns, line = self.read_header(url, mark, stat, source)
+        edges = [start]
+        for wanted in range(start + share, stat.size, share):
+            if wanted > edges[-1]:
+                edges.append(after_line_break(url, wanted, stat))
+        if edges[-1] < stat.size:
+            edges.append(stat.size)
+        ranges = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
+        return [replace(ranges[0], line=line), *ranges[1:]] if ranges else [FilePart(url)]
+
+    def read_header(
+        self, url: str, start: int, stat: files.Stat, source: SourceFields
+    ) -> tuple[int, tuple[str, ...], int]:
+        """Return where the rows start, the columns, and the number of the first line of rows; by default there is no header."""
+        return start, (), 1
+
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return what is in a range of a file, and its number of line breaks."""
+        assert part.stop is not None
+        data = files.read_range(part.url, part.start, part.stop, _version(part))
+        try:
+            parsed = self.parse(data, source, part, schema)
+        except InputError:
+            if part.line is None:  # once more, now that it is worth counting the lines before
+                chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
+                before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
+                self.parse(data, source, replace(part, line=1 + before), schema)
+            raise
+        return parsed, data.count(b"\n")
+
+
+def _can_be_split(url: str, source: SourceFields) -> bool:
+    whole = source.encoding == "utf-16"  # whose line breaks are no bytes of their own
+    if files.is_web(url) or source.sha256 is not None or whole or is_packed(url):
+        return False
+    return not is_packed(url, files.read_range(url, 0, min(files.stat(url).size, FIRST)))
+
+
+def first_line_with_text(url: str, start: int, stat: files.Stat) -> bytes:
+    """Return the bytes from `start` to the end of the first line that is not blank.
+
+    Raises InputError if there is none.
+    """
+    head, stop = b"", start
+    while head.isspace() or not head:
+        if stop == stat.size:
+            raise InputError(f"{files.shown(url)} is empty")
+        stop = after_line_break(url, stop + 1, stat)
+        head = files.read_range(url, start, stop, stat)
+    return head
+
+
+def after_line_break(url: str, position: int, stat: files.Stat) -> int:
+    """Return the offset after the first line break at or after `position` less one, or the end of the file."""
+    start, window = max(0, position - 1), WINDOW
+    while start < stat.size:
+        stop = min(start + window, stat.size)
+        found = files.read_range(url, start, stop, stat).find(b"\n")
+        if found >= 0:
+            return start + found + 1
+        start, window = stop, window * 4
+    return stat.size
+
+
+def _version(part: FilePart) -> files.Stat | None:
+    return files.Stat(0, part.version) if part.version else None

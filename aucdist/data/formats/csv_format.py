@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from aucdist.data.formats.base import OF_COLUMNS, TableFormat
-from aucdist.data.formats.encodings import as_utf8
-from aucdist.data.formats.header import BLANKS, first_row, unique
-from aucdist.data.formats.lines import LineFormat, after_line_break, first_line_with_text
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.base import (
+    OF_COLUMNS,
+    FilePart,
+    LineFormat,
+    TableFormat,
+    after_line_break,
+    first_line_with_text,
+)
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.text import BLANKS, as_utf8, first_row, unique
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

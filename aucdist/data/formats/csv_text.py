@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from aucdist.data.formats.header import BLANKS
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table, table_of
-from aucdist.data.formats.text import not_utf8, shown
+from aucdist.data.formats.text import BLANKS, not_utf8, shown
 from aucdist.errors import InputError
 
 HEAD = 2**16

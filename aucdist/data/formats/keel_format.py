@@ -4,10 +4,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aucdist.data.formats.base import OF_TABLES, FileFormat, refuse_shared_roles
-from aucdist.data.formats.header import pick, unique
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.base import OF_TABLES, FileFormat, FilePart, refuse_shared_roles
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.text import pick, unique
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

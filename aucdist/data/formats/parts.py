@@ -24,8 +24,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import Format
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.base import FilePart, Format
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.spelling import by_key, category_key, one_spelling_each

@@ -7,10 +7,10 @@ import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
-from aucdist.data.formats.header import unique
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
+from aucdist.data.formats.text import unique
 from aucdist.errors import InputError
 
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
-from aucdist.data.formats.header import pick
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.spelling import PLAIN, Spelling, by_key
+from aucdist.data.formats.text import pick
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 

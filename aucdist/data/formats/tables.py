@@ -1,5 +1,6 @@
 """Columns of Arrow, wherever they come from, as a table: numbers as a matrix, everything else as categories."""
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,7 @@ from aucdist.data.formats.dates import ZERO_DATE, date_numbers, insert_dates, pr
 from aucdist.data.formats.spelling import category_key
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
-from aucdist.data.group_numbers import numbers_of_texts
-from aucdist.data.labels import Labels, listed
+from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError
 
 Place = Callable[[int, str], str]
@@ -61,6 +61,15 @@ class Table:
         """The class of each row."""
         column = self.texts[self.label]
         return Labels.of(column.codes, tuple(column.categories))
+
+
+def embedded_table(bunch: Any) -> tuple[Table, str]:
+    """Return a data set that comes with scikit-learn, and the checksum of its numbers."""
+    X = np.ascontiguousarray(bunch.data, dtype=np.float64)
+    codes = np.asarray(bunch.target, dtype=np.int64)
+    classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in bunch.target_names], dtype=object))
+    table = Table(X, {"target": classes}, "target", tuple(map(str, bunch.feature_names)), {})
+    return table, hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
 
 
 def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Table:

@@ -1,13 +1,15 @@
-"""The bytes of a text file: pieces of it, and errors that name the line and the column."""
+"""Text files: their encoding, first row and names of columns, pieces of bytes, and errors that name line and column."""
 
+import codecs
+import csv
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from aucdist.errors import InputError
-from aucdist.kernels.svmlight import gather
+from aucdist.data.formats.source_fields import SourceFields
+from aucdist.errors import InputError, unknown
 
 SHOWN = 40  # characters of a wrong piece of text
 MOST_DIGITS = 400  # more are more than a float64 has
@@ -57,6 +59,10 @@ class Text:
         `spans`, of shape (n, 2), int64: where each piece starts and stops.
         Returns `codes` of shape (n,), int32, for each piece its position among the distinct ones; `pieces`.
         """
+        import pyarrow as pa
+
+        from aucdist.kernels.svmlight import gather  # loads Numba
+
         offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
         joined = np.empty(offsets[-1], dtype=np.uint8)
         gather(self.array, spans, offsets, joined)
@@ -87,3 +93,155 @@ def problem_with_number(raw: bytes, value: float) -> str | None:
     if raw.lstrip(b"+-").isdigit() and len(raw) < MOST_DIGITS and int(raw) != int(float(raw)):
         return BEYOND_EXACT
     return None
+
+
+MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
+    """Return text as UTF-8, whatever the encoding that a source states.
+
+    `data`: a file, or whole lines of one.
+    `first_line`: the number of the first line, for errors.
+    Raises InputError if bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is
+        stated.
+    """
+    encoding: str = source.encoding
+    if encoding == "utf-8":
+        return data
+    if encoding == "utf-16":
+        encoding = MARKS.get(data[:2]) or ("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
+    elif not data.isascii() and is_utf8(data):
+        raise InputError(f"{where} is UTF-8 text, and `encoding` says {encoding}: leave it out (--set encoding=utf-8)")
+    try:
+        return data.decode(encoding).removeprefix("\ufeff").encode()
+    except UnicodeError as e:
+        if not isinstance(e, UnicodeDecodeError):  # half a pair of UTF-16, which encodes as nothing
+            raise InputError(f"{where} is not {source.encoding} text: {e}") from None
+        line = first_line + data.count(b"\n", 0, e.start)
+        raise InputError(
+            f"{where}, line {line}: not {source.encoding} text (byte {data[e.start]:#x}); `encoding` takes utf-8, utf-16, "
+            "latin-1 and cp1252"
+        ) from None
+
+
+def is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def found_encoding(head: bytes) -> str:
+    """Return the encoding that the first lines of a file seem to have, in the words of a source."""
+    if head[:2] in MARKS:
+        return "utf-16"
+    if is_utf8(head):
+        pairs = head[: 2**12]
+        zeros = max(pairs[0::2].count(0), pairs[1::2].count(0))
+        return "utf-16" if zeros > len(pairs) // 4 else "utf-8"
+    if any(0x80 <= byte <= 0x9F for byte in set(head)):
+        try:
+            head.decode("cp1252")
+        except UnicodeDecodeError:
+            return "latin-1"
+        return "cp1252"
+    return "latin-1"
+
+
+BLANKS = r"\s+"
+"""The separator that stands for one or more blanks."""
+
+
+def unique(names: Sequence[str], where: str) -> list[str]:
+    """Return the column names, which must differ and may not be empty."""
+    seen: set[str] = set()
+    for i, name in enumerate(names, 1):
+        if not name:
+            raise InputError(f"{where}: column {i} has no name{hint(names)}")
+        if name in seen:
+            raise InputError(f"{where}: two columns are called {name!r}{hint(names)}")
+        seen.add(name)
+    return list(names)
+
+
+def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
+    """Return the name of a column given by name or by position."""
+    if isinstance(column, int):
+        if not -len(names) <= column < len(names):
+            raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
+        return names[column]
+    if column not in names:
+        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}{hint(names)}")
+    return str(column)
+
+
+def hint(names: Sequence[str]) -> str:
+    """Return what helps where the first row seems to be one of values; nothing where it does not."""
+    if not any(_is_number(name) for name in names):
+        return ""
+    return (
+        ". The first line looks like values: if the file has no header, say `header: false` (--set header=false); columns are "
+        "then called x1, x2, ..., and may be given by position, as in `label: -1`"
+    )
+
+
+def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a first row is one of values, and not of names.
+
+    Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
+
+    `first`: the cells of the first row.
+    """
+    named = [cell for cell in first if cell]
+    numbers = [_is_number(cell) for cell in named]
+    if not any(numbers):
+        return False  # a first line of words is taken for names, whatever stands below
+    if all(numbers) or len(set(named)) < len(named):
+        return True
+    return any(
+        cell and not _is_number(cell) and any(len(row) > j and row[j] == cell for row in rows)
+        for j, cell in enumerate(first)
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def first_row(
+    data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str = '"'
+) -> tuple[int, list[str], int]:
+    """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
+
+    Raises InputError if there is none, if it is not UTF-8, or if it cannot be cut into cells.
+    """
+    read = start
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        while read < len(data):
+            start, read = read, data.find(b"\n", read) + 1 or len(data)
+            yield data[start:read].decode(encoding)
+
+    found: Iterator[str] = lines()
+    if separator == BLANKS:
+        found, separator = (" ".join(line.split()) for line in found), " "
+    reader = csv.reader(found, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
+    try:
+        for cells in reader:
+            if len(cells) > 1 or any(cell.strip() for cell in cells):
+                return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
+    except (UnicodeDecodeError, csv.Error) as e:
+        said = not_utf8(e.object[e.start]) if isinstance(e, UnicodeDecodeError) else str(e)
+        if "new-line character" in said:
+            said = "lines end in CR alone; LF or CR LF are expected"
+        line = data.count(b"\n", 0, max(0, read - 1)) + 1
+        raise InputError(f"{where}, line {line}: {said}") from None
+    raise InputError(f"{where} has no rows")

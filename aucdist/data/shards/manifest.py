@@ -26,8 +26,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
-from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
+from aucdist.data.shards.block_file import ColumnStatistics, Form, statistics_of_table, statistics_to_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -152,7 +151,7 @@ def commit(
     `statistics`: of all rows.
     Raises InputError if the folder is not writable or cannot be reached.
     """
-    data = to_parquet(schema.feature_names, statistics)
+    data = statistics_to_parquet(schema.feature_names, statistics)
     features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
     n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
@@ -260,4 +259,4 @@ def read_statistics(manifest: Manifest) -> ColumnStatistics | None:
 
     Raises InputError if the file with the features is missing or altered.
     """
-    return from_table(_features_of(manifest))
+    return statistics_of_table(_features_of(manifest))

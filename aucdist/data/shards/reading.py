@@ -18,7 +18,7 @@ import numpy as np
 from aucdist.data.block import Block, stacked
 from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import (
     Parsed,
     Plan,

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.block_file import Form, from_parquet, nbytes, to_parquet
+from aucdist.data.shards.block_file import ColumnStatistics, Form, from_parquet, nbytes, to_parquet
 from aucdist.data.shards.manifest import Manifest, Shard, StoredFile, below, commit, read_manifest, read_statistics
-from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError

@@ -1,6 +1,6 @@
 """From any data set to shards: rows in random order, each shard with its share of the positives, in bounded memory.
 
-The rows of each class are numbered in the order of the source, and a permutation (`aucdist.data.shards.permutation`)
+The rows of each class are numbered in the order of the source, and a permutation (`aucdist.data.shards.job`)
 gives each its position among the rows of its class. The positions of both classes, one class after the other, are dealt out to
 the shards in turn. So every worker knows where its rows belong, and the bytes of a shard depend on the source, the options
 and the seed, not on parts or workers.
@@ -34,13 +34,17 @@ import pyarrow.parquet as pq
 
 from aucdist.data.checked import Count, T, parse_checked
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.shards.block_file import from_table as block_from_table
-from aucdist.data.shards.block_file import to_table
+from aucdist.data.shards.block_file import (
+    ColumnStatistics,
+    from_table,
+    statistics_of_table,
+    statistics_to_parquet,
+    to_table,
+)
 from aucdist.data.shards.job import JOB, ShardJob, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.reading import PART_BYTES, Hold, ParallelMap, fingerprint_of, index_of, open_parts
 from aucdist.data.shards.shard import verify_shard, write_shard
-from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
 from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
@@ -287,11 +291,11 @@ def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard
         raise InputError(
             f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
         )
-    block = block_from_table(pa.concat_tables(tables), job.reader.form, index)
+    block = from_table(pa.concat_tables(tables), job.reader.form, index)
     del tables
     block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
     shard = write_shard(block, job.target, index)
-    files.write_bytes(_statistics(job, index), to_parquet(None, ColumnStatistics.of(block)))
+    files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
     files.write_bytes(record, json.dumps(asdict(shard)).encode())
     return shard
 
@@ -322,7 +326,7 @@ def _statistics_of(job: ShardJob, n_shards: int) -> Iterator[ColumnStatistics]:
     for index in range(n_shards):
         url = _statistics(job, index)
         try:
-            found = from_table(pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False))
+            found = statistics_of_table(pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False))
         except (pa.ArrowException, OSError) as e:
             raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
         if found is None or len(found.mean) != job.reader.form.n_features:

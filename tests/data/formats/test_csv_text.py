@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aucdist.data.formats import csv_text
 from aucdist.data.formats.csv_text import CsvText, parse_cells
-from aucdist.data.formats.header import BLANKS
 from aucdist.data.formats.table_form import TableForm
+from aucdist.data.formats.text import BLANKS
 from aucdist.errors import InputError
 
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.formats.hive import can_hold, path_values, typed
+from aucdist.data.formats.parquet import can_hold, path_values, typed
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.block import Block
-from aucdist.data.formats import svmlight_format
+from aucdist.data.formats import registry
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import guard
@@ -179,7 +179,7 @@ def test_bytes_may_be_texts(tmp_path):
 
 
 def test_the_width_of_svmlight_files_is_bounded_and_can_be_raised(tmp_path, monkeypatch):
-    monkeypatch.setattr(svmlight_format, "ALWAYS_WIDE", 100)
+    monkeypatch.setattr(registry, "ALWAYS_WIDE", 100)
     (tmp_path / "f").write_text("1 200:1\n-1 1:1\n")
     source = Source(source=str(tmp_path / "f"), format="svmlight")
     with pytest.raises(InputError, match="give n_features: 200"):

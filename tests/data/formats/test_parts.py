@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aucdist.data.checked import parse_checked, to_jsonable
-from aucdist.data.formats import lines as line_format
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats import base
+from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.shards.reading import read
 from aucdist.data.sources.catalog import find
@@ -85,7 +85,7 @@ def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
 )
 def test_wherever_it_is_cut(source, lines, n, window):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_format, "WINDOW", window)
+        patch.setattr(base, "WINDOW", window)
         same(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
 
 

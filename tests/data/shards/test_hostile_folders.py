@@ -16,10 +16,9 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
-from aucdist.data.shards.block_file import Form
+from aucdist.data.shards.block_file import ColumnStatistics, Form
 from aucdist.data.shards.manifest import CURRENT, StoredFile, commit, read_manifest, read_schema
 from aucdist.data.shards.shard import read_shard, verify_shard, write_shard, write_shards
-from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from aucdist.data.block import Block
 from aucdist.data.formats import parts
 from aucdist.data.shards import sharding
+from aucdist.data.shards.block_file import ColumnStatistics
+from aucdist.data.shards.job import permuted
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
-from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.sources.source import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files, scratch
