@@ -402,10 +402,6 @@ class LocalBlocks(Blocks):
         return tree.total()
 
 
-def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
-    return functools.reduce(ColumnRanges.__add__, parts)
-
-
 def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
     """Find the ranges of the columns."""
     return memory, {"ranges": ColumnRanges.of(block)}

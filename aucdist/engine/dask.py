@@ -1,4 +1,4 @@
-"""Blocks on a Dask cluster, and clients of one. Only this file, `parts` and `calls` import `distributed`."""
+"""Blocks on a Dask cluster, and clients of one. Only this file, `worker_part` and `worker_calls` import `distributed`."""
 
 import copy
 import itertools
@@ -21,9 +21,9 @@ from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.data.storage.faults import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
-from aucdist.engine.calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, died_again
-from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
+from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, CallFile, KeptState, Parts, died_again
+from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
 
@@ -35,9 +35,9 @@ class DaskBlocks(Blocks):
     """Blocks in the memory of a cluster's workers, or read there for each step.
 
     Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source where a
-    worker is lost. Steps are no tasks: the client calls a handler on each worker (`aucdist.engine.parts`), which runs the step on
-    its part with the worker's threads and sends the merged summaries. After a worker was lost its steps are repeated: that takes
-    time, and changes no bit of the answer.
+    worker is lost. Steps are no tasks: the client calls a handler on each worker (`aucdist.engine.worker_part`), which runs the
+    step on its part with the worker's threads and sends the merged summaries. After a worker was lost its steps are repeated:
+    that takes time, and changes no bit of the answer.
 
     Parameters
     ----------
@@ -114,13 +114,13 @@ class DaskBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
-        call = Call(step, args)
+        call = Call(step, args, self._chain[0].file if self._chain else CallFile())
         chain = [*self._chain, call]
         held = KeptState(self._parts, call.state)  # if the step fails, the workers forget what it left where it did not
         total, changed = self._parts.run(chain)
         if changed:  # else the workers forget it as well: the memory is what the calls before have left
+            call.keep()
             self._chain, self._held = chain, held
-            self._parts.log.add(call)
         return total
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aucdist import __version__
 from aucdist.class_models import ClassModels
-from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Score, Steps, portable
-from aucdist.export.trees import Leaf, Node
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, PortableColumn, Score, Steps, portable
 from aucdist.model import LinearModel
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ import numpy as np
 from aucdist import __version__
 from aucdist.class_models import ClassModels
 from aucdist.errors import InputError
-from aucdist.export.onnx_graph import ML, Graph
-from aucdist.export.onnx_inputs import features_of
-from aucdist.export.onnx_probability import probability_of
-from aucdist.export.portable import Kernel, Linear, Portable, Steps, portable, portable_classes
-from aucdist.export.trees import Leaf, Node, of_bins, of_shape, with_missing
+from aucdist.export.onnx_graph import ML, Graph, features_of
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, TreeSplit, portable, portable_classes
+from aucdist.export.probability import ProbabilityTarget, probability_of
 from aucdist.model import LinearModel
+from aucdist.objectives.probability_maps import IsotonicMap
 
 ONE_CLASS = "contributions are of one class: export the folder of one of them to {target}, or all of them to json"
 OUTPUTS = ("score", "probability", "prediction")
@@ -69,7 +68,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     graph.output(score, "DOUBLE")
     without = graph.add("IsNaN", score)
     if model.probability is not None:
-        found = probability_of(graph, model.probability, score)
+        found = probability_of(OnnxProbability(graph), model.probability, score)
         graph.add("Where", without, nan, found, output=probability)
         graph.output(probability, "DOUBLE")
     one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
@@ -144,7 +143,7 @@ def _probabilities(graph: Graph, model: ClassModels, scores: str) -> str:
     for k, one in enumerate(model.models):
         of_class = graph.vector(graph.add("Gather", scores, graph.constant([k], np.int64), axis=1))
         assert one.probability is not None
-        columns.append(graph.column(probability_of(graph, one.probability, of_class)))
+        columns.append(graph.column(probability_of(OnnxProbability(graph), one.probability, of_class)))
     found = graph.add("Concat", *columns, axis=1)
     if model.topics:
         return found
@@ -245,3 +244,60 @@ def _kernel(graph: Graph, score: Kernel, X: str) -> str:
     kernel = graph.add("MatMul", graph.add("Exp", exponents), graph.constant(score.amounts[:, np.newaxis]))
     linear = graph.add("MatMul", z, graph.constant(score.weights[:, np.newaxis]))
     return graph.add("Add", kernel, linear)
+
+
+class OnnxProbability(ProbabilityTarget):
+    """The formulas of probabilities as nodes of a graph."""
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+
+    def number(self, value: float) -> str:
+        """Return a constant."""
+        return self._graph.constant(value)
+
+    def operation(self, operator: str, *parts: str) -> str:
+        """Add a node."""
+        return self._graph.add(operator, *parts)
+
+    def kept(self, part: str, name: str) -> str:
+        """Return the name that a number has already."""
+        return part
+
+    def interpolated(self, found: IsotonicMap, score: str) -> str:
+        """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
+        graph = self._graph
+        widths, rises = np.diff(found.scores), np.diff(found.probabilities)
+        there = rises > 0
+        if not there.any():
+            zero = graph.add("Mul", score, graph.constant(0.0))
+            return graph.add("Add", zero, graph.constant(found.probabilities[0]))
+        widths, rises, starts = widths[there], rises[there], found.scores[:-1][there]
+        beyond = graph.add("Sub", graph.column(score), graph.constant(starts))
+        share = graph.add("Div", beyond, graph.constant(np.where(widths > 0, widths, 1.0)))
+        share = graph.add("Min", graph.add("Max", share, graph.constant(0.0)), graph.constant(1.0))
+        reached = graph.as_double(graph.add("GreaterOrEqual", beyond, graph.constant(0.0)))
+        share = graph.add("Where", graph.constant(widths > 0, np.bool_), share, reached)
+        total = graph.vector(graph.add("MatMul", share, graph.constant(rises[:, np.newaxis])))
+        return graph.add("Add", total, graph.constant(found.probabilities[0]))
+
+
+def of_shape(feature: int, edges: np.ndarray, values: np.ndarray) -> Node:
+    """Return a balanced tree that gives the value of the bin of a feature."""
+    return of_bins(feature, edges, [Leaf(float(value)) for value in values])
+
+
+def of_bins(feature: int, edges: np.ndarray, ends: list[Node]) -> Node:
+    """Return a balanced tree that goes on at the end of a feature's bin; missing values go to the last."""
+    if len(ends) == 1:
+        return ends[0]
+    middle = (len(ends) - 1) // 2
+    return TreeSplit(
+        feature, float(edges[middle]), False,
+        of_bins(feature, edges[:middle], ends[: middle + 1]), of_bins(feature, edges[middle + 1 :], ends[middle + 1 :]),
+    )  # fmt: skip
+
+
+def with_missing(feature: int, missing: Node, there: Node) -> Node:
+    """Return a tree that sends rows without a value to one node, and all others to another."""
+    return TreeSplit(feature, float("inf"), False, there, missing)

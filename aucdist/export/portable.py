@@ -18,13 +18,14 @@ from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
-from aucdist.export.trees import Node, forest
-from aucdist.export.units import edges_in_units
+from aucdist.kernels.codes import expand
 from aucdist.model import LinearModel
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
     from aucdist.maps.bins import BinMap
+    from aucdist.maps.forest import Forest
+    from aucdist.maps.leaves import LeafMap
     from aucdist.maps.nystroem import NystroemFeatures
     from aucdist.maps.shapes import PairShape, Shape
 
@@ -68,6 +69,34 @@ class Feature:
     fill: float | None
     logged: bool
     required: bool
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a path.
+
+    `value`: what it adds to the score.
+    """
+
+    value: float
+
+
+@dataclass(frozen=True)
+class TreeSplit:
+    """A question to a row.
+
+    `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`.
+    `missing_to_then`: where rows without a value go.
+    """
+
+    feature: int
+    at_most: float
+    missing_to_then: bool
+    then: "Node"
+    otherwise: "Node"
+
+
+Node = Leaf | TreeSplit
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,3 +323,81 @@ def _kernel(fitted: "NystroemFeatures", model: LinearModel) -> Kernel:
         model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.landmarks,
         fitted.directions @ model.coef[:n], fitted.sigma,
     )  # fmt: skip
+
+
+ZEROS = 1
+"""In `aucdist.maps.forest.Forest.missing`: zeros are missing values."""
+
+
+def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> tuple[Node, ...]:
+    """Return the trees that have more than one leaf.
+
+    `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
+    `in_units`: from an array of edges and a feature to the edges in the units of the feature's column.
+    Raises InputError if a split takes zeros for missing values.
+    """
+    table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
+    starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
+    return tuple(
+        _node(fitted.forest, root, table[starts[k] : starts[k + 1]], in_units)
+        for k, root in enumerate(fitted.forest.starts[:-1].tolist())
+    )
+
+
+def _node(found: "Forest", place: int, values: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Node:
+    if place < 0:
+        return Leaf(float(values[-1 - place]))
+    feature, edge = int(found.features[place]), found.thresholds[place]
+    if found.missing[place] == ZEROS:
+        raise InputError("a tree takes zeros for missing values, which cannot be exported")
+    # LightGBM takes a missing value for 0 where the training rows of the feature had none.
+    to_then = bool(found.default_left[place] if found.missing[place] else edge >= 0.0)
+    (at_most,) = in_units(np.array([edge]), feature)
+    then, otherwise = (_node(found, int(child[place]), values, in_units) for child in (found.left, found.right))
+    return TreeSplit(feature, float(at_most), to_then, then, otherwise)
+
+
+LEAST = np.iinfo(np.int64).min
+
+
+def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
+    """Return for each edge the largest value of a feature that is not above it when it is scaled.
+
+    Scaling never turns values round, so a value is above the result exactly if its scaled value is above the edge. An edge that
+    was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
+
+    `edges`, of shape (n_edges,), float64: of scaled values.
+    `preprocessor`: its scaling may not be ``unit-row``, which does not depend on one feature alone.
+    Returns an array of shape (n_edges,), float64.
+    """
+    logged = j in preprocessor.log1p
+    if not logged and preprocessor.factor is None:
+        return edges
+    low = np.full(len(edges), _place(np.nextafter(-1.0, 0.0) if logged else -np.finfo(np.float64).max))
+    high = np.full(len(edges), _place(np.finfo(np.float64).max))
+    with np.errstate(over="ignore"):
+        while (low < high).any():
+            middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # half of the sum, rounded up, without overflow
+            below = _scaled(_value(middle), j, preprocessor) <= edges
+            low, high = np.where(below, middle, low), np.where(below, high, middle - 1)
+    return _value(low)
+
+
+def _scaled(x: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
+    """Return scaled values, by the operations of `Preprocessor.transform`."""
+    if j in preprocessor.log1p:
+        x = np.log1p(x)
+    if preprocessor.shift is not None:
+        x = x - preprocessor.shift[j]
+    return x if preprocessor.factor is None else x * preprocessor.factor[j]
+
+
+def _place(x: float) -> int:
+    """Return the place of a number in the order of all floats: 0 for 0, 1 for the smallest above it."""
+    bits = int(np.float64(x).view(np.int64))
+    return bits if bits >= 0 else int(LEAST) - bits
+
+
+def _value(place: np.ndarray) -> np.ndarray:
+    """Return the numbers in these places."""
+    return np.where(place < 0, LEAST - place, place).view(np.float64)

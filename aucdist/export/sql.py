@@ -9,17 +9,30 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from aucdist.class_models import ClassModels
 from aucdist.data.formats.spelling import ANY_CASE, Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
 from aucdist.export.onnx_model import ONE_CLASS
 from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable, portable_classes
-from aucdist.export.sql_dates import date_part
-from aucdist.export.sql_parts import case, free_name, identifier, number, one_of, table_name, text, total
-from aucdist.export.sql_probability import probability_stages
-from aucdist.export.sql_scores import contributions_of, score_of
+from aucdist.export.probability import ProbabilityTarget, probability_of
+from aucdist.export.sql_expressions import (
+    case,
+    contributions_of,
+    date_part,
+    free_name,
+    identifier,
+    number,
+    one_of,
+    score_of,
+    table_name,
+    text,
+    total,
+)
 from aucdist.model import LinearModel
+from aucdist.objectives.probability_maps import IsotonicMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
@@ -217,10 +230,11 @@ class Query:
                 score = case([(self._refused, "NULL")], score)
         s = self.alias("s")
         self.add("scored", {s: score})
-        probability = probability_stages(self.described.model.probability, s, self.alias, self.add)
+        probability = self.described.model.probability
         outputs = {self.alias("score"): s}
         if probability is not None:
-            outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], probability)
+            found = probability_of(SqlProbability(self, s), probability, s)
+            outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], found)
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
         return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *self._kept])
 
@@ -240,8 +254,8 @@ class Query:
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for one, score, p in zip(model.models, s, best, strict=True):
                 self._kept = [name for name in kept if name != score]
-                found = probability_stages(one.probability, score, self.alias, self.add)
-                assert found is not None
+                assert one.probability is not None
+                found = probability_of(SqlProbability(self, score), one.probability, score)
                 self._kept = []
                 self.add("probable", kept | {p: case([(f"{score} IS NULL", "NULL")], found)})
                 kept[p] = p
@@ -293,6 +307,49 @@ class Query:
             {name: name for name in (self._flag, *names)} | {square: total([f"{name} * {name}" for name in names])},
         )
         self.values = [*names, square]
+
+
+OPERATIONS = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
+    "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
+}  # fmt: skip
+
+
+class SqlProbability(ProbabilityTarget):
+    """The formulas of probabilities as stages of a query, each of which keeps one more number."""
+
+    def __init__(self, query: Query, score: str):
+        self._query, self._names = query, [score]
+
+    def number(self, value: float) -> str:
+        """Return a number of double precision."""
+        return number(value)
+
+    def operation(self, operator: str, *parts: str) -> str:
+        """Return an expression."""
+        return OPERATIONS[operator].format(*parts)
+
+    def kept(self, part: str, name: str) -> str:
+        """Add a stage with a number, and return its name."""
+        if part in self._names:
+            return part
+        alias = self._query.alias(name)
+        self._query.add(f"with_{name}", {kept: kept for kept in self._names} | {alias: part})
+        self._names.append(alias)
+        return alias
+
+    def interpolated(self, found: IsotonicMap, score: str) -> str:
+        """Return the probability between the points of a calibration."""
+        x, p = found.scores, found.probabilities
+        cases = [(f"{score} < {number(x[0])}", number(p[0]))]
+        for k in np.flatnonzero(np.diff(x) > 0):
+            # A step that is too steep for floating point is a step.
+            with np.errstate(over="ignore"):
+                slope = (p[k + 1] - p[k]) / (x[k + 1] - x[k])
+            rises = slope != 0 and np.isfinite(slope)
+            line = f"{number(p[k])} + {number(slope)} * ({score} - {number(x[k])})" if rises else number(p[k])
+            cases.append((f"{score} < {number(x[k + 1])}", line))
+        return case(cases, number(p[-1]))
 
 
 def _greatest(values: Sequence[str]) -> str:

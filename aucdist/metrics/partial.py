@@ -15,7 +15,14 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.curves import roc_curve
-from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, refuse_weights, share_interval
+from aucdist.metrics.intervals import (
+    Estimate,
+    IntervalWarning,
+    check_level,
+    refuse_weights,
+    share_interval,
+    unseen_bound,
+)
 from aucdist.metrics.ranking import area_interval, auc, exact_columns
 
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
@@ -68,33 +75,12 @@ def partial_auc_interval(
     counts: ScoreCounts, max_fpr: float, level: float = 0.95, *, standardized: bool = True
 ) -> Estimate:
     """Return the partial AUC with its interval; see `aucdist.metrics.partial_roc_auc_interval`."""
-    check_level(level)
-    refuse_weights(counts)
     share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
-    in_range = max_fpr * counts.rows_neg
-    if counts.rows_pos < ENOUGH_POSITIVES or in_range < ENOUGH_NEGATIVES:
-        warnings.warn(
-            f"the interval of the partial AUC may cover less often than it says: there are {counts.rows_pos} positives and "
-            f"{in_range:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are enough",
-            IntervalWarning,
-            stacklevel=2,
-        )
-    of_pos, of_neg = placements_up_to(counts, max_fpr)
-    variance = sum(
-        variance_of(placement, column) / column.sum()
-        for placement, column in ((of_pos, counts.pos), (of_neg, counts.neg))
-    )
-    error = math.sqrt(variance) / max_fpr
-    if error <= 1e-14 or share in (0.0, 1.0):
-        low, high, method = *_bound(share, counts.rows_pos, counts.rows_neg, max_fpr, level), "exact-bound"
-    else:
-        low, high, method = *share_interval(share, error**2, min(counts.rows_pos, in_range), level), "score"
-        if max_fpr == 1:
-            low, high = area_interval(share, variance, [(counts.rows_pos, counts.rows_neg)], level)
-    area, low, high = (part * max_fpr for part in (share, low, high))
+    estimate = _with_interval(counts, share, 0.0, max_fpr, level)
+    area, low, high = (max_fpr * part for part in (share, estimate.low, estimate.high))
     if standardized:
         area, low, high = (_standardized(part, max_fpr) for part in (area, low, high))
-    return Estimate(area, low, high, level, method)
+    return Estimate(area, low, high, level, estimate.method)
 
 
 def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> float:
@@ -115,24 +101,37 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
 
 def two_way_partial_auc_interval(counts: ScoreCounts, min_tpr: float, max_fpr: float, level: float = 0.95) -> Estimate:
     """Return the two-way partial AUC with its interval; see `aucdist.metrics.two_way_partial_auc_interval`."""
+    return _with_interval(counts, two_way_partial_auc(counts, min_tpr, max_fpr), min_tpr, max_fpr, level)
+
+
+def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: float, level: float) -> Estimate:
+    """Return the share of a region that is below the ROC curve with its interval."""
     check_level(level)
     refuse_weights(counts)
-    share = two_way_partial_auc(counts, min_tpr, max_fpr)
-    in_range = (1 - min_tpr) * counts.rows_pos, max_fpr * counts.rows_neg
-    if in_range[0] < ENOUGH_POSITIVES or in_range[1] < ENOUGH_NEGATIVES:
+    n_pos, n_neg = (1 - min_tpr) * counts.rows_pos, max_fpr * counts.rows_neg
+    if n_pos < ENOUGH_POSITIVES or n_neg < ENOUGH_NEGATIVES:
         warnings.warn(
-            f"the interval of the two-way partial AUC may cover less often than it says: there are {in_range[0]:.3g} positives "
-            f"beyond min_tpr and {in_range[1]:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are enough",
+            f"the interval of the area may cover less often than it says: there are {n_pos:.3g} positives"
+            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and "
+            f"{ENOUGH_NEGATIVES} are enough",
             IntervalWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    placements = placements_up_to(counts, max_fpr, min_tpr)
-    columns = (counts.pos, counts.neg)
-    variance = sum(variance_of(placed, n) / n.sum() for placed, n in zip(placements, columns, strict=True))
-    error = math.sqrt(variance) / ((1 - min_tpr) * max_fpr)
-    if error <= 1e-14 or share in (0.0, 1.0):
-        return Estimate(share, (1 - level) * share, 1 - (1 - level) * (1 - share), level, "exact-bound")
-    return Estimate(share, *share_interval(share, error**2, min(in_range), level), level, "score")
+    columns, region = (counts.pos, counts.neg), (1 - min_tpr) * max_fpr
+    variance = sum(
+        variance_of(placements, column) / column.sum()
+        for placements, column in zip(placements_up_to(counts, max_fpr, min_tpr), columns, strict=True)
+    )
+    if math.sqrt(variance) / region <= 1e-14 or share in (0.0, 1.0):
+        bounds = unseen_bound(share, 1, level) if min_tpr else _bound(share, *_rows(counts), max_fpr, level)
+        return Estimate(share, *bounds, level, "exact-bound")
+    if region == 1:
+        return Estimate(share, *area_interval(share, variance, [_rows(counts)], level), level, "score")
+    return Estimate(share, *share_interval(share, variance / region**2, min(n_pos, n_neg), level), level, "score")
+
+
+def _rows(counts: ScoreCounts) -> tuple[int, int]:
+    return counts.rows_pos, counts.rows_neg
 
 
 def check_min_tpr(min_tpr: float) -> None:

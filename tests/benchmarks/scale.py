@@ -22,7 +22,7 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.scratch import LIMIT
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.calls import group_size
+from aucdist.engine.worker_calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts

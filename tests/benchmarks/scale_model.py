@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
-from aucdist.engine.calls import group_size
-from aucdist.engine.parts import LONG, as_integers
+from aucdist.engine.worker_calls import group_size
+from aucdist.engine.worker_part import LONG, as_integers
 from aucdist.solvers.pairs.cuts import number_of_components
 from aucdist.solvers.pairs.cutting_planes import STEPS
 
@@ -170,7 +170,7 @@ def byte_count(thing: Any, *, sent: bool = False) -> int:
 
 
 def _as_sent(values: np.ndarray) -> np.ndarray:
-    """Return an array as `aucdist.engine.parts` sends it."""
+    """Return an array as `aucdist.engine.worker_part` sends it."""
     may_be_counts = values.dtype == np.float64 and values.size >= LONG and values.flags.c_contiguous
     integers = as_integers(values) if may_be_counts else None
     return values if integers is None else integers

@@ -16,7 +16,7 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import local_client
 from aucdist.engine.merge import MergeTree
-from aucdist.engine.parts import LONG, pack
+from aucdist.engine.worker_part import LONG, pack
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from benchmarks import scale as suite

@@ -17,7 +17,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, connect, local_client
-from aucdist.engine.parts import FEW_BYTES
+from aucdist.engine.worker_part import FEW_BYTES
 from aucdist.errors import InputError, RunError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import AllPairs

@@ -8,10 +8,10 @@ import pytest
 from support.chains import N_BLOCKS, VALUES, add, load, rows
 
 from aucdist.data.block import partition
-from aucdist.engine import calls
+from aucdist.engine import worker_calls
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.calls import Parts, group_size
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.worker_calls import Parts, group_size
 
 N_WORKERS = 5
 
@@ -43,7 +43,7 @@ EXPECTED = wide_chain_of(LocalBlocks(partition(rows(), N_BLOCKS)))
 @pytest.fixture
 def relayed(monkeypatch):
     """The groups that were called through one of their workers, and whether that worked."""
-    monkeypatch.setattr(calls, "MOST_DIRECT", 2)
+    monkeypatch.setattr(worker_calls, "MOST_DIRECT", 2)
     found = []
     real = Parts._relay
 

@@ -16,9 +16,9 @@ from distributed import Client
 from support.chains import EXPECTED, N_BLOCKS, VALUES, add, chain_of, load, rows
 
 from aucdist.data.block import partition
-from aucdist.engine import calls, parts, reach
-from aucdist.engine.calls import Call
+from aucdist.engine import worker_calls, worker_part
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.worker_calls import Call, CallFile
 from aucdist.errors import ClusterLost, RunError
 
 
@@ -198,7 +198,7 @@ async def give_up(dask_scheduler, address):
 
 
 def test_a_hung_worker_that_dask_gives_up_is_left(mortal, tmp_path, monkeypatch):
-    monkeypatch.setattr(calls, "SECONDS_BETWEEN_LOOKS", 0.1)
+    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_LOOKS", 0.1)
     blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     flag = tmp_path / "flag"
     flag.touch()
@@ -243,7 +243,7 @@ def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(mortal):
 
 
 def test_without_any_worker_the_cluster_is_lost_after_a_while(monkeypatch):
-    monkeypatch.setattr(calls, "SECONDS_WITHOUT_WORKERS", 0.5)
+    monkeypatch.setattr(worker_calls, "SECONDS_WITHOUT_WORKERS", 0.5)
     with local_client(1, memory_limit="1GiB") as alone:
         blocks = DaskBlocks.load(alone, load, 2)
         blocks.reduce(add, 1.0)
@@ -295,7 +295,7 @@ def wait_for(block, memory, folder, name):
 
 
 def stopped(dask_worker):
-    return [event.is_set() for event in dask_worker.plugins[parts.StepRunner.name]._running.values()]
+    return [event.is_set() for event in dask_worker.plugins[worker_part.StepRunner.name]._running.values()]
 
 
 def begun(folder):
@@ -337,11 +337,11 @@ def test_ctrl_c_ends_at_once_and_workers_start_no_more_blocks(tmp_path):
 
 def test_the_scheduler_sees_that_somebody_works(client, monkeypatch):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    monkeypatch.setattr(calls, "SECONDS_BETWEEN_SIGNS", 0.0)
+    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_SIGNS", 0.0)
     blocks.reduce(add, 1.0)
     first = blocks._parts._sign
     assert first is not None
-    monkeypatch.setattr(calls, "SECONDS_BETWEEN_SIGNS", 1e9)
+    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_SIGNS", 1e9)
     blocks.reduce(add, 1.0)
     assert blocks._parts._sign is first
 
@@ -362,7 +362,7 @@ def far(mortal, monkeypatch):
             return await direct(addr, *args, **kwargs)
 
         monkeypatch.setattr(far.rpc, "connect", connect)
-        monkeypatch.setattr(reach, "SECONDS_TO_REACH", 0.2)  # in which the scheduler loses none of them
+        monkeypatch.setattr(worker_calls, "SECONDS_TO_REACH", 0.2)  # in which the scheduler loses none of them
         yield far
 
 
@@ -393,20 +393,20 @@ def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(m
         monkeypatch.setattr(near.rpc, "connect", connect)
         # A warning that workers cannot be reached would be an error.
         assert chain_of(DaskBlocks.load(near, load, N_BLOCKS)) == EXPECTED
-        assert reach.is_direct(near)
+        assert worker_calls.is_direct(near)
 
 
 def test_a_worker_that_dies_while_it_gets_the_handlers_is_no_error(mortal, monkeypatch, tmp_path):
     died = tmp_path / "died"
 
-    class Dying(parts.StepRunner):
+    class Dying(worker_part.StepRunner):
         def setup(self, worker):
             with contextlib.suppress(FileExistsError):
                 died.touch(exist_ok=False)
                 os._exit(1)
             super().setup(worker)
 
-    monkeypatch.setattr(reach, "StepRunner", Dying)
+    monkeypatch.setattr(worker_calls, "StepRunner", Dying)
     assert chain_of(DaskBlocks.load(mortal, load, N_BLOCKS)) == EXPECTED
     assert died.exists()
 
@@ -423,7 +423,7 @@ def test_a_scheduler_that_is_lost_while_it_gives_out_the_handlers_is_named(morta
         monkeypatch.setattr(near, "nthreads", lost)  # a mock, as below
         monkeypatch.setattr(near, "register_plugin", closed)
         with pytest.raises(ClusterLost, match="the scheduler was lost: closed"):
-            reach.install(near)
+            worker_calls.install(near)
 
 
 def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mortal, monkeypatch):
@@ -434,23 +434,23 @@ def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mo
 
         monkeypatch.setattr(near, "nthreads", lost)  # a mock: no real scheduler ends just then
         with pytest.raises(ClusterLost, match="the scheduler was lost: closed"):
-            reach.install(near)
+            worker_calls.install(near)
 
 
 def test_calls_are_as_they_were_when_they_were_made():
     w = np.zeros(3)
-    call = Call(add, (w,))
+    call = Call(add, (w,), CallFile())
     w += 1
-    (_, (sent,)) = parts.unpack(call.data)
+    (_, (sent,)) = worker_part.unpack(call.data)
     assert sent.tolist() == [0, 0, 0]
 
 
 def test_a_step_that_was_stopped_is_no_error_of_the_step():
     """A part may be taken away in mid-step, as when the scheduler is lost: whoever asked looks for it again."""
-    runner, stop = parts.StepRunner(), threading.Event()
+    runner, stop = worker_part.StepRunner(), threading.Event()
     runner._worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
-    part = parts.Part(range(N_BLOCKS), partition(rows(), N_BLOCKS))
-    call = parts.pack((add, (1.0,)))
+    part = worker_part.Part(range(N_BLOCKS), partition(rows(), N_BLOCKS))
+    call = worker_part.pack((add, (1.0,)))
     stop.set()
     assert runner._work(part, None, 1, call, stop) == {"has": None}
     assert part.memories == {}

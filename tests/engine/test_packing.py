@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.engine.parts import LONG, pack, unpack
+from aucdist.engine.worker_part import LONG, pack, unpack
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 255.0, 256.0, -32769.0, 2.0**31, 2.0**53, 0.5, np.inf, np.nan])
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
-from aucdist.export.units import edges_in_units
+from aucdist.export.portable import edges_in_units
 
 shifts = st.floats(-1e6, 1e6)
 factors = st.floats(1e-6, 1e6)

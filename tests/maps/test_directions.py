@@ -12,7 +12,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.export.trees import TreeSplit, forest
+from aucdist.export.portable import TreeSplit, forest
 from aucdist.kernels.codes import expand
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander, LeafExpander

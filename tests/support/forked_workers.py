@@ -14,8 +14,8 @@ from typing import Any
 from unittest import mock
 
 IMPORTED = [
-    "aucdist.engine.dask", "aucdist.engine.parts", "aucdist.estimators", "dask.array", "dask.dataframe", "distributed.nanny",
-    "distributed.http.worker", "pyarrow.parquet", "pytest",
+    "aucdist.engine.dask", "aucdist.engine.worker_part", "aucdist.estimators", "dask.array", "dask.dataframe",
+    "distributed.nanny", "distributed.http.worker", "pyarrow.parquet", "pytest",
 ]  # fmt: skip
 """What workers import for most tests: four seconds of each start."""
 

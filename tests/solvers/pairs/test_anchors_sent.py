@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from aucdist.engine.parts import pack
+from aucdist.engine.worker_part import pack
 from aucdist.solvers.pairs.anchors import AnchorsOnLine, sorted_anchors
 from aucdist.solvers.pairs.grouped_anchors import AnchorGroups, GroupedAnchorsOnLine
 

@@ -76,14 +76,7 @@ class StepRunner(WorkerPlugin):
         for event in self._running.values():
             event.set()
 
-    async def run(self, *, part: str, requests: Sequence[dict[str, Any]]) -> Answer:
-        """Run steps on a part, at the same time where the worker has several threads; each request as `run_one` takes it.
-
-        Returns ``answers``: what `run_one` returned of each.
-        """
-        return {"status": "OK", "answers": await asyncio.gather(*(self.run_one(part, **one) for one in requests))}
-
-    async def run_one(self, part: str, *, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
+    async def run(self, *, part: str, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
         """Run a step on a part.
 
         `before` and `after`: the numbers of the state that the step begins with (None: empty memory), and of the one
@@ -117,7 +110,7 @@ class StepRunner(WorkerPlugin):
         """Have a group of workers run a step, this one among them, and add up what they return.
 
         `parts`: the address of each worker, the key of its part, and the states to forget.
-        `before`, `after` and `call`: as for `run_one`.
+        `before`, `after` and `call`: as for `run`.
         Returns ``nodes`` and ``changed`` of all. Or ``failed``, if one of them returned none: the client calls each of
             them by itself then, and hears why.
         """
@@ -126,9 +119,8 @@ class StepRunner(WorkerPlugin):
         async def ask(address: str, part: str, forget: list[int]) -> Answer:
             request: dict[str, Any] = {"before": before, "after": after, "call": data, "forget": forget}
             if address == self._worker.address:
-                return await self.run_one(part, **request)
-            sent = self._worker.rpc(address).aucdist_run(part=part, requests=[request | {"call": on_wire(data)}])
-            answer: Answer = (await sent)["answers"][0]
+                return await self.run(part=part, **request)
+            answer: Answer = await self._worker.rpc(address).aucdist_run(part=part, **request | {"call": on_wire(data)})
             return answer
 
         answers = await asyncio.gather(*(ask(*part) for part in parts), return_exceptions=True)
@@ -174,10 +166,10 @@ def _merged(nodes: Sequence[Any]) -> Any:
     return on_wire(pack(MergeTree(node for some in sent for node in unpack(some)).nodes()))
 
 
-async def run_beside_scheduler(part: str, requests: Sequence[dict[str, Any]], dask_worker: Worker) -> Answer:
+async def run_beside_scheduler(part: str, request: dict[str, Any], dask_worker: Worker) -> Answer:
     """Call the handler from the worker itself: for clients that reach the scheduler alone, which relays this."""
     runner: Any = dask_worker.plugins[StepRunner.name]
-    answer: Answer = await runner.run(part=part, requests=requests)
+    answer: Answer = await runner.run(part=part, **request)
     return answer
 
 

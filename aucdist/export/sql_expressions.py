@@ -1,12 +1,119 @@
-"""What the score of a row is, as one expression in SQL."""
+"""Expressions of SQL, written so that every system reads the same: names, texts, numbers, sums, cases, dates and scores."""
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from aucdist.export.portable import Kernel, Linear, Portable, Steps
-from aucdist.export.sql_parts import case, number, total
-from aucdist.export.trees import Leaf, Node
+from aucdist.errors import InputError
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps
+
+PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
+
+
+def identifier(name: str) -> str:
+    """Return a name in quotes.
+
+    Raises InputError if it is empty or has the character NUL, which no name can have.
+    """
+    if not name or "\0" in name:
+        raise InputError(f"{name!r} cannot be a name in SQL")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(name: str) -> str:
+    """Return the name of a table in quotes; dots stand between schema and table, except within quotes.
+
+    Raises InputError if it is no such name.
+    """
+    parts = PART.findall(name)
+    whole = ".".join(parts)
+    if not parts or whole != name:
+        raise InputError(f'{name!r} is no name of a table: give clicks, sales.clicks or "a.b" (in quotes, with a dot)')
+    plain = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+    return ".".join(identifier(part) for part in plain)
+
+
+def text(value: str) -> str:
+    """Return a text in quotes.
+
+    Raises InputError if it has the character NUL, which no text can have.
+    """
+    if "\0" in value:
+        raise InputError(f"{value!r} has the character NUL, which SQL has no text for")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(value: float) -> str:
+    """Return a number with as many digits as tell it from all other floats; its exponent makes it one of double precision."""
+    if not math.isfinite(value):
+        raise InputError(f"{value} is not a number that SQL can write")
+    digits = repr(float(value)).upper()
+    digits = digits if "E" in digits else f"{digits}E0"
+    return f"({digits})" if digits.startswith("-") else digits
+
+
+def total(terms: Sequence[str]) -> str:
+    """Return the sum of terms, in brackets by halves: a system may not take thousands in a row."""
+    if len(terms) <= 4:
+        between = "\n    + " if any("CASE" in term for term in terms) else " + "  # a line for each case
+        return between.join(terms) if terms else number(0.0)
+    middle = len(terms) // 2
+    return f"({total(terms[:middle])})\n    + ({total(terms[middle:])})"
+
+
+def case(cases: Iterable[tuple[str, str]], otherwise: str) -> str:
+    """Return ``CASE WHEN condition THEN value ... ELSE otherwise END``, or what is left of it without cases."""
+    whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in cases)
+    return f"CASE {whens} ELSE {otherwise} END" if whens else otherwise
+
+
+def one_of(expression: str, values: Iterable[str]) -> str:
+    """Return the condition that an expression is one of some texts."""
+    return f"{expression} IN ({', '.join(text(value) for value in values)})"
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """Return a name that none of those taken is in any case of letters, and take it."""
+    name = wanted
+    while name.casefold() in taken:
+        name += "_"
+    taken.add(name.casefold())
+    return name
+
+
+DAY_OF_EPOCH = 2440588
+"""The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
+
+
+def date_part(timestamp: str, part: str) -> str:
+    """Return a part of a date, one of `aucdist.data.date_parts.PARTS`, as a number of double precision.
+
+    `timestamp`: the expression of a timestamp without a time zone.
+    """
+
+    def field(name: str) -> str:
+        return f"CAST(EXTRACT({name} FROM {timestamp}) AS DOUBLE PRECISION)"
+
+    if part in ("year", "month"):
+        return field(part.upper())
+    if part == "hour":
+        return f"({field('HOUR')} + {field('MINUTE')} / 6E1)"
+    day = _julian_day(field("YEAR"), field("MONTH"), field("DAY"))
+    if part == "weekday":
+        return f"({day} - 7E0 * FLOOR({day} / 7E0))"
+    seconds = f"({field('HOUR')} * 3.6E3 + {field('MINUTE')} * 6E1 + {field('SECOND')})"
+    return f"({day} - {DAY_OF_EPOCH}E0 + {seconds} / 8.64E4)"
+
+
+def _julian_day(year: str, month: str, day: str) -> str:
+    """Return the Julian day of a date of the Gregorian calendar: years begin in March, so that leap days end them."""
+    early = f"FLOOR((14 - {month}) / 1.2E1)"
+    y, m = f"({year} + 4800 - {early})", f"({month} + 12 * {early} - 3)"
+    days = f"FLOOR((153 * {m} + 2) / 5E0) + 365 * {y} + FLOOR({y} / 4E0) - FLOOR({y} / 1E2) + FLOOR({y} / 4E2)"
+    return f"({day} + {days} - 32045)"
+
 
 IsCategory = Callable[[int, str], str]
 

@@ -7,19 +7,18 @@ import os
 import tempfile
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
-from aucdist.engine.batches import RequestBatches
 from aucdist.engine.merge import MergeTree, Summary
-from aucdist.engine.parts import Answer, on_wire, pack, run_beside_scheduler, unpack
-from aucdist.engine.reach import SECONDS_TO_REACH, install, is_direct, of_scheduler
 from aucdist.engine.steps import Step
+from aucdist.engine.worker_part import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
 from aucdist.errors import ClusterLost, RunError
 
 ALLOWED_LOSSES = 3
@@ -40,62 +39,38 @@ MOST_DIRECT = 32
 SECONDS_BETWEEN_SIGNS = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
 
-MOST_BYTES = 2**26
-"""Calls that may have to be repeated take so much memory of the client at most; older ones lie in a temporary file."""
+MOST_BYTES = 2**16
+"""Calls that may have to be repeated, and take more, lie in a temporary file, so that the client's memory does not grow."""
+
+SECONDS_TO_REACH = 5.0
+"""A worker that does not answer a call without work for so long, and that the scheduler still has then, cannot be reached."""
+
+MOST_LOOKS = 4
+"""So often workers are called anew because all that were called before were lost."""
+
+_direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 
 _numbers = itertools.count()
 
 
-class Call:
-    """A step with its arguments, packed, in memory or in a file.
-
-    `state`, int: the number of the state that it leaves on the workers.
-    `name`, str: of the step.
-    """
-
-    def __init__(self, step: Step, args: tuple[Any, ...]):
-        self.state, self.name = next(_numbers), getattr(step, "__name__", type(step).__name__)
-        self._data: bytes | None = pack((step, args))
-        self._place: tuple[CallFile, int, int] | None = None
-
-    @property
-    def data(self) -> bytes:
-        """Step and arguments, as `pack` returned them."""
-        data = self._data  # another thread may move it to the file meanwhile
-        if data is not None:
-            return data
-        assert self._place is not None
-        file, start, size = self._place
-        return file.read(start, size)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes that it takes in memory."""
-        data = self._data
-        return 0 if data is None else len(data)
-
-    def move_to(self, file: "CallFile") -> None:
-        """Keep step and arguments in a file."""
-        data = self.data
-        self._place = (file, file.append(data), len(data))
-        self._data = None
-
-
 class CallFile:
-    """A temporary file of packed calls, which ends with the last of them."""
+    """A temporary file of the large calls of a chain and of its forks, which ends with the last of them."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="aucdist-calls-")  # noqa: SIM115  # closed by `finalize`
-        self._end = 0
-        weakref.finalize(self, self._file.close)
+        self._file: Any = None  # most chains have no large call
+        self._lock, self._end = threading.Lock(), 0
 
     def append(self, data: bytes) -> int:
-        """Write a call, and return where it begins."""
-        start = self._end
-        self._file.seek(start)
-        self._file.write(data)
-        self._file.flush()
-        self._end += len(data)
+        """Write a call, and return where it begins; from any thread."""
+        with self._lock:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="aucdist-calls-")  # noqa: SIM115  # closed by `finalize`
+                weakref.finalize(self, self._file.close)
+            start = self._end
+            self._file.seek(start)
+            self._file.write(data)
+            self._file.flush()
+            self._end += len(data)
         return start
 
     def read(self, start: int, size: int) -> bytes:
@@ -103,39 +78,31 @@ class CallFile:
         return os.pread(self._file.fileno(), size, start)
 
 
-class CallLog:
-    """The calls that may have to be repeated: the newest in memory, the others in a file, once they take more than `MOST_BYTES`.
+class Call:
+    """A step with its arguments, packed. What may have to be repeated lies in a file if it is large.
 
-    It holds none of them itself: the file ends with the last chain that has a call there. Any thread may add calls.
+    `state`, int: the number of the state that it leaves on the workers.
+    `name`, str: of the step.
+    `file`: of its chain.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._newest: deque[weakref.ref[Call]] = deque()
-        self._file: weakref.ref[CallFile] | None = None
+    def __init__(self, step: Step, args: tuple[Any, ...], file: CallFile):
+        self.state, self.name = next(_numbers), getattr(step, "__name__", type(step).__name__)
+        self.file = file
+        self._data: bytes | None = pack((step, args))
+        self._place = (0, 0)
 
     @property
-    def n_bytes(self) -> int:
-        """Bytes of calls in memory."""
-        return sum(call.n_bytes for ref in self._newest if (call := ref()) is not None)
+    def data(self) -> bytes:
+        """Step and arguments, as `pack` returned them."""
+        data = self._data  # another thread may move it to the file meanwhile
+        return self.file.read(*self._place) if data is None else data
 
-    def add(self, call: Call) -> None:
-        """Remember that a call may have to be repeated."""
-        with self._lock:
-            self._newest.append(weakref.ref(call))
-            total = self.n_bytes
-            while total > MOST_BYTES and len(self._newest) > 1:  # the last one is about to be needed
-                oldest = self._newest.popleft()()
-                if oldest is not None:
-                    total -= oldest.n_bytes
-                    oldest.move_to(self._open())
-
-    def _open(self) -> CallFile:
-        file = None if self._file is None else self._file()
-        if file is None:
-            file = CallFile()
-            self._file = weakref.ref(file)
-        return file
+    def keep(self) -> None:
+        """Keep step and arguments for as long as they may have to be repeated."""
+        if self._data is not None and len(self._data) > MOST_BYTES:
+            self._place = self.file.append(self._data), len(self._data)
+            self._data = None
 
 
 class KeptState:
@@ -156,18 +123,15 @@ class Parts:
     `futures`: of `Part`, each to be had again from its own task graph.
     `held`, set of int: states that the workers keep.
     `dropped`, deque of int: states that the workers are to forget with the next call.
-    `log`, CallLog: the calls that may have to be repeated.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future]):
         self.client, self.futures = client, list(futures)
         self.held: set[int] = set()
         self.dropped: deque[int] = deque()
-        self.log = CallLog()
         self._addresses: dict[Any, str] = {}
         self._signed = time.monotonic()
         self._sign: Future | None = None
-        self._batches = RequestBatches()
         install(client)
 
     def run(self, chain: Sequence[Call]) -> tuple[Summary, bool]:
@@ -285,12 +249,8 @@ class Parts:
 
         Raises OSError if the worker is lost, or Dask has given it up.
         """
-
-        async def send(requests: Sequence[Any]) -> Sequence[Any]:
-            return await self._watched(self._send(address, str(future.key), requests), {future: address})
-
         request = {"before": before, "after": call.state, "call": on_wire(call.data), "forget": forget}
-        answer: Answer = await self._batches.ask((future.key, address), request, send)
+        answer: Answer = await self._watched(self._send(address, str(future.key), request), {future: address})
         return answer
 
     async def _watched(self, answer: Coroutine[Any, Any, Any], addresses: dict[Future, str]) -> Any:
@@ -310,20 +270,16 @@ class Parts:
             asked.cancel()
         return asked.result()
 
-    async def _send(self, address: str, part: str, requests: Sequence[Any]) -> Sequence[Answer]:
-        """Send requests for a part to a worker, and return the answer to each."""
-        answer: Any
+    async def _send(self, address: str, part: str, request: dict[str, Any]) -> Answer:
+        """Send a request for a part to a worker, and return the answer."""
         if is_direct(self.client):
-            answer = await self.client.rpc(address).aucdist_run(part=part, requests=list(requests))
+            answer: Any = await self.client.rpc(address).aucdist_run(part=part, **request)
         else:
-            answers = await self.client.run(
-                run_beside_scheduler, part, list(requests), workers=[address], on_error="return"
-            )
-            answer = answers.get(address)
+            run = self.client.run(run_beside_scheduler, part, request, workers=[address], on_error="return")
+            answer = (await run).get(address)
         if not isinstance(answer, dict):  # the worker, or its handler, was not there
             raise ConnectionError(f"{address}: {answer!r}")
-        answers_of: Sequence[Answer] = answer["answers"]
-        return answers_of
+        return answer
 
     async def _find(self, future: Future, call: Call) -> str:
         """Return the address of the worker that holds a part; wait while Dask makes it again.
@@ -394,3 +350,78 @@ def group_size(n_parts: int) -> int:
 def died_again(name: str) -> RunError:
     """Return the error for a step in which one worker after the other was lost."""
     return RunError(f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more")
+
+
+def is_direct(client: Client) -> bool:
+    """Tell whether the client calls its workers itself; `install` has found it out."""
+    return _direct[client]
+
+
+def install(client: Client) -> None:
+    """Install the handlers on all workers, present and future, and find out whether they can be called from here.
+
+    Raises ClusterLost if the scheduler is lost meanwhile.
+    """
+    try:
+        client.register_plugin(StepRunner())
+    except OSError:
+        # A worker was lost meanwhile, of which the scheduler makes an error: those that are left have the handlers, and it gives
+        # them to those that come. Or it is lost itself.
+        client.sync(_ask_scheduler, client)
+    if client not in _direct:
+        _direct[client] = client.sync(_can_be_reached, client)
+        if not _direct[client]:
+            warnings.warn(
+                "the workers cannot be reached from here, only their scheduler: each step goes through it, which is slower. Run "
+                "where the workers' addresses can be reached, or open their ports to here",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
+
+async def _ask_scheduler(client: Client) -> None:
+    """Raise ClusterLost if the scheduler is lost."""
+    await of_scheduler(client.nthreads())
+
+
+async def _can_be_reached(client: Client) -> bool:
+    """Tell whether any worker answers a call, or none was there long enough to say.
+
+    One that is lost does not answer either, and says nothing of those that take its place.
+    """
+
+    async def answers(address: str) -> bool:
+        try:
+            await asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH)
+        except OSError:
+            return False
+        return True
+
+    for _ in range(MOST_LOOKS):
+        addresses = list(await of_scheduler(client.nthreads()))
+        if any(await asyncio.gather(*map(answers, addresses))):
+            return True
+        if not await _are_lost(client, addresses):
+            return False
+    return True
+
+
+async def _are_lost(client: Client, addresses: list[str]) -> bool:
+    """Tell whether the scheduler has none of these workers any more; it may learn later than the client that one is lost."""
+    end = time.monotonic() + SECONDS_TO_REACH
+    while not set(addresses).isdisjoint(await of_scheduler(client.nthreads())):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+async def of_scheduler(answer: Awaitable[Any]) -> Any:
+    """Return what the scheduler answers.
+
+    Raises ClusterLost if it does not.
+    """
+    try:
+        return await answer
+    except OSError as error:
+        raise ClusterLost(f"the scheduler was lost: {error}") from error

@@ -9,11 +9,11 @@ import pytest
 from support.chains import N_BLOCKS, load
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.engine import calls
 from aucdist.engine.blocks import LocalBlocks, without_rows
-from aucdist.engine.calls import Call, CallFile, CallLog
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.steps import in_threads
 from aucdist.engine.view import ViewBlocks
+from aucdist.engine.worker_calls import MOST_BYTES, Call, CallFile
 
 LARGE = 2**18
 
@@ -45,12 +45,11 @@ def client():
 
 
 def in_memory(blocks):
-    return sum(call.n_bytes for call in blocks._chain)
+    return sum(len(call._data or b"") for call in blocks._chain)
 
 
 @pytest.mark.parametrize("view", [False, True])
-def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(client, monkeypatch, view):
-    monkeypatch.setattr(calls, "MOST_BYTES", 6 * 8 * LARGE)
+def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(client, view):
     there = DaskBlocks.load(client, load, N_BLOCKS)
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     blocks, expected = (ViewBlocks(b, same, keep="memory") if view else b for b in (there, here))
@@ -61,11 +60,11 @@ def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(clie
     for number in range(20):
         values = r.normal(size=LARGE)
         assert blocks.reduce(add_dots, values) == expected.reduce(add_dots, values)
-        assert in_memory(chain) <= 6 * 8 * LARGE + 2**16
+        assert in_memory(chain) <= 3 * MOST_BYTES
         if number == 15:  # its part has to be made again: by all calls, most of which lie in the file
             (address,) = client.who_has([chain._parts.futures[0]]).values()
             os.kill(client.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
-    assert sum(call._place is not None for call in chain._chain) >= 14
+    assert sum(call._data is None for call in chain._chain) == 20
 
 
 @pytest.mark.parametrize("view", [False, True])
@@ -85,40 +84,48 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(client, vie
     assert blocks.reduce(scaled, values)["memory"] == [2.0 * value for value in after]
 
 
-def test_calls_of_a_fit_stay_within_their_bytes(client, monkeypatch):
-    monkeypatch.setattr(calls, "MOST_BYTES", 2**17)
+def test_calls_of_a_fit_do_not_stay_in_memory(client, monkeypatch):
+    monkeypatch.setattr("aucdist.engine.worker_calls.MOST_BYTES", 100)
     r = np.random.default_rng(0)
     y = np.where(np.arange(6000) % 2, 1, -1)
     X = r.normal(size=(6000, 5)) + 0.3 * y[:, None]
-    most = []
-
-    class Counting(CallLog):
-        def add(self, call):
-            super().add(call)
-            most.append(self.n_bytes)
-
-    monkeypatch.setattr(calls, "CallLog", Counting)
     blocks = LocalBlocks.of(X, y, n_blocks=4)._blocks
     there = DaskBlocks.of_futures(client, client.scatter(list(blocks)))
     model = PairwiseHingeClassifier(lam=1e-4, tol=1e-4).fit(there)
     assert model.n_passes_ > 10
-    assert max(most) <= 2**17 + 2**17  # the newest call, too, whatever it takes
     np.testing.assert_array_equal(
         model.coef_, PairwiseHingeClassifier(lam=1e-4, tol=1e-4).fit(LocalBlocks(blocks)).coef_
     )
 
 
 def test_the_file_ends_with_the_last_call_in_it(monkeypatch):
-    monkeypatch.setattr(calls, "MOST_BYTES", 100)
-    log, kept = CallLog(), []
-    for number in range(5):
-        kept.append(Call(start, (np.full(20, number),)))
-        log.add(kept[-1])
-    assert [call._place is not None for call in kept] == [True, True, True, True, False]
-    before = Call(start, (np.full(20, 2),)).data
-    assert kept[2].data == before
-    assert isinstance(log._file(), CallFile)
-    del kept[:-1]
+    monkeypatch.setattr("aucdist.engine.worker_calls.MOST_BYTES", 400)
+    kept = [Call(start, (np.full(20, 1.0),), CallFile())]
+    kept += [Call(start, (np.full(size, 2.0),), kept[0].file) for size in (100, 200)]
+    before = [call.data for call in kept]
+    for call in kept:
+        call.keep()
+    assert [call._data is None for call in kept] == [False, True, True]
+    assert [call.data for call in kept] == before
+    file = kept[0].file._file
+    del kept, call
     gc.collect()
-    assert log._file() is None
-    assert log.n_bytes == kept[0].n_bytes
+    assert file.closed
+
+
+def test_threads_run_chains_at_the_same_time(client):
+    there = DaskBlocks.load(client, load, N_BLOCKS)
+    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+
+    def chain(blocks, seed):
+        own, r = blocks.without_memory(), np.random.default_rng(seed)
+        own.reduce(start)
+        return [own.reduce(add_dots, r.normal(size=2000))["memory"] for _ in range(6)]
+
+    found = [None] * 8
+
+    def work(k):
+        found[k] = chain(there, k)
+
+    in_threads(work, 8, 8)
+    assert found == [chain(here, k) for k in range(8)]

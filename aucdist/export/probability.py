@@ -1,0 +1,164 @@
+"""From scores to probabilities: one formula for every system that adds, multiplies, divides, and has exp and a logarithm."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from aucdist.errors import InputError
+from aucdist.kernels.link_functions import NO_SHAPE
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+
+NEAR = 7.071067811865475
+"""From so many standard deviations on, the continued fraction takes over from the quotient of polynomials."""
+MOST = 37.0
+"""Beyond it the tail of the normal distribution is taken for 0."""
+ABOVE = (
+    3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
+    220.206867912376,
+)  # fmt: skip
+BELOW = (
+    8.83883476483184e-02, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674, 637.333633378831,
+    793.826512519948, 440.413735824752,
+)  # fmt: skip
+"""Of the quotient ``ABOVE / BELOW``, the highest power first: algorithm 5666 of Hart et al., "Computer Approximations" (1968).
+Times ``exp(-x^2 / 2)`` it is the upper tail at x from 0 to `NEAR`. Both ways the error is below 1e-15, and below 1e-8 of the
+tail."""
+FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
+"""Of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
+ROOT_TAU = 2.5066282746310002
+LARGEST = 700.0
+"""Arguments of exp end here, both ways: some systems refuse to overflow, or to underflow."""
+
+
+class ProbabilityTarget(ABC):
+    """What a system has for the formulas. Numbers and conditions are texts of its language, or names in it."""
+
+    @abstractmethod
+    def number(self, value: float) -> str:
+        """Return a number of double precision."""
+
+    @abstractmethod
+    def operation(self, operator: str, *parts: str) -> str:
+        """Return the result of an operator of ONNX: Add, Sub, Mul, Div, Neg, Abs, Exp, Log, Greater, Less or Where."""
+
+    @abstractmethod
+    def kept(self, part: str, name: str) -> str:
+        """Return a name for a number that is used more than once."""
+
+    @abstractmethod
+    def interpolated(self, found: IsotonicMap, score: str) -> str:
+        """Return the probability between the points of a calibration."""
+
+
+class Term:
+    """A number, or a condition, of each row in the language of a system."""
+
+    def __init__(self, target: ProbabilityTarget, name: str):
+        self.target, self.name = target, name
+
+    def _with(self, operator: str, *parts: "Term | float") -> "Term":
+        names = (part.name if isinstance(part, Term) else self.target.number(part) for part in parts)
+        return Term(self.target, self.target.operation(operator, *names))
+
+    def __add__(self, other: "Term | float") -> "Term":
+        return self._with("Add", self, other)
+
+    def __rsub__(self, other: float) -> "Term":
+        return self._with("Sub", other, self)
+
+    def __mul__(self, other: "Term | float") -> "Term":
+        return self._with("Mul", self, other)
+
+    def __truediv__(self, other: "Term | float") -> "Term":
+        return self._with("Div", self, other)
+
+    def __rtruediv__(self, other: float) -> "Term":
+        return self._with("Div", other, self)
+
+    def __neg__(self) -> "Term":
+        return self._with("Neg", self)
+
+    def __abs__(self) -> "Term":
+        return self._with("Abs", self)
+
+    def __gt__(self, other: float) -> "Term":
+        return self._with("Greater", self, other)
+
+    def __lt__(self, other: float) -> "Term":
+        return self._with("Less", self, other)
+
+    def choose(self, yes: "Term | float", no: "Term | float") -> "Term":
+        """Return one number where this condition holds, and another where it does not."""
+        return self._with("Where", self, yes, no)
+
+    def exp(self) -> "Term":
+        """Return exp of this within the range of floating point, and its ends beyond."""
+        x = self.kept("x")
+        return self._with("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
+
+    def log(self) -> "Term":
+        """Return the natural logarithm."""
+        return self._with("Log", self)
+
+    def kept(self, name: str) -> "Term":
+        """Return the same number, by a name, since it is used more than once."""
+        return Term(self.target, self.target.kept(self.name, name))
+
+
+def probability_of(target: ProbabilityTarget, found: ProbabilityMap, score: str) -> str:
+    """Return the probability of the positive class, given the score.
+
+    Raises InputError for a map of another kind than those of `aucdist.objectives.probability_maps`.
+    """
+    if isinstance(found, LinkMap):
+        above, below = _link(found.link, (Term(target, score) * found.slope + found.offset).kept("u"))
+    elif isinstance(found, IsotonicMap):
+        above = Term(target, target.interpolated(found, score)).kept("p")
+        below = 1.0 - above
+    else:
+        raise InputError(f"probabilities by {type(found).__name__} cannot be exported")
+    weighted = (above * found.odds).kept("w")
+    return (weighted / (weighted + below)).name
+
+
+def _link(link: Link, u: Term) -> tuple[Term, Term]:
+    """Return the probability of a link and its complement."""
+    if link.name == "logit":
+        t = u.exp().kept("t")
+        return t / (t + 1.0), 1.0 / (t + 1.0)
+    if link.name == "probit":
+        tail = _tail(abs(u).kept("a")).kept("t")
+        rest = 1.0 - tail
+        return (u > 0.0).choose(rest, tail), (u > 0.0).choose(tail, rest)
+    t = (u.exp() if link.name == "cloglog" else _gev(link.xi, u)).kept("t")
+    survives = (-t).exp().kept("q")
+    # For small t its complement has no digits left: then t itself is nearer.
+    dies = (t < 1e-8).choose(t, 1.0 - survives)
+    return (dies, survives) if link.name == "cloglog" else (survives, dies)
+
+
+def _gev(xi: float, u: Term) -> Term:
+    """Return ``(1 + xi u) ** (-1 / xi)``, and its limits where there is none."""
+    if abs(xi) < NO_SHAPE:
+        return (-u).exp()
+    inside = (u * xi + 1.0).kept("i")
+    there = inside > 0.0
+    return there.choose((there.choose(inside, 1.0).log() / -xi).exp(), LARGEST if xi > 0 else 0.0)
+
+
+def _tail(x: Term) -> Term:
+    """Return the upper tail of the normal distribution at x of 0 or more; no system has it in double precision."""
+    fraction = x + FRACTION[0]
+    for numerator in FRACTION[1:]:
+        fraction = x + numerator / fraction
+    density = (x * x * -0.5).exp()
+    tail = (x < NEAR).choose(_polynomial(ABOVE, x) / _polynomial(BELOW, x), (1.0 / ROOT_TAU) / fraction)
+    return (x > MOST).choose(0.0, density * tail)
+
+
+def _polynomial(coefs: Sequence[float], x: Term) -> Term:
+    """Return a polynomial whose highest power comes first."""
+    found = x * coefs[0] + coefs[1]
+    for coef in coefs[2:]:
+        found = found * x + coef
+    return found
