@@ -33,6 +33,12 @@ LAM = 1e-3
 """The default `lam` of balanced classes."""
 
 
+def balance(weight_pos: float, weight_neg: float) -> float:
+    """Return 4 p (1 - p), p being the share of positives: 1 for balanced classes, and small where one is rare."""
+    share = weight_pos / (weight_pos + weight_neg)
+    return 4.0 * share * (1.0 - share)
+
+
 class SeparationWarning(UserWarning):
     """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
 
@@ -182,8 +188,7 @@ class LinkClassifier(LinearClassifier):
         return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
-        rate = blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg)
-        self.lam_ = LAM * 4.0 * rate * (1.0 - rate) if self.lam is None else self.lam
+        self.lam_ = LAM * balance(blocks.weight_pos, blocks.weight_neg) if self.lam is None else self.lam
         shape = self._find_shape(blocks)
         if start is None and shape is not None:
             start = shape.theta

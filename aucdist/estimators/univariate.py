@@ -28,6 +28,10 @@ class UnivariateRankingClassifier(RankingClassifier):
     random_state : int, RandomState or None, default=None
         Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
 
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
+
     Notes
     -----
     A ranking score is not a probability: ``predict_proba`` needs `calibration`.

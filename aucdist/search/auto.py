@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.link import balance
 from aucdist.metrics.measures import measure_name
 from aucdist.search.candidates import LEAVES_OF_TOP, candidates
 from aucdist.search.choice import Rule
@@ -20,6 +21,9 @@ LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
 LAMS_OF_TOP = LAMS[1:-1]
 """Those for the top of the list, where each takes several times the passes of the one before."""
+LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
+"""Those of probability models, times 4 p (1 - p) as their default is: folds choose by the order of rows, which a large lam hardly
+changes while it flattens the probabilities."""
 FIRST_ROWS = 10
 """Of each group with grades, of which the NDCG is taken."""
 LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
@@ -97,7 +101,9 @@ def auto_search(
     rate = trained_max_fpr(estimator, n_neg)
     metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
     return AutoSearch(
-        _points(estimator, maps, lam) if rate is None else _points_of_top(estimator, maps, lam),
+        _points(estimator, maps, lam, _lams(estimator, n_pos, n_neg))
+        if rate is None
+        else _points_of_top(estimator, maps, lam),
         metric,
         n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg, *([] if n_groups is None else [n_groups]))),
         rule="simplest" if rate is None else "best",
@@ -105,8 +111,16 @@ def auto_search(
     )
 
 
+def _lams(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float, ...]:
+    """Return the values of lam to try: scaled for probability models, whose default follows the share of positives."""
+    if estimator.get_params().get("lam", LAMS) is not None:
+        return LAMS
+    scale = balance(n_pos, n_neg)
+    return tuple(float(f"{lam * scale:.2g}") for lam in LAMS_OF_PROBABILITIES)
+
+
 def _points(
-    estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None, lams: Sequence[float] = LAMS
+    estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None, lams: Sequence[float]
 ) -> list[Point]:
     if not maps:
         return []

@@ -160,23 +160,24 @@ class Descent(Kind):
         return {claim.text: count_holding(claim, findings) for claim in self.claims}
 
     def _figures(self, name: str, dataset: str, findings: "Findings") -> Iterator[Figure]:
-        by_sweep, by_second, zeros = [], [], []
-        sweeps = np.arange(1, self.sweeps + 1)
-        for system in self.systems:
-            runs = findings.runs[dataset, system]
-            by_sweep.append(_mean_curve(system, sweeps, _excess_by_sweep(runs, findings.best[dataset], self.sweeps)))
-            by_second.append(_mean_curve(system, *_excess_by_second(runs, findings.best[dataset])))
-            zeros.append(_mean_curve(system, sweeps, np.array([_extend(run["zeros"], self.sweeps) for run in runs])))
-        excess, about = "Relative excess over the best known", findings.descriptions[dataset]
-        for curves, label in ((by_sweep, "Sweeps"), (by_second, "Seconds")):
-            axis = label.lower()
-            description = f"{excess} objective, of each system on {dataset} against its {axis}."
-            plot = line_plot(curves, xlabel=label, ylabel=excess, log_x=True, log_y=True)
-            yield page_figure(f"{name}-{dataset}-{axis}", f"{dataset}: {axis}", about, description, plot)
+        best, reference, sweeps = findings.best[dataset], findings.references[dataset], np.arange(1, self.sweeps + 1)
+        runs = {system: findings.runs[dataset, system] for system in self.systems}
+        rows, features = reference["shape"]
+        about = f"{rows} x {features}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
+        excess = "Relative excess over the best known"
+        by_sweep = [_mean_curve(s, sweeps, _excess_by_sweep(own, best, self.sweeps)) for s, own in runs.items()]
+        by_second = [_mean_curve(s, *_excess_by_second(own, best)) for s, own in runs.items()]
+        zeros = [
+            _mean_curve(s, sweeps, np.array([_extend(run["zeros"], self.sweeps) for run in own]))
+            for s, own in runs.items()
+        ]
+        plots = [("sweeps", "Sweeps", excess, by_sweep), ("seconds", "Seconds", excess, by_second)]
         if self._has_l1_penalty and any((curve.y > 0.0).any() for curve in zeros):
-            plot = line_plot(zeros, xlabel="Sweeps", ylabel="Share of weights that are 0", log_x=True)
-            description = f"Share of weights that are 0, of each system on {dataset} against its sweeps."
-            yield page_figure(f"{name}-{dataset}-zeros", f"{dataset}: zeros", about, description, plot)
+            plots.append(("zeros", "Sweeps", "Share of weights that are 0", zeros))
+        for what, xlabel, ylabel, curves in plots:
+            description = f"{ylabel}, of each system on {dataset} against its {xlabel.lower()}."
+            plot = line_plot(curves, xlabel=xlabel, ylabel=ylabel, log_x=True, log_y=what != "zeros")
+            yield page_figure(f"{name}-{dataset}-{what}", f"{dataset}: {what}", about, description, plot)
 
     @property
     def _has_l1_penalty(self) -> bool:
@@ -209,8 +210,7 @@ class Findings:
     runs: dict[tuple[str, str], list[Result]]
     best: dict[str, float]
     reached: dict[tuple[str, str], Reached]
-    shape: dict[str, tuple[int, int]]
-    descriptions: dict[str, str]
+    references: dict[str, Result]
 
     @classmethod
     def from_results(cls, kind: Descent, results: Results) -> "Findings":
@@ -223,14 +223,7 @@ class Findings:
             for name in names
         }
         reached = {key: _reached(found, best[key[0]], kind, key[1]) for key, found in runs.items()}
-        descriptions = {
-            name: "{} x {}, lam {:.3g}, best known {:.6g}, no lower than {:.6g}".format(
-                *r["shape"], r["lam"], best[name], r["dual"]
-            )
-            for name, r in references.items()
-        }
-        shape = {name: tuple(r["shape"]) for name, r in references.items()}
-        return cls(runs, best, reached, shape, descriptions)
+        return cls(runs, best, reached, references)
 
     def table_cell(self, dataset: str, system: str) -> TableCell:
         """Return the cell of a system on a data set."""
@@ -262,12 +255,11 @@ def _seconds_to(run: Result, objective: float) -> float | None:
 
 def count_holding(claim: Claim, findings: Findings) -> dict[str, int]:
     """Return how many data sets a claim is about, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
-    concerns = {
-        "any": lambda rows, features: True,
-        "fewer than features": lambda rows, features: rows < features,
-        "at least features": lambda rows, features: rows >= features,
-    }[claim.rows]
-    names = [name for name, shape in findings.shape.items() if concerns(*shape)]
+    names = [
+        name
+        for name, (rows, features) in ((name, result["shape"]) for name, result in findings.references.items())
+        if claim.rows == "any" or (rows < features) == (claim.rows == "fewer than features")
+    ]
     counts = {"data_sets": len(names)}
     axes: tuple[Axis, ...] = ("sweeps", "seconds")
     for axis in axes:

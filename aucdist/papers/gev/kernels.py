@@ -111,36 +111,36 @@ def shape_rows(rows, y, weight, w, bias, xi, mixed):
     slope, information : float
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
-    of_weights, picked, found = mixed[:-1], np.empty(BATCH, np.uint64), np.zeros(3)
+    of_weights, picked, totals = mixed[:-1], np.empty(BATCH, np.uint64), np.zeros(3)
     sums = sums_for(rows, of_weights)
-    _shape_rows(rows, y, weight, table_of(rows, w), bias, xi, np.empty(BATCH), picked, np.empty(BATCH), sums, found)
+    _shape_rows(rows, y, weight, table_of(rows, w), bias, xi, np.empty(BATCH), picked, np.empty(BATCH), sums, totals)
     add_sums(rows, sums, of_weights)
-    mixed[-1] += found[2]
-    return float(found[0]), float(found[1])
+    mixed[-1] += totals[2]
+    return float(totals[0]), float(totals[1])
 
 
 @kernel
-def _shape_rows(rows, y, weight, table, bias, xi, scores, picked, coefs, sums, found):
+def _shape_rows(rows, y, weight, table, bias, xi, scores, picked, coefs, sums, totals):
     for first in range(0, y.shape[0], scores.shape[0]):
         end = min(first + scores.shape[0], y.shape[0])
         for i in range(first, end):
             scores[i - first] = table_dot(rows, i, table) + bias
-        n_held = _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, found)
+        n_held = _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, totals)
         table_axpys(rows, picked, coefs, n_held, sums)
 
 
 @kernel
-def _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, found):
+def _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, totals):
     """Add the derivatives of the rows from first to end; return how many rows were picked, those of a weight above 0."""
     n_held = 0
     for i in range(first, end):
         if weight[i] == 0.0:
             continue
-        one, two, both = shape_terms(xi, scores[i - first], y[i] > 0)
-        found[0] += weight[i] * one
-        found[1] += weight[i] * two
-        found[2] += weight[i] * both
-        picked[n_held], coefs[n_held] = i, weight[i] * both
+        slope, information, mixed = shape_terms(xi, scores[i - first], y[i] > 0)
+        totals[0] += weight[i] * slope
+        totals[1] += weight[i] * information
+        totals[2] += weight[i] * mixed
+        picked[n_held], coefs[n_held] = i, weight[i] * mixed
         n_held += 1
     return n_held
 

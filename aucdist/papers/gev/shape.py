@@ -88,8 +88,8 @@ def map_shape(
     while True:
         solver, _ = hessian_solver(problem, point)
         problem, point, xi = _move_shape(problem, point, xi, most_xi, solver)
-        found = backtrack(problem, point, solver(-point.gradient)[0])
-        point = point if found is None else found[0]
+        lower = backtrack(problem, point, solver(-point.gradient)[0])
+        point = point if lower is None else lower[0]
         before, level = level, -weight * point.primal - 0.5 * xi * xi
         yield GEVShape(xi, point.theta, level)
         if level - before <= settled:
@@ -119,11 +119,11 @@ def _move_shape(
     for direction, information in zip((follow, np.zeros_like(follow)), informations, strict=True):
         step = -(derivatives["slope"] + xi) / information
         for _ in range(MOST_SHAPE_HALVINGS):
-            wanted = min(max(xi + step, LEAST_XI), most_xi)
-            moved = replace(problem, loss=_likelihood(wanted))
-            there = moved.evaluate(point.theta + (wanted - xi) * direction)
-            if there.primal + 0.5 * wanted * wanted / weight < reached:
-                return moved, there, wanted
+            trial_xi = min(max(xi + step, LEAST_XI), most_xi)
+            moved = replace(problem, loss=_likelihood(trial_xi))
+            there = moved.evaluate(point.theta + (trial_xi - xi) * direction)
+            if there.primal + 0.5 * trial_xi * trial_xi / weight < reached:
+                return moved, there, trial_xi
             step *= 0.5
     return problem, point, xi
 
@@ -324,7 +324,7 @@ def run_chains(
 ) -> tuple[ChainMemory, Summary]:  # fmt: skip
     """Continue the block's share of the chains, and return their results."""
     means, precision, factor, most_xi, n_samples = task
-    data, found = memory.data, []
+    data, chains = memory.data, []
     for number in range(memory.index % n_blocks, len(positions), n_blocks):
         position, total = positions[number].copy(), np.zeros(len(means))
         shapes, levels = np.empty(n_samples), np.empty(n_samples)
@@ -332,5 +332,5 @@ def run_chains(
             data.rows, data.y, data.weights(), means, precision, factor, LEAST_XI, most_xi, seeds[number],
             _skipped(n_samples), position, total, shapes, levels,
         )  # fmt: skip
-        found.append(Chain(number, position, total, shapes, levels, n_accepted))
-    return memory, {"chains": found}
+        chains.append(Chain(number, position, total, shapes, levels, n_accepted))
+    return memory, {"chains": chains}

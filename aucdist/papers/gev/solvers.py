@@ -64,9 +64,9 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPo
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _higher(known: LinkPoint, found: LinkPoint) -> LinkPoint:
+def _higher(known: LinkPoint, newest: LinkPoint) -> LinkPoint:
     """Return the point whose lower bound says more."""
-    return found if found.dual - found.dual_error > known.dual - known.dual_error else known
+    return newest if newest.dual - newest.dual_error > known.dual - known.dual_error else known
 
 
 def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple[LinkPoint, int] | None:
@@ -76,14 +76,14 @@ def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple
     """
     slope = float(point.gradient @ move)
     for n_tries in range(1, MOST_HALVINGS + 1):
-        found = problem.evaluate(problem.inside(point.theta + move))
+        trial = problem.evaluate(problem.inside(point.theta + move))
         if problem.signs is not None:
-            slope = float(point.gradient @ (found.theta - point.theta))
-        if found.primal <= point.primal + 1e-4 * slope and found.primal < point.primal:
-            return found, n_tries
-        same = abs(found.primal - point.primal) <= 1e-14 * point.primal
-        if same and found.gradient_norm < point.gradient_norm:
-            return found, n_tries
+            slope = float(point.gradient @ (trial.theta - point.theta))
+        if trial.primal <= point.primal + 1e-4 * slope and trial.primal < point.primal:
+            return trial, n_tries
+        same = abs(trial.primal - point.primal) <= 1e-14 * point.primal
+        if same and trial.gradient_norm < point.gradient_norm:
+            return trial, n_tries
         move, slope = 0.5 * move, 0.5 * slope
         if same and n_tries > 1:
             return None
@@ -269,10 +269,10 @@ class Newton(LinkSolver):
             yield point, point, passes
             solver, setup_passes = hessian_solver(problem, point)
             move, solve_passes = solver(-point.gradient)
-            found = backtrack(problem, point, move)
-            if found is None:
+            lower = backtrack(problem, point, move)
+            if lower is None:
                 return
-            point, n_tries = found
+            point, n_tries = lower
             passes += setup_passes + solve_passes + n_tries
 
 
@@ -338,10 +338,10 @@ class Gradient(LinkSolver):
             yield point, point, passes
             move = -point.gradient
             length = bisect_length(problem, point, move, length)
-            found = backtrack(problem, point, move * length)
-            if found is None:
+            lower = backtrack(problem, point, move * length)
+            if lower is None:
                 return
-            point, n_tries = found
+            point, n_tries = lower
             passes += 1 + n_tries
 
 

@@ -151,10 +151,10 @@ def _sweep_rounds(
         state.w, margins = state.w + part * move, margins + part * moved
 
 
-def _in_feature_order(found: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
+def _in_feature_order(parts: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
     """Return the weights that the blocks reached, in the order of the features, the intercept last."""
     whole = w.copy()
-    for b, own in enumerate(found):
+    for b, own in enumerate(parts):
         n = len(range(b, len(w) - 1, n_blocks))
         whole[b:-1:n_blocks] = own[:n]
         if len(own) > n:
@@ -194,8 +194,8 @@ class SCD(PrimalSolver):
         """
         state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
         eta = self.first_step(state, FACTOR)
-        found = blocks.without_memory().reduce(send_labels, state.shares)
-        labels, shares = np.concatenate(found["labels"]), np.concatenate(found["shares"])
+        summary = blocks.without_memory().reduce(send_labels, state.shares)
+        labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
         columns.reduce(keep_labels, labels, shares)
         settings = SweepSettings(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)

@@ -66,11 +66,11 @@ class RowDuals:
 
 @dataclass(frozen=True)
 class AscentSettings:
-    """The parameters that stay the same from round to round; `one` and `sigma` as in `aucdist.papers.scd.kernels.dual_sweeps`."""
+    """The parameters that stay the same from round to round; `constant` and `sigma` as in `dual_sweeps`."""
 
     seed: int
     cyclic: bool
-    one: float
+    constant: float
     sigma: float
 
 
@@ -78,7 +78,7 @@ class AscentSettings:
 
 
 def set_up_duals(
-    block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", one: float
+    block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", constant: float
 ) -> tuple[RowDuals, Summary]:
     """Set up the dual variables from the start, clipped to their upper ends, and return the block's contribution to w."""
     n = block.n_samples
@@ -87,7 +87,7 @@ def set_up_duals(
         raise InputError(f"{len(before)} dual variables to start from, but block {block.index} has {n} rows")
     table = np.empty((n, N_COLUMNS))
     square_rows(block.rows, table[:, SQUARE])
-    table[:, SQUARE] += one * one
+    table[:, SQUARE] += constant * constant
     table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
     table[:, LABEL] = block.y
     table[:, DUAL] = np.minimum(before, table[:, UPPER])
@@ -95,7 +95,7 @@ def set_up_duals(
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, table[:, DUAL], table[:, UPPER])
     signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
     accumulate(block.rows, np.arange(n), signed, w[:-1])
-    w[-1] = one * signed.sum()
+    w[-1] = constant * signed.sum()
     return RowDuals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
 
 
@@ -106,17 +106,17 @@ def dual_ascent(
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
     seed = block_seed(settings.seed, number, block.index)
     n_active, high, low, taken = dual_sweeps(
-        block.rows, table, order, memory.n_active, seed, block.n_samples, settings.cyclic, settings.one, settings.sigma,
+        block.rows, table, order, memory.n_active, seed, block.n_samples, settings.cyclic, settings.constant, settings.sigma,
         memory.high, memory.low, local,
     )  # fmt: skip
     own = local if settings.sigma == 1.0 else memory.w + (local - w) / settings.sigma
     return RowDuals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
 
 
-def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, one: float) -> tuple[RowDuals, Summary]:
+def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:
     """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
     slopes = np.empty(block.n_samples)
-    loss = find_slopes(block.rows, memory.table, one, w, slopes)
+    loss = find_slopes(block.rows, memory.table, constant, w, slopes)
     active, idle = memory.order[: memory.n_active], memory.order[memory.n_active :]
     can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
     order = np.concatenate([active, idle[can_move], idle[~can_move]])
@@ -194,21 +194,21 @@ class SDCD(Solver):
             If the start does not fit the blocks.
         """
         start = _checked(start, blocks)
-        rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
-        settings = AscentSettings(seed, not self.random, one, float(blocks.n_blocks))
+        rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
+        settings = AscentSettings(seed, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
-        w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
+        w = blocks.reduce(set_up_duals, shares, lam, start, constant)["w"]
         number, taken, bound = 0, 0, (0.0, 0.0)
         while True:
             number += 1
             ascended = blocks.reduce(dual_ascent, w, settings, number)
             w, taken = ascended["w"], taken + ascended["taken"]
             half_square = 0.5 * float(w @ w)
-            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
+            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant)["loss"] + half_square)
             active = 2.0 * lam * float(ascended["total"])
             # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
             share = EPS * (taken + blocks.n_samples + len(w))
-            away = (share * active / lam) * np.append(rounding.largest, one)
+            away = (share * active / lam) * np.append(rounding.largest, constant)
             error = share * active + 2.0 * lam * rounding.half_square(w, away)
             bound = higher(bound, (active - 2.0 * lam * half_square, error))
             scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))

@@ -49,20 +49,20 @@ def square_rows(rows, out):
 
 
 @kernel
-def find_slopes(rows, table, one, w, slopes):
+def find_slopes(rows, table, constant, w, slopes):
     """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
 
     The other parameters are those of `dual_sweeps`.
     """
     loss, last = 0.0, w.shape[0] - 1
     for i in range(slopes.shape[0]):
-        slopes[i] = table[i, LABEL] * (row_dot(rows, i, w) + one * w[last]) - 1.0
+        slopes[i] = table[i, LABEL] * (row_dot(rows, i, w) + constant * w[last]) - 1.0
         loss += table[i, UPPER] * max(-slopes[i], 0.0)
     return loss
 
 
 @kernel
-def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
+def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, constant, sigma, high, low, w):
     """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
 
     A step maximises the dual over the variable of one row and updates w. Each sweep takes the rows in a new random order. A row
@@ -76,7 +76,7 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma,
     `seed`: int.
     `n_steps`: int.
     `cyclic`: bool.
-    `one`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
+    `constant`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
         include it.
     `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
         for the sequential algorithm.
@@ -100,7 +100,7 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma,
             i = order[t]
             taken += 1
             label, dual, upper = table[i, LABEL], table[i, DUAL], table[i, UPPER]
-            slope = label * (row_dot(rows, i, w) + one * w[last]) - 1.0
+            slope = label * (row_dot(rows, i, w) + constant * w[last]) - 1.0
             if (dual == 0.0 and slope > high) or (dual == upper and slope < low):
                 n_active -= 1
                 order[t], order[n_active] = order[n_active], order[t]
@@ -113,7 +113,7 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma,
             table[i, DUAL] = new
             move = sigma * label * (new - dual)
             row_axpy(rows, i, move, w)
-            w[last] += one * move
+            w[last] += constant * move
         if largest == 0.0 and smallest == 0.0:
             break
         if not cyclic:

@@ -273,8 +273,8 @@ class PrimalState:
     def evaluate(self) -> tuple[Round, np.ndarray]:
         """Return the round at `w` and the gradient of the loss there; one pass, or one and a half with an average."""
         share = self.next_round()
-        found = self.blocks.reduce(loss_and_dual_point, self.w, self.shares)
-        loss, point = float(found["loss"]), found["point"]
+        summary = self.blocks.reduce(loss_and_dual_point, self.w, self.shares)
+        loss, point = float(summary["loss"]), summary["point"]
         if self.average:
             loss = float(self.blocks.reduce(hinge_loss, self._mean, self.shares)["loss"])
         self.passes += 1.5 if self.average else 1.0

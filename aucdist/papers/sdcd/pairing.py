@@ -115,16 +115,17 @@ def find_majority(block: Block, memory: None, sign: int, groups: PairGroups | No
     """Find the rows of both classes that are in pairs; return how many they are, and the bytes that the smaller one takes."""
     rows, codes = block.rows, {}
     if groups is None:
-        found = SamplingMemory(np.flatnonzero(block.y != sign), np.flatnonzero(block.y == sign))
+        rows_in_pairs = SamplingMemory(np.flatnonzero(block.y != sign), np.flatnonzero(block.y == sign))
     else:
         (own, own_codes), (majority, of_majority) = (groups.rows_of(block, label) for label in (sign, -sign))
         weight = block.weights()[majority] * groups.factor[of_majority]
-        found, codes = SamplingMemory(majority, own, of_majority, weights=(ONES, weight)), {"codes": [own_codes]}
+        rows_in_pairs = SamplingMemory(majority, own, of_majority, weights=(ONES, weight))
+        codes = {"codes": [own_codes]}
     if isinstance(rows, CsrRows):
-        size = int(np.diff(rows.offsets)[found.own].sum()) * (rows.values.itemsize + rows.indices.itemsize)
+        size = int(np.diff(rows.offsets)[rows_in_pairs.own].sum()) * (rows.values.itemsize + rows.indices.itemsize)
     else:
-        size = len(found.own) * rows.values.itemsize * block.n_features
-    return found, {"bytes": size, "sizes": [(len(found.own), len(found.majority))], **codes}
+        size = len(rows_in_pairs.own) * rows.values.itemsize * block.n_features
+    return rows_in_pairs, {"bytes": size, "sizes": [(len(rows_in_pairs.own), len(rows_in_pairs.majority))], **codes}
 
 
 def collect_minority(
@@ -201,16 +202,16 @@ class Pairing:
         self.blocks, self.groups = blocks.without_memory(), groups
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
-        found = self.blocks.reduce(find_majority, self.sign, groups)
-        minority, majority = np.array(found["sizes"], dtype=np.int64).T
+        summary = self.blocks.reduce(find_majority, self.sign, groups)
+        minority, majority = np.array(summary["sizes"], dtype=np.int64).T
         self.n_working = int((majority > 0).sum())
         self.offsets, self.majority_offsets = np.cumsum([0, *minority]), np.cumsum([0, *majority])
-        parts = -(-found["bytes"] // minority_bytes) if blocks.n_blocks > 1 else 1
+        parts = -(-summary["bytes"] // minority_bytes) if blocks.n_blocks > 1 else 1
         self.n_parts = min(int(self.offsets[-1]), max(1, parts))
         self.part = -1
         self._before, self._ranks = before, None
         if groups is not None:
-            codes = np.concatenate(found["codes"])
+            codes = np.concatenate(summary["codes"])
             self._ranks = np.empty(len(codes), dtype=np.int64)
             self._ranks[np.argsort(codes, kind="stable")] = np.arange(len(codes))
             self._starts = np.append(0, np.cumsum(np.bincount(codes, minlength=groups.n_groups)))
@@ -220,14 +221,14 @@ class Pairing:
         if part == self.part:
             return
         first, end = (int(self.offsets[-1]) * p // self.n_parts for p in (part, part + 1))
-        found, grouped = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets), None
-        parts = found["X"]
+        summary, grouped = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets), None
+        parts = summary["X"]
         stack: Callable[..., Any] = sp.vstack if sp.issparse(parts[0]) else np.concatenate
         X = parts[0] if len(parts) == 1 else stack(parts)
         if self._ranks is not None:
             order = np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
             X = X.tocsr()[order] if sp.issparse(X) else X[order]
-            grouped = np.concatenate(found["weights"])[order], np.clip(self._starts - first, 0, end - first)
+            grouped = np.concatenate(summary["weights"])[order], np.clip(self._starts - first, 0, end - first)
         fields = tuple(as_rows(X))
         sizes = self.blocks.reduce(receive_minority, fields, first, np.full(self.n_parts, self._before), grouped)[
             "n_pairs"

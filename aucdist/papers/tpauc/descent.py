@@ -148,15 +148,15 @@ def score_direction(
 
 def moments_of(blocks: Blocks) -> PairwiseSquare:
     """Return the means and variances of both classes, by one reduction."""
-    found = blocks.reduce(moments_of_both_classes, False)
-    return PairwiseSquare(found["neg"], found["pos"])
+    summary = blocks.reduce(moments_of_both_classes, False)
+    return PairwiseSquare(summary["neg"], summary["pos"])
 
 
 def within_class_covariance(blocks: Blocks, moments: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
     means = (float(moments.neg.mean @ w), float(moments.pos.mean @ w))
-    found = blocks.reduce(variance_within_classes, w, (moments.neg.weight, moments.pos.weight), means)
-    return found["variance"], found["covariance_w"]
+    summary = blocks.reduce(variance_within_classes, w, (moments.neg.weight, moments.pos.weight), means)
+    return summary["variance"], summary["covariance_w"]
 
 
 def errors_of_square(
@@ -245,9 +245,9 @@ class SubspaceDescent:
                 self._take(self.blocks.reduce(score_again, self.w, self._means()))
                 passes += 1
                 of_primal, error = self._bounds()
-            found = lower_bound(self.primal, self.gradient, self.lam)
-            if found - error > dual - of_dual:
-                dual, of_dual = found, error
+            bound = lower_bound(self.primal, self.gradient, self.lam)
+            if bound - error > dual - of_dual:
+                dual, of_dual = bound, error
             yield Round(
                 self.w.copy(), self.primal, dual, math.ceil(passes), primal_error=of_primal, dual_error=of_dual
             )  # fmt: skip
@@ -285,7 +285,7 @@ class SubspaceDescent:
         Weights and moves that were once large leave errors that the present ones do not show.
         """
         of_directions = np.append(self.rounding.score(directions[0]), self._errors)
-        reach = np.array([self.rounding.reach(one) for one in directions])
+        reach = np.array([self.rounding.reach(direction) for direction in directions])
         of_move = float(step @ (of_directions + 2.0 * (len(step) + 1) * EPS * reach))
         self._errors = np.append(of_move, self._errors[:-1])
         self._drift += of_move + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
@@ -298,10 +298,10 @@ class SubspaceDescent:
         """Return the scores of the class means."""
         return float(self.moments.neg.mean @ self.w), float(self.moments.pos.mean @ self.w)
 
-    def _take(self, found: Summary) -> None:
+    def _take(self, summary: Summary) -> None:
         """Set objective and gradient from the variance of the scores within the classes."""
-        self.primal = value(self.w, self.moments.difference, found["variance"], self.lam)
-        self.gradient = gradient(self.w, self.moments.difference, found["covariance_w"], self.lam)
+        self.primal = value(self.w, self.moments.difference, summary["variance"], self.lam)
+        self.gradient = gradient(self.w, self.moments.difference, summary["covariance_w"], self.lam)
 
 
 N_MOVES = 10

@@ -57,8 +57,8 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
 def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairQuadratic, PairQuadratic, Rounding, int]:
     """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
     if groups is None:
-        found = blocks.without_memory().reduce(moments_of_both_classes, True)
-        moments = PairwiseSquare(found["neg"], found["pos"])
+        summary = blocks.without_memory().reduce(moments_of_both_classes, True)
+        moments = PairwiseSquare(summary["neg"], summary["pos"])
         return moments, moments, Rounding.of(blocks), 1
     return *moments_in_groups(blocks, groups), 2
 
@@ -187,16 +187,16 @@ def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, 
             "PairwiseHingeClassifier, which needs none, or fewer features"
         )
     blank = blocks.without_memory()
-    found = blank.reduce(sum_groups, groups)
-    centres = found["sums"] / found["weights"][:, np.newaxis]
-    found = blank.reduce(centred_moments, groups, centres)
-    pos, neg, factor = found["pos"], found["neg"], groups.factor
+    summary = blank.reduce(sum_groups, groups)
+    centres = summary["sums"] / summary["weights"][:, np.newaxis]
+    summary = blank.reduce(centred_moments, groups, centres)
+    pos, neg, factor = summary["pos"], summary["neg"], groups.factor
     (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
     mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
-    second = (found["scatter"] - cross - cross.T) / groups.mass
-    size = np.diag(found["scatter"]) / groups.mass
+    second = (summary["scatter"] - cross - cross.T) / groups.mass
+    size = np.diag(summary["scatter"]) / groups.mass
     covariance = second - np.outer(mean, mean)
-    largest = np.max(found["largest"], axis=0)
+    largest = np.max(summary["largest"], axis=0)
     rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
     return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding
 

@@ -164,12 +164,12 @@ class PairQuadratic(ABC):
         eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
         for lam in lams:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
-            found = self._at(u / (1.0 + c @ u), covariance, lam)
-            if lower_bound(found[1], found[2], lam) < (1.0 - ENOUGH) * found[1]:
+            outcome = self._at(u / (1.0 + c @ u), covariance, lam)
+            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - ENOUGH) * outcome[1]:
                 # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
                 u = _solved_at_one_scale(covariance + np.diag(np.full(len(c), 0.5 * lam)), c)
-                found = min(found, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
-            yield found
+                outcome = min(outcome, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
+            yield outcome
 
     def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
         c, covariance_w = self.difference, covariance @ w

@@ -63,8 +63,8 @@ def project_on_directions(
     With variance reduction the slopes of each row's loss along the directions are kept, too, and their means returned.
     """
     directions = random_directions(shape, seed)
-    found = block.times(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
-    moves = np.ascontiguousarray(found, dtype=np.float64)
+    products = block.times(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
+    moves = np.ascontiguousarray(products, dtype=np.float64)
     slopes = np.empty(moves.shape if reduced else (0, 0))
     summary: Summary = {}
     if reduced:
