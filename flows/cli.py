@@ -1,5 +1,6 @@
 """The command `aucdist`: the table of its commands. A new command is a model, a function and a row here."""
 
+import logging
 import os
 import signal
 import sys
@@ -71,17 +72,17 @@ COMMANDS: tuple[Command, ...] = (
         "rollback",
         ("Go back to an earlier version of a model: by default the one that the version in use has replaced."),
         page="in-service",
-        model="flows.models.run:RollbackConfig",
-        function="flows.models.run:rollback",
-        lines="flows.models.run:rollback_lines",
+        model="flows.promote.store:RollbackConfig",
+        function="flows.promote.store:rollback",
+        lines="flows.promote.store:rollback_lines",
     ),
     Command(
         "models",
         "Say which version of a model is in use, and what has changed when.",
         page="in-service",
-        model="flows.models.run:StoreConfig",
-        function="flows.models.run:history",
-        lines="flows.models.run:history_lines",
+        model="flows.promote.store:StoreConfig",
+        function="flows.promote.store:history",
+        lines="flows.promote.store:history_lines",
     ),
     Command(
         "reproduce",
@@ -174,8 +175,8 @@ COMMANDS: tuple[Command, ...] = (
         "simulate",
         ("Write simulated rows as shards, one after the other: two Gaussians, as many rows as the disk can take."),
         page="shard",
-        model="flows.simulate.run:SimulateConfig",
-        function="flows.simulate.run:simulate",
+        model="flows.shard.simulate:SimulateConfig",
+        function="flows.shard.simulate:simulate",
         lines="flows.shard.run:shard_lines",
     ),
     Command(
@@ -330,8 +331,15 @@ def _on_sighup(number: int, frame: object) -> None:
     os.kill(os.getpid(), signal.SIGTERM)  # whose handler may write a checkpoint first
 
 
+def _on_sigint(number: int, frame: object) -> None:
+    for name in ("distributed", "tornado", "asyncio"):  # what its workers miss from now on is nobody's error
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command."""
+    signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it was started by nohup
         signal.signal(signal.SIGHUP, _on_sighup)

@@ -297,6 +297,8 @@ def report_errors(debug: bool) -> Iterator[None]:
         e = explained(e)
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             e = InputError(explain_missing(e))
+        if isinstance(e, MemoryError):
+            e = RunError(f"the memory of this machine is not enough{f': {e}' if str(e) else ''}")
         if isinstance(e, InputError):
             _print_error("error", str(e), WRONG_INPUT)
             raise click.exceptions.Exit(WRONG_INPUT) from None

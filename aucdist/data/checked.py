@@ -1,21 +1,29 @@
-"""Checks of JSON that a run wrote and another one reads back: it may be damaged, or made by somebody else.
+"""The reader of our own JSON and Parquet, which a run wrote and another one reads back: it may be damaged, or made by others.
 
-A type of JSON is a dataclass or a pydantic model with limits. `CHECKED` as its ``__pydantic_config__`` refuses unknown keys and
-values of other types.
+Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: `CHECKED` as its
+``__pydantic_config__`` refuses unknown keys and values of other types, `OPEN` values of other types only. That of Parquet is a
+schema of Arrow.
 """
 
 import functools
 import re
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from aucdist.errors import InputError
+from aucdist.data.storage import files
+from aucdist.data.storage.guard import check_growth
+from aucdist.errors import InputError, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 
 CHECKED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MOST_BYTES = 2**31
 """The largest JSON that is read. Ten million features with their names take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
@@ -60,6 +68,62 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
         raise InputError(f"{where} is damaged: {first_fault(e)}") from None
 
 
+def read_json(url: str, kind: type[T]) -> T:
+    """Return a file of JSON as an object of a type, as `parse_checked`.
+
+    Raises InputError if the file cannot be read, or is not of that type.
+    """
+    return parse_checked(files.read_bytes(url), kind, files.shown(url))
+
+
+MOST_GROWTH = 1000
+"""Scores of a model that is constant shrink to a thousandth."""
+
+
+def read_parquet(
+    url: str, columns: Mapping[str, Any], optional: Callable[[str], Any] = lambda name: None
+) -> "pd.DataFrame":
+    """Return a table that we wrote.
+
+    `columns`: the types of Arrow of the columns that it must have.
+    `optional`: the type of a column that it may have, by its name; None for one that is left out.
+    Raises InputError if the file cannot be read or is damaged, a column is missing or of another type, a value is missing or
+        not finite, or a row has the id of another one; the message names the row and the column.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data, where = files.read_bytes(url), files.shown(url)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        there = file.schema_arrow.names
+        wanted = dict(columns) | {name: optional(name) for name in there if name not in columns and optional(name)}
+        for name in wanted:
+            if there.count(name) != 1:
+                raise InputError(f"{where} is damaged: it has {there.count(name) or 'no'} columns {name!r}")
+        check_growth(len(data), 8 * file.metadata.num_rows * len(wanted), where, "write it again", MOST_GROWTH)
+        table = file.read(columns=list(wanted), use_threads=False).select(list(wanted))
+        for name, kind in wanted.items():
+            row = table[name].null_count and table[name].is_null().to_pylist().index(True)
+            if table[name].null_count:
+                raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing")
+            values = table[name].cast(kind)
+            if pa.types.is_floating(kind) and not (finite := np.isfinite(values.to_numpy())).all():
+                row = int(np.argmin(finite))
+                raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite")
+            table = table.set_column(table.column_names.index(name), name, values)
+        frame: pd.DataFrame = table.to_pandas()
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
+        raise InputError(f"{where} is damaged: {printable(str(e).strip().splitlines()[0][: 4 * SHOWN])}") from None
+    if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
+        raise InputError(f"{where} is damaged: the numbers of its rows are not different ones from 0")
+    return frame
+
+
+ROW_ID = "row_id"
+
+
 def parse_any(data: bytes, where: str) -> Any:
     """Return JSON of unknown content; errors as `parse_checked`."""
     try:
@@ -78,9 +142,12 @@ def first_fault(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part)[:SHOWN] for part in first["loc"])
     cause = str(first.get("ctx", {}).get("error", first["msg"])).splitlines()[0][: 4 * SHOWN]
-    plain = isinstance(first["input"], str | int | float | bool | None) and first["type"] != "value_error"
-    shown = repr(first["input"])[:SHOWN] if plain else ""
-    return f"{f'`{key}`: ' if key else ''}{cause}{f', not {shown}' if shown else ''}"
+    value = first["input"]
+    plain = isinstance(value, str | int | float | bool | None) and first["type"] != "value_error"
+    if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
+        plain = False  # Python writes no number of so many digits
+    shown = repr(value)[:SHOWN] if plain else ""
+    return printable(f"{f'`{key}`: ' if key else ''}{cause}{f', not {shown}' if shown else ''}")
 
 
 @functools.cache

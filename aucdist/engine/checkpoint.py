@@ -15,8 +15,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED, Count, FileName, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
@@ -91,6 +94,26 @@ class Checkpoint:
         return {*self.journal, *(name for names in self.memory.values() for name in names)}
 
 
+@with_config(CHECKED)
+class _Manifest(TypedDict):
+    """The file that lists the others of a checkpoint."""
+
+    sha256: Sha256
+    content: dict[str, Any]
+
+
+@with_config(CHECKED)
+class _Content(TypedDict):
+    """What is in a manifest of this format."""
+
+    format: int
+    fingerprint: dict[str, Any]
+    number: Count
+    rounds: Count
+    journal: list[FileName]
+    memory: dict[str, list[FileName]]
+
+
 @without_rows
 def save_memory(block: int, memory: Any, folder: CheckpointFolder) -> tuple[Any, Summary]:
     """Write each block's memory to a file."""
@@ -108,7 +131,7 @@ def check_files(block: int, memory: None, folder: CheckpointFolder, names: list[
     """Check the files of each block's memory, and report those that are not what was written."""
     try:
         folder.get(names[block])
-    except InputError as error:
+    except (InputError, IndexError) as error:
         return None, {"broken": [str(error)]}
     return None, {"broken": []}
 
@@ -148,8 +171,6 @@ class Journal:
         self._new: list[Entry] = []
         self._checkpoint = self._newest_intact(blocks)
         if self._checkpoint is not None:
-            for name in self._checkpoint.journal:
-                self._entries.extend(Entry(*entry) for entry in deserialize(self._folder.get(name)))
             note(f"resumes from the checkpoint of round {self._checkpoint.rounds}")
         self.rounds = 0 if self._checkpoint is None else self._checkpoint.rounds
         self.blocks = JournalledBlocks(self, blocks)
@@ -268,44 +289,47 @@ class Journal:
         return f"{self._folder.url}/{MANIFEST}{number:06d}.json"
 
     def _newest_intact(self, blocks: Blocks) -> Checkpoint | None:
-        """Return the newest checkpoint whose files are all what was written."""
+        """Return the newest checkpoint whose files are all what was written, and take its entries."""
         for name in sorted((n for n in names_in(self._folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
                 checkpoint = self._read_manifest(read_bytes(f"{self._folder.url}/{name}"))
-                for file in checkpoint.journal:
-                    self._folder.get(file)
+                entries = [
+                    Entry(*entry) for file in checkpoint.journal for entry in deserialize(self._folder.get(file))
+                ]
                 broken = [
                     b
                     for names in checkpoint.memory.values()
                     for b in blocks.without_memory().reduce(check_files, self._folder, names)["broken"]
                 ]
                 if not broken:
+                    self._entries.extend(entries)
                     return checkpoint
                 why = broken[0]
             except _DifferentFit:
                 raise
-            except (InputError, ValueError, KeyError, TypeError) as error:
+            except (ValueError, TypeError) as error:  # TypeError: of entries that have other fields
                 why = str(error)
             self._note(f"{name} is corrupt ({why}); the checkpoint before it is used, if there is one")
         return None
 
     def _read_manifest(self, data: bytes) -> Checkpoint:
-        manifest = json.loads(data)
+        manifest = parse_checked(data, _Manifest, "the manifest")
         content = manifest["content"]
         if manifest["sha256"] != _sha256(content):
-            raise ValueError("its checksum is wrong")
-        if content["format"] != FORMAT:
+            raise InputError("its checksum is wrong")
+        if content.get("format") != FORMAT:
             raise _DifferentFit(
-                f"the checkpoint at {self._folder.url} has format {content['format']}; this version reads {FORMAT}"
+                f"the checkpoint at {self._folder.url} has format {content.get('format')}; this version reads {FORMAT}"
             )
-        if content["fingerprint"] != self._fingerprint:
-            there, here = (json.dumps(f, sort_keys=True) for f in (content["fingerprint"], self._fingerprint))
+        known = parse_checked(json.dumps(content).encode(), _Content, "the manifest")
+        if known["fingerprint"] != self._fingerprint:
+            there, here = (json.dumps(f, sort_keys=True) for f in (known["fingerprint"], self._fingerprint))
             raise _DifferentFit(
                 f"the checkpoint at {self._folder.url} is of another fit. There: {there}. Here: {here}. Give this one another "
                 "id, or remove the folder"
             )
-        memory = {int(branch): names for branch, names in content["memory"].items()}
-        return Checkpoint(content["number"], content["rounds"], content["journal"], memory)
+        memory = {int(branch): names for branch, names in known["memory"].items() if branch.isdecimal()}
+        return Checkpoint(known["number"], known["rounds"], known["journal"], memory)
 
 
 class _DifferentFit(InputError):

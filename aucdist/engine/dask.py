@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import signal
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -305,13 +306,11 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
     settings = {
         # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
         "distributed.scheduler.work-stealing": False,
-        # Ctrl-C is for this process, which ends the workers in order; by themselves they would print tracebacks.
-        "distributed.worker.preload": ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"],
     }
-    with dask.config.set(settings):  # not longer: other clusters of this process have their own
+    with _ctrl_c_held_back(), dask.config.set(settings):  # not longer: other clusters of this process have their own
         cluster = LocalCluster(
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
-            dashboard_address="127.0.0.1:0", silence_logs="ERROR",
+            dashboard_address="127.0.0.1:0", silence_logs="CRITICAL",
         )  # fmt: skip
     with cluster:
         cluster.wait_for_workers(workers)
@@ -319,6 +318,20 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
             yield cluster
         finally:
             _await_restarts(cluster)
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Hold Ctrl-C back, also from the processes and threads that start meanwhile, for good.
+
+    Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that is
+    interrupted while it starts cannot be closed.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _await_restarts(cluster: LocalCluster) -> None:

@@ -29,12 +29,16 @@ MOVED = {
     "auc": "the AUC is lower than promised by {value:.3f}",
     "partial_auc": "the partial AUC is lower than promised by {value:.3f}",
     "recall": "the recall at the operating point is lower than promised by {value:.3f}",
+    "new": "{column}: {share} of the rows have a category that training did not have",
+    "unreadable": "the rows cannot be read as those of the training: {text}",
     "calibration": "the ratio of positives to those that the probabilities expect is off by {value:.2f}",
 }
 
 
 def alarm_text(alarm: dict[str, Any]) -> str:
     """Return an alarm in a sentence without a full stop."""
+    if alarm["what"] in ("new", "unreadable"):
+        return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
     return f"{MOVED[alarm['what']].format(**alarm, share=percent_text(alarm['value']))} ({p})"
 

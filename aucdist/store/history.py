@@ -1,30 +1,71 @@
-"""The history of a model store: one small file for each change, each created once and never replaced.
+"""A model store: versions of a model, one of which is in use, and the tests that decided about them.
 
 The folder of a store has
 
 * ``version-00003-<digest>/``: the files of a version, named after its number and its content;
-* ``history/00000004.json``: the fourth change, with the version that is in use from then on, and the checksums of its files.
+* ``history/00000004.json``: the fourth change, with the version that is in use from then on, and the checksums of its files;
+* ``decisions/<time>.json``: the test of a run that was to be promoted, also where it was not.
 
 The last change says which version is current. A change is made by creating the file with the next number, which succeeds for
 one writer only; the files of its version are there before. So a reader finds the old version or the new one, whole.
 """
 
+import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from pydantic_core import to_json
+from typing_extensions import TypedDict
 
-from aucdist.data.checked import CHECKED, FileName, FilePath, Positive, Sha256, parse_checked, to_jsonable
+from aucdist.data.checked import (
+    CHECKED,
+    OPEN,
+    Count,
+    FileName,
+    FilePath,
+    Positive,
+    Sha256,
+    read_json,
+    to_jsonable,
+)
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
-HISTORY = "history"
+HISTORY, DECISIONS = "history", "decisions"
 CHANGE = re.compile(r"([0-9]{8})\.json")
 NAMED = re.compile(r"(.+)@([1-9][0-9]{0,7})")
 MOST_CHANGES = 99_999_999
+
+
+@with_config(OPEN)
+class Decision(TypedDict, total=False):
+    """The test of a run against the version in use, in types of JSON; `flows.promote.decision` makes it."""
+
+    value: Required[float]
+    low: Required[float]
+    high: Required[float]
+    rows: Required[Count]
+    margin: Required[float]
+    measure: Literal["auc", "partial_auc", "macro_auc"]
+    max_fpr: float
+    condition: str
+    holds: bool
+    time: str
+    run: str
+    version: Positive
+
+
+@with_config(OPEN)
+class About(TypedDict, total=False):
+    """What is kept of a promotion: the run, and the test that decided."""
+
+    run: str
+    condition: str
+    decision: Decision | None
 
 
 @dataclass(frozen=True)
@@ -36,7 +77,6 @@ class Change:
     `replaced`: the version that was in use before.
     `folder`: the name of the version's folder.
     `files`: the SHA-256 of each file of the version.
-    `about`: what else is kept, in types of JSON: the run, and the test that decided.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -47,7 +87,7 @@ class Change:
     folder: FileName
     files: Annotated[dict[FilePath, Sha256], Field(min_length=1)]
     time: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-    about: dict[str, Any] = field(default_factory=dict)
+    about: About = field(default_factory=lambda: About())
 
 
 @dataclass(frozen=True)
@@ -95,11 +135,32 @@ def read_store(url: str) -> Store:
     names = [name for name in files.names_in(f"{url}/{HISTORY}") if CHANGE.fullmatch(name)]
     if names != [_name(number) for number in range(1, len(names) + 1)]:
         raise InputError(f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {names[-1]}")
-    changes = []
-    for name in names:
-        where = f"{url}/{HISTORY}/{name}"
-        changes.append(parse_checked(files.read_bytes(where), Change, files.shown(where)))
-    return Store(url, tuple(changes))
+    return Store(url, tuple(read_json(f"{url}/{HISTORY}/{name}", Change) for name in names))
+
+
+def check_name(url: str) -> None:
+    """Do nothing if a store may have this name: whatever scores by the store must find it.
+
+    Raises InputError if it is empty, names a version or something else than a folder, or is read in another way elsewhere.
+    """
+    plain = url.rstrip("/")
+    name = plain.rpartition("/")[2]
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", plain)
+    if not plain.strip() or name in (".", "..") or plain.endswith(":"):
+        problem = "it names no folder of its own"
+    elif NAMED.fullmatch(plain):
+        problem = "URL@3 names the third version of a store, so that no store can be called so"
+    elif plain.startswith("~"):
+        problem = "the shell writes out ~ only where it is not in quotes; give the whole path"
+    elif scheme and not plain[scheme.end() :].startswith("//"):
+        problem = f"what begins with {scheme[0]} is neither a path nor a URL"
+    elif plain.startswith("file://") and not plain.startswith("file:///"):
+        problem = "a file:// URL has three slashes before its path"
+    elif name.endswith(".json") or "::" in plain or not plain.isprintable():
+        problem = "a store may not end in .json, which is the file of a scorecard, nor have `::` or signs that cannot be printed"
+    else:
+        return
+    raise InputError(f"{files.shown(url)!r} cannot be a model store: {problem}")
 
 
 def append(store: Store, change: Change) -> None:
@@ -149,3 +210,125 @@ def resolve(url: str, marker: str) -> str:
 
 def _name(number: int) -> str:
     return f"{number:08d}.json"
+
+
+def promote(store: Store, content: Mapping[str, bytes], marker: str, about: About) -> Change:
+    """Make files the current version of a store.
+
+    The files are written first, `marker` last, and read back; then the change is made. After a kill the store is as it was, but
+    for a folder that nobody reads.
+
+    `store`: as it was read, before anything was decided: the promotion fails if it has changed since.
+    `content`: the files by name.
+    `marker`: the file of them that every version has.
+    `about`: as `Change.about`.
+    Raises InputError if another change was made since the store was read, or a file cannot be written.
+    """
+    current = store.current
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(content.items())}
+    digest = hashlib.sha256(repr(sums).encode()).hexdigest()[:16]
+    number = max(store.versions, default=0) + 1
+    replaced = None if current is None else current.version
+    change = Change("promote", number, replaced, f"version-{number:05d}-{digest}", sums, about=about)
+    folder = store.folder_of(change)
+    for name in sorted(content, key=lambda name: (name == marker, name)):
+        files.write_bytes(f"{folder}/{name}", content[name])
+    _verify(folder, sums, "nothing was promoted")
+    try:
+        append(store, change)
+    except InputError:
+        # Whoever won may have promoted the same content, whose folder is this one.
+        if all(known.folder != change.folder for known in read_store(store.url).changes):
+            files.remove(folder)
+        raise
+    return change
+
+
+def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
+    """Raise an InputError unless each file of a version has its checksum."""
+    for name, sha256 in sums.items():
+        if hashlib.sha256(files.read_bytes(f"{folder}/{name}")).hexdigest() != sha256:
+            raise InputError(f"{files.shown(folder)}/{name} is not what was written: {otherwise}")
+
+
+def rollback(store: Store, marker: str, to: int | None = None) -> Change:
+    """Make an earlier version the current one.
+
+    `to`: the version; by default the one that the current version replaced when it was promoted.
+    Raises InputError if there is no such version, if it was removed or is the current one, or another change was made
+        at the same moment.
+    """
+    current = store.current
+    if current is None:
+        raise InputError(f"{files.shown(store.url)} is no model store: there is nothing to roll back")
+    target = store.version(current.version).replaced if to is None else to
+    if target is None:
+        raise InputError(f"version {current.version} of {files.shown(store.url)} replaced none: name one, as in URL@2")
+    if target == current.version:
+        raise InputError(f"version {target} of {files.shown(store.url)} is the current one already")
+    promoted = store.version(target)
+    folder = store.folder_of(promoted)
+    if not files.exists(f"{folder}/{marker}"):
+        raise InputError(f"version {target} of {files.shown(store.url)} was removed: name another, as in URL@2")
+    _verify(folder, promoted.files, "it stays out of use")
+    change = Change("rollback", target, current.version, promoted.folder, promoted.files)
+    append(store, change)
+    return change
+
+
+def present(store: Store, marker: str) -> list[int]:
+    """Return the numbers of the versions whose files are there, ascending."""
+    return [n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{marker}")]
+
+
+def keep(store: Store, marker: str, most: int) -> list[int]:
+    """Remove old versions until at most so many are left, and return the numbers of those removed.
+
+    The current version stays, and of the others the newest. The history stays whole.
+
+    `marker`: as for `promote`. It is removed first: a version without it is not read.
+    `most`: at least 1.
+    """
+    if most < 1:
+        raise InputError(f"at least 1 version is kept, not {most}")
+    current = store.current
+    if current is None:
+        return []
+    others = [n for n in present(store, marker) if n < current.version]
+    newer = [n for n in present(store, marker) if n > current.version]
+    room = max(most - 1 - len(newer), 0)
+    gone = others[: max(len(others) - room, 0)]
+    folders = [store.folder_of(store.version(number)) for number in gone]
+    for folder in folders:
+        files.refuse_link(folder)  # before any is removed: what a link leads to is not ours
+    for folder in folders:
+        files.remove(f"{folder}/{marker}")
+        files.remove(folder)
+    return gone
+
+
+def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
+    """Write a decision and its picture, under a name of their own, and return the URL of the picture.
+
+    `decision`: in types of JSON.
+    Raises InputError if they cannot be written.
+    """
+    now = datetime.now(UTC)
+    data = to_json(decision | {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}, indent=2) + b"\n"
+    name = f"{now:%Y%m%d-%H%M%S}-{now.microsecond:06d}-{hashlib.sha256(data).hexdigest()[:8]}"
+    url = f"{store.url}/{DECISIONS}/{name}"
+    files.write_bytes(f"{url}.svg", picture.encode())
+    files.write_bytes(f"{url}.json", data)
+    return f"{url}.svg"
+
+
+def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
+    """Return all decisions, the first one first, and what is wrong with those that are damaged."""
+    decisions, faults = [], []
+    for name in files.names_in(f"{store.url}/{DECISIONS}"):
+        if name.endswith(".json"):
+            try:
+                decisions.append(read_json(f"{store.url}/{DECISIONS}/{name}", Decision))
+            except InputError as error:
+                faults.append(str(error))
+    return decisions, faults

@@ -5,7 +5,6 @@ rewrites ``00000007.alive`` again and again, and ends it by ``00000007.done``. A
 while, because its holder was killed, makes way for the next number.
 """
 
-import json
 import os
 import re
 import socket
@@ -15,6 +14,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from pydantic import with_config
+from pydantic_core import to_json
+from typing_extensions import TypedDict
+
+from aucdist.data.checked import OPEN, read_json
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -24,6 +28,21 @@ RENEWED = 20.0
 EXPIRED = 300.0
 """Seconds without a renewal after which a holder counts as dead. Clocks of machines may differ by less."""
 LEASE = re.compile(r"([0-9]{8})\.json")
+
+
+@with_config(OPEN)
+class Alive(TypedDict):
+    """The file of a sign of life."""
+
+    time: float
+
+
+class Holder(Alive):
+    """The file of a lease."""
+
+    what: str
+    host: str
+    process: int
 
 
 @contextmanager
@@ -64,7 +83,7 @@ class Lease:
 
     def renew(self) -> None:
         """Say that the holder is alive."""
-        files.write_bytes(f"{_at(self.url, self.number)}.alive", json.dumps({"time": self._clock()}).encode())
+        files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": self._clock()}))
 
     def end(self) -> None:
         """Make way for the next one."""
@@ -82,10 +101,15 @@ class Lease:
 def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Lease:
     last = max(_numbers(url), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
-        taken = json.loads(files.read_bytes(f"{_at(url, last)}.json"))
-        alive = f"{_at(url, last)}.alive"
-        seen = json.loads(files.read_bytes(alive))["time"] if files.exists(alive) else taken["time"]
-        if clock() - float(seen) < expired:
+        try:
+            taken = read_json(f"{_at(url, last)}.json", Holder)
+            alive = f"{_at(url, last)}.alive"
+            seen = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
+        except InputError as error:
+            raise InputError(
+                f"who holds {files.shown(url)} is unknown: {error}. If no run works on it, remove the file"
+            ) from None
+        if abs(clock() - seen) < expired:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
                 f"has ended. If it was killed, this is so for {expired:g} seconds"
@@ -93,7 +117,7 @@ def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Le
     about = {
         "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": clock(), "key": uuid.uuid4().hex,
     }  # fmt: skip
-    if not files.create_bytes(f"{_at(url, last + 1)}.json", json.dumps(about).encode()):
+    if not files.create_bytes(f"{_at(url, last + 1)}.json", to_json(about)):
         raise InputError(f"{files.shown(url)} was taken by another run at the same moment: wait until it has ended")
     return Lease(url, last + 1, clock)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aucdist.data.storage.files import read_bytes, shown
+from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, delong_test, holm
 from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference
@@ -19,8 +19,8 @@ from aucdist.report.classes_comparison import render_classes_comparison
 from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
 from flows.run_folder.costs import common_cost
-from flows.run_folder.folder import METRICS, run_folder, timestamped
-from flows.run_folder.scores import members_of, read_scores
+from flows.run_folder.folder import METRICS, read_about, run_folder, timestamped
+from flows.run_folder.scores import SCORES, members_of, read_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,20 +47,6 @@ class ClassesRun:
     def wrong(self, name: str) -> np.ndarray:
         """Return which rows the threshold of a class decides wrongly."""
         return (self.scores(name) > self.of_class(name)["threshold"]) != (self.labels(name) > 0)
-
-
-def about_run(url: str) -> dict[str, Any]:
-    """Return what ``metrics.json`` of a run folder has.
-
-    Raises InputError if it is not the folder of a run.
-    """
-    try:
-        found = json.loads(read_bytes(f"{url}/{METRICS}"))
-    except ValueError as e:  # an InputError is one
-        raise InputError(f"{shown(url)} is not the folder of a run: {e}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{shown(url)} is not the folder of a run: its {METRICS} is no object")
-    return found
 
 
 def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) -> dict[str, Any]:
@@ -104,15 +90,17 @@ def read_classes_run(url: str) -> ClassesRun:
 
     Raises InputError if it is none, or has no test scores.
     """
-    about = about_run(url)
+    about = read_about(url)
     if "classes" not in about:
         raise InputError(
             f"{shown(url)} is a run of two classes, and the others are of several: compare those of one kind"
         )
-    try:
-        table = read_scores(url)
-    except InputError:
-        raise InputError(f"{shown(url)} has no test scores: train again with `data.test`") from None
+    if not exists(f"{url}/{SCORES}"):
+        raise InputError(f"{shown(url)} has no test scores: train again with `data.test`")
+    table = read_scores(url, several=True)
+    missing = [row["name"] for row in about["classes"] if f"score {row['name']}" not in table]
+    if missing or not {"topics", "metrics"} <= about.keys():
+        raise InputError(f"{shown(url)} is damaged: its {METRICS} and its {SCORES} have other classes")
     return ClassesRun(url, about["name"], about, table)
 
 

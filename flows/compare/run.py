@@ -31,13 +31,13 @@ from aucdist.report.classes_comparison import classes_sentences
 from aucdist.report.comparison import Comparison, render_comparison_page, sentences
 from aucdist.search.group_spread import groups_test
 from aucdist.store.history import resolve
-from flows.compare.classes import about_run, compare_classes
+from flows.compare.classes import compare_classes
 from flows.compare.labels import settings_of, unique_names
 from flows.config.base import Cli, Strict
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.costs import common_cost
-from flows.run_folder.folder import METRICS, run_folder, timestamped
+from flows.run_folder.folder import METRICS, read_about, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
 
 RESAMPLES = 500
@@ -97,7 +97,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
     urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     found = [resolve(url, METRICS) for url in urls if shown(url) not in skipped]
-    if any("classes" in about_run(url) for url in found):
+    if any("classes" in read_about(url) for url in found):
         if max_fpr is not None:
             raise InputError(
                 "max_fpr is for runs of two classes: runs of several are compared by the AUC of each class"
@@ -252,14 +252,15 @@ def _chosen(search: dict[str, Any]) -> list[float]:
 
 def read_run(url: str) -> Run:
     """Return the content of a run folder, or of a version in a model store."""
-    about = about_run(url)
-    try:
-        table = read_scores(url)
-    except InputError:
+    about = read_about(url)
+    if not exists(f"{url}/{SCORES}"):
         raise InputError(
             f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
             "Train again with `data.test`"
-        ) from None
+        )
+    table = read_scores(url)
+    if about.get("threshold") is None:
+        raise InputError(f"{shown(url)} is damaged: its {METRICS} has no threshold")
     if "weight" in table:
         raise InputError(
             f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"

@@ -4,9 +4,26 @@ import hashlib
 import json
 from typing import Any
 
+from pydantic import with_config
+from typing_extensions import TypedDict
+
 from aucdist import __version__
-from aucdist.data.storage.files import explained, open_fs, read_bytes, write_bytes
+from aucdist.data.checked import CHECKED, Sha256, read_json
+from aucdist.data.storage.files import explained, open_fs, write_bytes
+from aucdist.errors import InputError
 from flows.json_values import jsonable
+
+
+@with_config(CHECKED)
+class _Result(TypedDict):
+    """The file of a result."""
+
+    sha256: Sha256
+    result: Any
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class ResultCache:
@@ -28,17 +45,24 @@ class ResultCache:
             self._files = {file.removeprefix(path).lstrip("/") for file in found}
 
     def get(self, label: str, task: Any) -> Any:
-        """Return the result of a task, or None if it is not in the cache.
+        """Return the result of a task, or None if it is not in the cache, or damaged there.
 
         `label`: for people: the start of the file's name, which may have folders.
         `task`: what determines the result beyond what all tasks share, in types of JSON.
         """
         file = self._file(label, task)
-        return json.loads(read_bytes(f"{self._url}/{file}")) if file in self._files else None
+        if file not in self._files:
+            return None
+        try:
+            stored = read_json(f"{self._url}/{file}", _Result)
+        except InputError:  # damaged: it is computed again, and replaced
+            return None
+        return stored["result"] if stored["sha256"] == _digest(stored["result"]) else None
 
     def put(self, label: str, task: Any, result: Any) -> None:
         """Store the result of a task; see `get`."""
-        data = json.dumps(jsonable(result), allow_nan=False).encode()
+        content = jsonable(result)
+        data = json.dumps({"sha256": _digest(content), "result": content}, allow_nan=False).encode()
         write_bytes(f"{self._url}/{self._file(label, task)}", data)
 
     def _file(self, label: str, task: Any) -> str:

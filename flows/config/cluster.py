@@ -61,7 +61,10 @@ class AddressConfig(Strict):
     """A Dask scheduler that is running already."""
 
     kind: Literal["address"]
-    address: str = Field(pattern=r"^(tcp|tls)://.+:[0-9]+$", description="Such as tcp://scheduler:8786")
+    address: str = Field(
+        pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$",
+        description="Such as tcp://scheduler:8786",
+    )
     scratch: Location = Field(
         description="A folder or URL that every worker can read: the rows are written there for the fit"
     )

@@ -1,6 +1,5 @@
 """A scorecard of a run: what its rounding costs on the rows of the run, and the file that is asked for."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from aucdist.model import LinearModel
 from aucdist.scorecard import Scorecard
 from flows.config.data import DataConfig, source_of
 from flows.export.config import CardConfig
-from flows.run_folder.folder import METRICS
+from flows.run_folder.folder import METRICS, read_about
 from flows.run_folder.scores import SCORES, read_scores
 
 
@@ -63,7 +62,7 @@ def _rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     if data.positive is not None:
         source = source.model_copy(update={"positive": data.positive})
     fingerprint, blocks = _read(source, data, None)
-    if json.loads(read_bytes(f"{run}/{METRICS}"))["data"]["fingerprint"] != fingerprint:
+    if read_about(run)["data"]["fingerprint"] != fingerprint:
         raise InputError("the data have changed since the run")
     test_rows = read_scores(run)["row_id"].to_numpy() if exists(f"{run}/{SCORES}") else np.zeros(0, dtype=np.int64)
     apart = data.test is not None and data.test.fraction is None

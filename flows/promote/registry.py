@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import logging
 import os
 import re
@@ -22,7 +21,7 @@ from aucdist.model import ABOUT
 from flows.config.loading import parse_yaml
 from flows.promote.decision import decide
 from flows.promote.drawing import decision_svg
-from flows.run_folder.folder import METRICS
+from flows.run_folder.folder import METRICS, read_about
 
 SCHEME = "models:"
 """How MLflow's URIs of registered models begin."""
@@ -150,7 +149,7 @@ def _log(mlflow: Any, run: str, decision: dict[str, Any] | None) -> None:
     """Log parameters, metrics, configuration and report of a run, and what was decided."""
     mlflow.set_tag("aucdist.version", __version__)
     if exists(f"{run}/{METRICS}"):
-        mlflow.log_metrics(metrics_of(json.loads(read_bytes(f"{run}/{METRICS}"))))
+        mlflow.log_metrics(metrics_of(read_about(run)))
     if exists(f"{run}/{CONFIG}"):
         text = read_bytes(f"{run}/{CONFIG}").decode()
         mlflow.log_params(parameters_of(parse_yaml(text, shown(f"{run}/{CONFIG}"))))

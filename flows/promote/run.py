@@ -6,12 +6,11 @@ from pydantic import Field
 
 from aucdist.class_models import ClassModels, class_folder, has_classes, load_any_model
 from aucdist.data.sources.source import Source
-from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, unknown
 from aucdist.model import ABOUT, DIGESTS, FEATURES, PROFILE, WEIGHTS
-from aucdist.store.decisions import keep_decision
-from aucdist.store.history import read_store
-from aucdist.store.versions import keep, promote
+from aucdist.store.history import check_name, keep, keep_decision, promote, read_store
 from flows.config.base import Cli, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.progress.console import RunObserver
@@ -28,8 +27,8 @@ CONDITIONS = ("better", "not-worse", "always")
 class PromoteConfig(Strict):
     """A run whose model is to be the one in use."""
 
-    run: Annotated[str, Cli(place=1)] = Field(description="A run folder, a path or URL")
-    store: Annotated[str, Cli(place=2, metavar="URL")] = Field(
+    run: Annotated[Location, Cli(place=1)] = Field(description="A run folder, a path or URL")
+    store: Annotated[Location, Cli(place=2, metavar="URL")] = Field(
         description="The model store, a folder or URL, made if need be; or models:/NAME in MLflow"
     )
     condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = Field(
@@ -87,11 +86,14 @@ def promote_run(
                 "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
             )
         return promote_registered(run, store_url, _version_of(run), condition, margin, data)
+    check_name(store_url)
     store = read_store(store_url)  # before the decision: what changes meanwhile makes the promotion fail
+    for change in store.versions.values() if most is not None else ():
+        refuse_link(store.folder_of(change))  # before anything is promoted
     content = _version_of(run)
     current = store.current
     result: dict[str, Any] = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
-    decision = None
+    decision: Any = None
     if condition != "always" and current is not None:
         in_use = store.folder_of(current)
         decider = decide_classes if has_classes(model_folder(run)) or has_classes(in_use) else decide

@@ -1,5 +1,6 @@
 """What was decided of a promotion, in sentences."""
 
+import math
 from typing import Any
 
 
@@ -31,7 +32,7 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
 def measure_text(test: dict[str, Any]) -> str:
     """Return what was compared; the first versions of model stores do not say it, and had the AUC alone."""
     if (measure := test.get("measure", "auc")) == "partial_auc":
-        return f"partial AUC up to a false positive rate of {test['max_fpr']:g}"
+        return f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}"
     return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]
 
 

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, Required
 from urllib.parse import unquote, urlsplit
 
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from aucdist.data.checked import OPEN, Count, read_json
 from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, open_fs, shown
 from aucdist.errors import InputError, RunError
@@ -21,6 +26,84 @@ from flows.run_folder.leftovers import PARTIAL, in_use
 
 METRICS = "metrics.json"
 """Uploaded last: a folder that has it is complete."""
+
+Number = int | float
+
+
+@with_config(OPEN)
+class DataAbout(TypedDict):
+    """The data of a run."""
+
+    fingerprint: str
+
+
+@with_config(OPEN)
+class Seconds(TypedDict):
+    """The times of a run."""
+
+    fit: Number
+
+
+@with_config(OPEN)
+class ClassAbout(TypedDict):
+    """What a run says of one of several classes."""
+
+    name: str
+    threshold: Number
+    test_auc: Number | None
+
+
+@with_config(OPEN)
+class Tried(TypedDict):
+    """A row of the table of a search."""
+
+    parameters: dict[str, Any]
+    folds: list[Number | None]
+
+
+@with_config(OPEN)
+class Search(TypedDict):
+    """What a run says of the search that chose its parameters."""
+
+    folds: Any
+    metric: Any
+    nested: list[dict[str, Any]] | None
+    table: list[Tried]
+    best: dict[str, Any]
+    test_over_train: Number
+
+
+@with_config(OPEN)
+class RunAbout(TypedDict, total=False):
+    """What ``metrics.json`` has that others read."""
+
+    name: Required[str]
+    estimator: Required[str]
+    solver: Required[str]
+    n_samples: Required[Count]
+    metrics: dict[str, Any]
+    seconds: Required[Seconds]
+    data: Required[DataAbout]
+    n_pos: Number
+    n_neg: Number
+    threshold: Number | None
+    topics: bool
+    classes: list[ClassAbout]
+    groups: dict[str, Any]
+    operating_point: dict[str, Any] | None
+    search: Search
+
+
+def read_about(run: str) -> dict[str, Any]:
+    """Return what ``metrics.json`` of a run folder has.
+
+    Raises InputError if it is not the folder of a run, or the file is damaged.
+    """
+    try:
+        about: Any = read_json(f"{run}/{METRICS}", RunAbout)
+    except InputError as e:
+        raise InputError(f"{shown(run)} is not the folder of a run: {e}") from None
+    return dict(about)
 
 
 def model_folder(url: str) -> str:

@@ -1,7 +1,6 @@
 """The scores of a run's test rows, as a Parquet file of the run folder, and what they are measured by."""
 
 import io
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +13,14 @@ import pyarrow.ipc  # pa.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.storage.files import exists, read_bytes
+from aucdist.data.checked import ROW_ID, read_parquet
+from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
 from aucdist.estimators.scores import scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.model import LinearModel
-from flows.run_folder.folder import METRICS
+from flows.run_folder.folder import METRICS, read_about
 
 SCORES = "scores.parquet"
 
@@ -58,12 +59,25 @@ def write_scores(tables: Iterable[bytes], path: Path) -> None:
             writer.write_table(table)
 
 
-def read_scores(run: str) -> pd.DataFrame:
+OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
+
+
+def read_scores(run: str, *, several: bool = False) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
-    Raises InputError if there are none: a run without test rows has no scores.
+    `several`: the run has several classes: the label is a text, and each class has a score.
+    Raises InputError if there are none, as of a run without test rows, or the file is damaged.
     """
-    return pd.read_parquet(io.BytesIO(read_bytes(f"{run}/{SCORES}"))).sort_values("row_id", ignore_index=True)
+
+    def optional(name: str) -> Any:
+        return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
+
+    label = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
+    url = f"{run}/{SCORES}"
+    table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
+    if not several and not table["y"].isin([-1, 1]).all():
+        raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1")
+    return table.sort_values(ROW_ID, ignore_index=True)
 
 
 def score_counts(run: str) -> ScoreCounts:
@@ -89,5 +103,5 @@ def max_fpr_of(model: LinearModel, run: str) -> float | None:
         return None
     share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
     if isinstance(number, int) and exists(f"{run}/{METRICS}"):
-        share = number / json.loads(read_bytes(f"{run}/{METRICS}"))["n_neg"]
+        share = number / read_about(run).get("n_neg", 0)
     return float(share) if isinstance(share, int | float) and 0 < share < 1 else None

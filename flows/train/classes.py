@@ -8,6 +8,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, scores_of
@@ -32,6 +33,8 @@ def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) ->
     enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
     if enough.all():
         return rows
+    if not enough.any():
+        raise InputError(f"no class has {LEAST_ROWS} training rows and as many others: there is nothing to fit")
     names = sets.names()
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")

@@ -2,26 +2,31 @@
 
 import functools
 import io
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from aucdist import batch_scoring
 from aucdist.class_models import ClassModels
+from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total
 from aucdist.drift.performance import losses, performance, performance_of_classes
 from aucdist.drift.profile import Profile
-from aucdist.errors import InputError
+from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
 from aucdist.model import LinearModel, digest_of_model, refuse_infinite
 from aucdist.store.history import read_store, split_version
@@ -36,7 +41,7 @@ from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
 from flows.watch.config import WatchConfig
-from flows.watch.labels import ROW_ID, join, read_labels
+from flows.watch.labels import join, read_labels
 from flows.watch.state import WatchState
 
 
@@ -81,12 +86,11 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = c
 
 def result_of(state: WatchState, batch: str, page: str) -> dict[str, Any]:
     """Return what ``aucdist watch --json`` prints of a batch."""
-    record = state.read("batches", batch)
-    known = state.read("performance", batch) if state.has("performance", batch) else None
+    record, known = state.read(batch), state.performance(batch)
     alarms = record["found"]["alarms"] + ([] if known is None else known["alarms"])
     return {
         "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms, "found": record["found"],
-        "performance": known, "page": files.shown(page),
+        "performance": known, "page": files.shown(page), "damaged": state.damaged,
     }  # fmt: skip
 
 
@@ -111,34 +115,70 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
     identity = {"data": fingerprint_of(source), "model": watched.digest}
-    if state.has("batches", batch):
-        if state.read("batches", batch).get("identity") == identity:
-            return batch  # the same command again
+    again = state.has(batch)
+    if again and (before := state.read(batch))["identity"] == identity:
+        return batch  # the same command again
+    if again and before["rows"]:  # else its rows could not be read, and these may replace them
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
         )
-    parallel_map = workers.parallel_map(observer)
-    reader, items = open_parts(
-        source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
-    )
     scores = None if config.scores is None else absolute(config.scores).rstrip("/")
+    counts, alarms = BatchCounts.none(watched.profile), []
+    missing: dict[str, int] = {}
+    unknown: dict[str, int] = {}
+    try:
+        counts, missing, unknown = _count(source, batch, scores, watched, workers, observer)
+    except Unreadable as error:
+        alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
+    if source.unknown == "error":  # a category that training did not have, and that nobody has said to expect
+        alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
+    found = jsonable(moved(watched.profile, counts))
+    found["alarms"] = alarms + found["alarms"]
+    record = {
+        "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
+        "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": found,
+    }  # fmt: skip
+    if again:
+        state.write("batches", batch, record)
+    else:
+        state.create(batch, record)
+    return batch
+
+
+class Unreadable(InputError):
+    """The rows of a batch cannot be read as those of the training, which is drift, and no fault of whoever watches."""
+
+
+@contextmanager
+def _unreadable() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _count(
+    source: Source, batch: str, scores: str | None, watched: Watched, workers: Workers, observer: RunObserver
+) -> tuple[BatchCounts, dict[str, int], dict[str, int]]:
+    """Return the counts of the rows of a batch, and the numbers of missing and of unknown values of each column."""
+    state, parallel_map = watched.state, workers.parallel_map(observer)
+    if "unknown" in source.format_of().fields and source.unknown == "error":
+        source = source.model_copy(update={"unknown": "ignore"})
+    with _unreadable():
+        reader, items = open_parts(
+            source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
+        )
     if scores is not None:
         _check_scores(scores, reader, watched)
-    own = f"{state.url}/scores/{batch}"
     saved = reader.saved(state.url)
     try:
-        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, own)
+        count = functools.partial(
+            count_part, saved, watched.folder, watched.columns, scores, f"{state.url}/scores/{batch}"
+        )
         counts = total(list(parallel_map(count, items)), watched.profile)
     finally:
         files.remove_files(state.url, [saved.url.rpartition("/")[2]])
-    found = jsonable(moved(watched.profile, counts))
-    record = {
-        "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
-        "identity": identity, "rows": counts.rows, "scores": scores, "missing": reader.missing, "unknown": reader.unknown,
-        "found": found,
-    }  # fmt: skip
-    state.create(batch, record)
-    return batch
+    return counts, reader.missing, reader.unknown
 
 
 def count_part(
@@ -146,12 +186,15 @@ def count_part(
 ) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
     model, profile = _model_at(folder)
-    block, index = saved(item), index_of(item)
-    rows = model.encoded(block.X)
+    index = index_of(item)
+    with _unreadable():
+        block = saved(item)
+        rows = model.encoded(block.X)
+        if scores is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = model.scores(rows)
+            refuse_infinite(values)
     if scores is None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = model.scores(rows)
-        refuse_infinite(values)
         out = io.BytesIO()
         table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
         table.insert(0, ROW_ID, block.row_id)
@@ -168,13 +211,14 @@ def count_part(
 def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     """Add labels to those known of a batch, measure the rows that have some, and return the name of the batch."""
     state = watched.state
-    names = state.batches()
+    records = state.batches()
+    names = [name for name, record in records.items() if record["rows"]]
     if batch is None and not names:
         raise InputError(f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels")
     batch = batch or names[-1]
     if batch not in names:
         raise InputError(f"no batch {batch!r} was watched: there are {', '.join(names[-10:]) or 'none'}")
-    record = state.read("batches", batch)
+    record = records[batch]
     if record["identity"]["model"] != watched.digest:
         version = record["version"]
         other = (
@@ -198,7 +242,7 @@ def _add_labels(
 ) -> None:
     """Add labels to those known of a batch, and measure the rows that have some."""
     state = watched.state
-    before = state.labels(batch)
+    before = state.labels(batch, several=isinstance(watched.model, ClassModels))
     known = (
         (pd.concat([before, new]) if len(before) else new)
         .drop_duplicates(ROW_ID, keep="last")
@@ -231,7 +275,9 @@ def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
     if isinstance(model, ClassModels):
         if not files.exists(f"{run}/{SCORES}"):
             return None, None
-        table = read_scores(run)
+        table = read_scores(run, several=True)
+        if missing := [column for column in watched.columns if column not in table]:
+            raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
         members = members_of(table["label"].to_numpy(), model.classes, topics=model.topics)
         return None, performance_of_classes(model.classes, members, table[watched.columns].to_numpy())
     max_fpr = max_fpr_of(model, run)
@@ -255,12 +301,26 @@ def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
     where = files.shown(scores)
     if not files.exists(f"{scores}/{batch_scoring.DONE}"):
         raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
-    done = json.loads(files.read_bytes(f"{scores}/{batch_scoring.DONE}"))
-    started = json.loads(files.read_bytes(f"{scores}/{batch_scoring.IN_PROGRESS}"))
-    if started.get("model_sha256") != watched.digest:
+    done = read_json(f"{scores}/{batch_scoring.DONE}", Done)
+    if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", Started)["model_sha256"] != watched.digest:
         raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
-    if (done.get("rows"), done.get("parts")) != (reader.n_samples, reader.n_blocks):
-        raise InputError(f"{where} has scores of {done.get('rows')} rows, and the batch has {reader.n_samples:,}")
+    if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
+        raise InputError(f"{where} has scores of {done['rows']:,} rows, and the batch has {reader.n_samples:,}")
+
+
+@with_config(OPEN)
+class Done(TypedDict):
+    """What `aucdist score` writes at the end of its folder."""
+
+    rows: Count
+    parts: Count
+
+
+@with_config(OPEN)
+class Started(TypedDict):
+    """What `aucdist score` writes at the beginning."""
+
+    model_sha256: str
 
 
 @functools.lru_cache(maxsize=2)
@@ -274,4 +334,4 @@ def _part(folder: str, index: int) -> str:
 
 
 def _read_table(url: str, columns: Sequence[str]) -> pd.DataFrame:
-    return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, *columns])
+    return read_parquet(url, {ROW_ID: pa.int64()} | dict.fromkeys(columns, pa.float64()))

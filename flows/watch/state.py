@@ -8,50 +8,162 @@ process at a time adds labels; and ``index.html``.
 import io
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+import pyarrow as pa
+from pydantic import with_config
+from typing_extensions import TypedDict
 
-from aucdist.data.checked import parse_any
+from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.report.watch import render_watch_page
+from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.base import NAME
 
 PAGE = "index.html"
+Number = int | float
+if TYPE_CHECKING:
+    What = str
+    MeasureName = str
+else:
+    What, MeasureName = Literal[tuple(MOVED)], Literal[tuple(NAMES)]
+
+
+@with_config(OPEN)
+class Alarm(TypedDict):
+    """A difference that is both large and significant."""
+
+    what: What
+    column: str | None
+    value: Number
+    p: Number
+
+
+@with_config(OPEN)
+class Score(TypedDict):
+    """How far a score has moved."""
+
+    psi: Number
+
+
+@with_config(OPEN)
+class Share(TypedDict):
+    """A share of the rows."""
+
+    share: Number
+
+
+@with_config(OPEN)
+class Column(Score):
+    """How far a column has moved."""
+
+    name: str
+
+
+@with_config(OPEN)
+class Found(TypedDict):
+    """What `aucdist.drift.batch.moved` returns."""
+
+    columns: list[Column]
+    score: Score
+    rare: Share
+    alarms: list[Alarm]
+
+
+@with_config(OPEN)
+class Identity(TypedDict):
+    """The rows and the model of a batch."""
+
+    data: str
+    model: str
+
+
+@with_config(OPEN)
+class Batch(TypedDict):
+    """The record of a batch."""
+
+    batch: str
+    time: str
+    version: int | None
+    identity: Identity
+    rows: Count
+    scores: str | None
+    found: Found
+
+
+@with_config(OPEN)
+class Estimate(TypedDict):
+    """A measure with its interval."""
+
+    value: Number
+    low: Number
+    high: Number
+
+
+@with_config(OPEN)
+class Promised(TypedDict):
+    """The measures of the run's test rows."""
+
+    measures: dict[MeasureName, Estimate]
+
+
+@with_config(OPEN)
+class Performance(Promised):
+    """What `aucdist.drift.performance` says of the labelled rows of a batch, and what the run promised."""
+
+    labelled: Count
+    alarms: list[Alarm]
+    promised: Promised | None
 
 
 @dataclass(frozen=True)
 class WatchState:
-    """The folder of what was watched."""
+    """The folder of what was watched; `damaged` says what is wrong with batches that cannot be read, which are left out."""
 
     url: str
+    damaged: list[str] = field(default_factory=list)
 
     def at(self, kind: str, batch: str, suffix: str = ".json") -> str:
         """Return the URL of a file of a batch."""
         return f"{self.url}/{kind}/{batch}{suffix}"
 
-    def batches(self) -> list[str]:
-        """Return the names of all batches, by the time when they were watched."""
+    def batches(self) -> dict[str, Any]:
+        """Return the records of all batches by name, by the time when they were watched."""
         names = [name.removesuffix(".json") for name in files.names_in(f"{self.url}/batches") if name.endswith(".json")]
-        records = {name: self.read("batches", name) for name in names if re.fullmatch(NAME, name)}
-        return sorted(records, key=lambda name: (str(records[name].get("time")), name))
+        records = {}
+        for name in names:
+            if re.fullmatch(NAME, name) and (record := self._unless_damaged(self.read, name)) is not None:
+                records[name] = record
+        return dict(sorted(records.items(), key=lambda item: (item[1]["time"], item[0])))
 
-    def has(self, kind: str, batch: str) -> bool:
+    def _unless_damaged(self, read: Any, batch: str) -> Any:
+        try:
+            return read(batch)
+        except InputError as error:
+            if str(error) not in self.damaged:
+                self.damaged.append(str(error))
+            return None
+
+    def has(self, batch: str) -> bool:
         """Tell whether there is a record of a batch."""
-        return files.exists(self.at(kind, batch))
+        return files.exists(self.at("batches", batch))
 
-    def read(self, kind: str, batch: str) -> dict[str, Any]:
-        """Return a record of a batch.
+    def read(self, batch: str) -> dict[str, Any]:
+        """Return the record of a batch.
 
         Raises InputError if it is missing or damaged.
         """
-        url = self.at(kind, batch)
-        content = parse_any(files.read_bytes(url), files.shown(url))
-        if not isinstance(content, dict):
-            raise InputError(f"{files.shown(url)} is damaged: it is no record of a batch")
-        return content
+        return dict(read_json(self.at("batches", batch), Batch))
+
+    def performance(self, batch: str) -> dict[str, Any] | None:
+        """Return what is known of the labelled rows of a batch; None without labels.
+
+        Raises InputError if it is damaged.
+        """
+        url = self.at("performance", batch)
+        return dict(read_json(url, Performance)) if files.exists(url) else None
 
     def create(self, batch: str, record: dict[str, Any]) -> None:
         """Write the record of a batch, which must not be there.
@@ -65,12 +177,15 @@ class WatchState:
         """Write a record of a batch, which replaces an earlier one as a whole."""
         files.write_bytes(self.at(kind, batch), _json(record))
 
-    def labels(self, batch: str) -> pd.DataFrame:
-        """Return the labels that are known so far: ``row_id`` and ``y``."""
-        url = self.at("labels", batch, ".parquet")
+    def labels(self, batch: str, *, several: bool) -> pd.DataFrame:
+        """Return the labels that are known so far: ``row_id`` and ``y``, of several classes their names."""
+        url, label = self.at("labels", batch, ".parquet"), pa.string() if several else pa.int8()
         if not files.exists(url):
-            return pd.DataFrame({"row_id": pd.Series(dtype="int64"), "y": pd.Series(dtype="int8")})
-        return pd.read_parquet(io.BytesIO(files.read_bytes(url)))
+            return pd.DataFrame({ROW_ID: pd.Series(dtype="int64"), "y": pd.Series(dtype="str" if several else "int8")})
+        table = read_parquet(url, {ROW_ID: pa.int64(), "y": label})
+        if not several and not table["y"].isin([-1, 1]).all():
+            raise InputError(f"{files.shown(url)} is damaged: its labels are not -1 and +1")
+        return table
 
     def write_labels(self, batch: str, table: pd.DataFrame) -> None:
         """Write the labels that are known so far."""
@@ -80,10 +195,10 @@ class WatchState:
 
     def write_page(self, title: str) -> str:
         """Write the page of all batches, and return its URL."""
-        records = []
-        for batch in self.batches():
-            known = self.read("performance", batch) if self.has("performance", batch) else None
-            records.append(self.read("batches", batch) | {"performance": known})
+        records = [
+            record | {"performance": self._unless_damaged(self.performance, batch)}
+            for batch, record in self.batches().items()
+        ]
         files.write_bytes(f"{self.url}/{PAGE}", render_watch_page(title, records).encode())
         return f"{self.url}/{PAGE}"
 

@@ -16,5 +16,6 @@ def watch_lines(result: dict[str, Any]) -> list[str]:
         lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
         promised = {} if known["promised"] is None else known["promised"]["measures"]
         lines += [measure_text(name, value, promised.get(name)) for name, value in known["measures"].items()]
+    lines += result["damaged"]
     lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]
     return [*lines, f"page: {result['page']}"]

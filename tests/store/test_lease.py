@@ -80,3 +80,30 @@ def test_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
         held.check()
         with lease(url, "another") as after:
             assert after.number == 2
+
+
+@pytest.mark.parametrize(("ahead", "taken"), [(100.0, False), (10.0**6, True), (1e300, True)])
+def test_a_lease_that_is_dated_in_the_future_does_not_block_for_ever(tmp_path: Path, ahead: float, taken: bool) -> None:
+    url, now = str(tmp_path), 10.0**9
+    with lease(url, "a run", clock=lambda: now + ahead):
+        if taken:
+            with lease(url, "another", clock=lambda: now) as held:
+                assert held.number == 2
+        else:
+            with pytest.raises(InputError, match="is in use by a run"), lease(url, "another", clock=lambda: now):
+                pass
+
+
+@pytest.mark.parametrize(
+    "data", [b"{}", b"[]", b"no JSON", b'{"time": "now"}', b'{"time": NaN}', b"[" * 10**5, b"\xff"]
+)
+@pytest.mark.parametrize("name", ["00000001.json", "00000001.alive"])
+def test_a_damaged_lease_is_named(tmp_path: Path, data: bytes, name: str) -> None:
+    with lease(str(tmp_path), "a run") as held:
+        held.renew()
+        (tmp_path / "leases" / name).write_bytes(data)
+        with (
+            pytest.raises(InputError, match=f"who holds .* is unknown: .*{name} is damaged"),
+            lease(str(tmp_path), "b"),
+        ):
+            pass

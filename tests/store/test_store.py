@@ -13,9 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aucdist.data.checked import parse_checked
+from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.store.history import Change, append, read_store, resolve, split_version
-from aucdist.store.versions import keep, present, promote, rollback
+from aucdist.store.history import (
+    Change,
+    append,
+    check_name,
+    keep,
+    present,
+    promote,
+    read_store,
+    resolve,
+    rollback,
+    split_version,
+)
 
 MARKER = "model.json"
 
@@ -94,7 +105,7 @@ def test_of_many_promotions_at_once_one_wins(tmp_path: Path) -> None:
 PROMOTE = """
 import sys
 from aucdist.store.history import read_store
-from aucdist.store.versions import promote
+from aucdist.store.history import promote
 print("ready", flush=True)
 for number in range(1000):
     promote(read_store(sys.argv[1]), {"model.json": b"%d" % number, "weights.npy": b"%d" % number * 5000}, "model.json", {})
@@ -106,7 +117,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_current_version(tmp_path: Path) -> 
     for attempt in range(10):
         process = subprocess.Popen([sys.executable, "-c", PROMOTE, str(url)], stdout=subprocess.PIPE)
         assert process.stdout.readline() == b"ready\n"
-        time.sleep(0.007 * attempt)
+        time.sleep(0.025 * attempt)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
@@ -157,3 +168,43 @@ def test_names_of_files_lead_nowhere_else() -> None:
     text = b'{"kind": "promote", "version": 1, "replaced": null, "folder": "../x", "files": {"a": "%s"}}' % (b"0" * 64)
     with pytest.raises(InputError, match="is not the name of a file"):
         parse_checked(text, Change, "history")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "/", ".", "a/..", "m@1", "a/m@12/", "~", "~/m", "file:", "file:m", "file://m",
+                                  "models:m", "m.json", "a::b", "m\x1b[2J", "s3://"])  # fmt: skip
+def test_a_name_that_means_something_else_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be a model store"):
+        check_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["m", "a/m", "/a/m@x", "m@0", "s3://bucket/m", "file:///a/m", "models/churn v2", "s3://bucket"]
+)
+def test_other_names_are_taken(name: str) -> None:
+    check_name(name)
+
+
+def test_a_damaged_version_does_not_come_back(tmp_path: Path) -> None:
+    url = filled(tmp_path / "store", 2)
+    Path(resolve(f"{url}@1", MARKER), "weights.npy").write_bytes(b"other bytes")
+    with pytest.raises(InputError, match=r"weights.npy is not what was written: it stays out of use"):
+        rollback(read_store(url), MARKER)
+    assert read_store(url).current.version == 2
+
+
+def test_what_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
+    url = filled(tmp_path / "store", 3)
+    folder = Path(resolve(f"{url}@1", MARKER))
+    elsewhere = folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(elsewhere)
+    with pytest.raises(InputError, match="is a link to another folder"):
+        keep(read_store(url), MARKER, 1)
+    assert sorted(path.name for path in elsewhere.iterdir()) == sorted(content(0))
+    assert len(present(read_store(url), MARKER)) == 3
+
+
+def test_local_paths_are_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("~", "file:m", "a::b", "m?"):
+        files.write_bytes(f"{name}/x", b"1")
+        assert (tmp_path / name / "x").read_bytes() == files.read_bytes(f"{name}/x") == b"1"

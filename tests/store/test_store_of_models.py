@@ -17,8 +17,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, load_model, save_model
-from aucdist.store.history import HISTORY, read_store, split_version
-from aucdist.store.versions import keep, present, promote, rollback
+from aucdist.store.history import HISTORY, keep, present, promote, read_store, rollback, split_version
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -130,7 +129,7 @@ from pathlib import Path
 from aucdist.data.storage import files
 from aucdist.model import ABOUT, WEIGHTS
 from aucdist.store.history import read_store
-from aucdist.store.versions import promote, keep
+from aucdist.store.history import promote, keep
 print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"

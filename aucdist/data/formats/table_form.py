@@ -1,5 +1,6 @@
 """How the columns of a table become features: which are numbers, texts or dates, and how their cells are written."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,6 +74,10 @@ class TableForm:
                 ("label", source.label), ("groups", source.groups), ("cost_column", source.cost_column),
             )
         )  # fmt: skip
+        roles = [(name, key) for name, key in ((label, "label"), (groups, "groups"), (cost, "cost_column")) if name]
+        for (name, key), (other, other_key) in itertools.combinations(roles, 2):
+            if name == other:  # by its name and by its position
+                raise InputError(f"{where}: column {name!r} cannot be both `{key}` and `{other_key}`")
         if source.keep is not None:
             lacking = [name for name in source.keep if name not in names] if schema is not None else []
             if lacking:

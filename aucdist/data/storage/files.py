@@ -247,7 +247,11 @@ def open_fs(url: str) -> tuple[Any, str]:
     Raises InputError if nothing here can open such a URL.
     """
     url, named = reveal(url), url
-    scheme = url.split("://", 1)[0] if "://" in url else "file"
+    if "\0" in url:
+        raise InputError(f"{shown(named)!r} is neither a path nor a URL")
+    if "://" not in url:  # as it is: fsspec would write out `~`, and read `file:a` and `a::b` as something else
+        return fsspec.filesystem("file"), str(Path(url).absolute())
+    scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
         known = s3.options(urlsplit(url).netloc)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.command_line import run
 
@@ -92,7 +94,7 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
     refused = run(
         "watch", store, tmp_path / "fewer.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a", code=2
     )
-    assert "has scores of 1500 rows, and the batch has 1,400" in refused[1]
+    assert "has scores of 1,500 rows, and the batch has 1,400" in refused[1]
 
 
 def test_runs_are_told_from_one_another_where_no_store_names_versions(tmp_path: Path) -> None:
@@ -195,3 +197,76 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     )[1]  # fmt: skip
     alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"
     assert "name one by --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
+
+
+def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) -> None:
+    """That is what one watches for: an alarm and exit code 3, and not an error of whoever watches."""
+    week(0, 1000).to_csv(tmp_path / "train.csv", index=False)
+    reading = "format: csv, label: left, positive: 'yes', missing: keep, categorical: [town]"
+    data = f"data={{source: {{source: {tmp_path}/train.csv, {reading}}}, test: {{fraction: 0.4}}, impute: median}}"
+    args = [part for setting in (*SETTINGS, data) for part in ("--set", setting)]
+    of_run = json.loads(run("train", "digits", "--output", tmp_path / "runs", "--json", *args)[0])["run"]
+    store = tmp_path / "store"
+    run("promote", of_run, store)
+    table = week(1, 200)
+    table.loc[7, "town"] = "island"
+    table.to_csv(tmp_path / "new.csv", index=False)
+    new = watched(str(store), tmp_path / "new.csv", code=3)
+    assert [(alarm["what"], alarm["column"], alarm["value"]) for alarm in new["alarms"]] == [("new", "town", 0.005)]
+    told = run("watch", store, tmp_path / "new.csv", code=3)[0]
+    assert "ALARM: town: 0.50 % of the rows have a category that training did not have" in told
+    text = (tmp_path / "new.csv").read_text()
+    lines = text.splitlines()
+    (tmp_path / "bad.csv").write_text(
+        "\n".join([*lines[:5], "oops" + lines[5][lines[5].index(",") :], *lines[6:]]) + "\n"
+    )
+    bad = watched(str(store), tmp_path / "bad.csv", code=3)
+    assert [alarm["what"] for alarm in bad["alarms"]] == ["unreadable"]
+    assert "oops" in bad["alarms"][0]["text"]
+    assert bad["rows"] == 0
+    assert "batch 'bad'" in run("watch", store, "--labels", tmp_path / "new.csv", "--batch", "bad", code=2)[1]
+    week(1, 200).to_csv(tmp_path / "bad.csv", index=False)  # mended: it takes the place of what could not be read
+    assert watched(str(store), tmp_path / "bad.csv")["rows"] == 200
+    (tmp_path / "none.csv").unlink(missing_ok=True)
+    assert "no such file" in run("watch", store, tmp_path / "none.csv", code=2)[1]
+
+
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "nan is not finite"), (None, "the value is missing")])
+def test_scores_that_are_no_numbers_are_refused_by_their_row(
+    store: str, tmp_path: Path, value: float | None, said: str
+) -> None:
+    week(1).to_parquet(tmp_path / "batch.parquet")
+    run("score", store, tmp_path / "batch.parquet", tmp_path / "scores")
+    part = tmp_path / "scores" / "part-00000.parquet"
+    table = pq.read_table(part)
+    scores = table["score"].to_pylist()
+    scores[41] = value
+    pq.write_table(table.set_column(table.column_names.index("score"), "score", pa.array(scores, pa.float64())), part)
+    told = run(
+        "watch", store, tmp_path / "batch.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "s", code=2
+    )[1]
+    assert f"part-00000.parquet, row 42, column 'score': {said}" in told
+    assert not (tmp_path / "s" / "batches").exists()
+
+
+def test_one_damaged_batch_does_not_break_the_others(store: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for name in ("monday", "tuesday"):
+        week(1).to_parquet(tmp_path / f"{name}.parquet")
+        watched(store, tmp_path / f"{name}.parquet", "--state", state)
+    record = state / "batches" / "monday.json"
+    sound = json.loads(record.read_text())
+    week(1).to_parquet(tmp_path / "wednesday.parquet")
+    for damaged in (
+        b"",
+        b"[]",
+        b"{" * 10**5,
+        b"\xff",
+        json.dumps(sound | {"found": {}}).encode(),
+        json.dumps({}).encode(),
+    ):
+        record.write_bytes(damaged or b"\n")
+        found = watched(store, tmp_path / "wednesday.parquet", "--state", state)
+        assert len(found["damaged"]) == 1
+        assert "monday.json is damaged" in found["damaged"][0]
+        assert "Traceback" not in run("watch", store, tmp_path / "monday.parquet", "--state", state, code=2)[1]

@@ -1,4 +1,4 @@
-"""The history of a model store, for people and programs."""
+"""`aucdist models` and `aucdist rollback`: the history of a model store, and the way back."""
 
 from typing import Annotated, Any
 
@@ -7,10 +7,8 @@ from pydantic import Field
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
-from aucdist.store.decisions import read_decisions
-from aucdist.store.history import read_store, split_version
-from aucdist.store.versions import present
-from aucdist.store.versions import rollback as go_back
+from aucdist.store.history import present, read_decisions, read_store, split_version
+from aucdist.store.history import rollback as go_back
 from flows.config.base import Cli, Strict
 from flows.progress.console import RunObserver
 from flows.promote.text import measure_text
@@ -46,10 +44,11 @@ def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:
         }
         for change in store.changes
     ]  # fmt: skip
-    declined = [decision for decision in read_decisions(store) if not decision.get("holds")]
+    decisions, damaged = read_decisions(store)
+    declined = [decision for decision in decisions if not decision.get("holds")]
     return {
         "store": shown(store.url), "current": store.current.version, "present": present(store, ABOUT), "changes": changes,
-        "declined": declined,
+        "declined": declined, "damaged": damaged,
     }  # fmt: skip
 
 
@@ -65,8 +64,10 @@ def history_lines(result: dict[str, Any]) -> list[str]:
         removed = "" if number in result["present"] else " (removed)"
         lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{why}")
     for test in result["declined"]:
-        lines.append(f"{test['time']}  declined  {test['run']} against version {test['version']}, {_test(test)}")
-    return [*sorted(lines, key=lambda line: line.partition(" ")[0]), f"in use: version {result['current']}"]
+        of = f"{test.get('run', 'a run')} against version {test.get('version', '?')}"
+        lines.append(f"{test.get('time', '?')}  declined  {of}, {_test(test)}")
+    lines.sort(key=lambda line: line.partition(" ")[0])
+    return [*lines, *result["damaged"], f"in use: version {result['current']}"]
 
 
 def _test(test: dict[str, Any]) -> str:

@@ -1,1 +1,0 @@
-"""Use case: list the versions of a model."""

@@ -1,1 +1,0 @@
-"""Use case: write simulated rows as shards."""
