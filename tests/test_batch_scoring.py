@@ -194,6 +194,18 @@ def test_rows_that_the_model_cannot_score_are_refused(tmp_path, table, text, sai
     assert run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="a"))[1].num_rows == 1
 
 
+def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp_path):
+    rows = [{"x": i, "f": i % 2 == 0, "y": i % 3 == 0} for i in range(12)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = {"format": "jsonl", "missing": "keep"}
+    train(tmp_path / "model", Source(source=str(tmp_path / "d.jsonl"), label="y", **keys))
+    for name, f in (("a", "true"), ("b", "null")):
+        (tmp_path / f"{name}.jsonl").write_text('{"x": 1, "f": true}\n' * 3 + f'{{"x": 2, "f": {f}}}\n')
+    source = Source(source=[str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], label="y", **keys)
+    with pytest.raises(InputError, match=r"b\.jsonl, row 4, column 'f': the value is missing, and no training row"):
+        run(tmp_path, source)
+
+
 def test_features_of_another_kind_are_refused(tmp_path, table):
     (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
     with pytest.raises(
@@ -203,7 +215,7 @@ def test_features_of_another_kind_are_refused(tmp_path, table):
     with pytest.raises(InputError, match="not those of the training data"):
         run(tmp_path, Source(source="wine", format="embedded"))
     with pytest.raises(InputError, match="no model can be read"):
-        begin(str(tmp_path), table[0], str(tmp_path / "out"))
+        begin(str(tmp_path / "none"), table[0], str(tmp_path / "out"))
 
 
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):

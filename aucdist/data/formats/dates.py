@@ -47,8 +47,8 @@ def parse_date(text: str, form: str | None) -> datetime | None:
 
 
 def are_dates(texts: Iterable[str], missing: str) -> bool:
-    """Tell whether texts are dates as ISO 8601 writes them, but for missing ones. It stops at the first that is not."""
-    present = (text for text in texts if text != missing)
+    """Tell whether texts are dates as ISO 8601 writes them, but for missing and zero ones. It stops at the first that is not."""
+    present = (text for text in texts if text != missing and not ZERO_DATE.match(text))
     first = next(present, None)
     return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
 

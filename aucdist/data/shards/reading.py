@@ -331,7 +331,7 @@ def _planned(
 
     def survey(source: SourceFields) -> tuple[Sequence[Any], list[Survey]]:
         if hold is None:
-            return range(len(parts)), list(each(partial(_survey, source, schema), parts))
+            return range(len(parts)), list(each(partial(survey_part, source, schema=schema), parts))
         items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
         return items, list(each(StoredPart.survey, items))
 
@@ -362,10 +362,6 @@ def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> list[StoredPa
     """Parse the parts; `digests` get the checksums of what was read."""
     digests.clear()  # where the parts are read again, as some columns are categorical after all
     return [_PartInMemory(part, digests) for part in parts]
-
-
-def _survey(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
-    return survey_part(source, part, schema)
 
 
 def _positives(
