@@ -1,5 +1,6 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
+import importlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import (
+    OF_THE_DATA,
     fit_classes,
     forget_fit,
     predicted_classes,
@@ -40,7 +42,6 @@ from aucdist.estimators.validation import (
 from aucdist.estimators.verbose import RoundPrinter
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
-from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Certificate, Solution, as_table
 
@@ -64,6 +65,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     spreads_: np.ndarray
     n_passes_: int
     feature_map_: FittedMap
+    chosen_: dict[str, Any]
 
     def fit(
         self,
@@ -112,12 +114,27 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """
         with all_or_nothing(self):
             self.check_parameters()
-            rows = training_blocks(self, X, y, sample_weight, groups)
-            if isinstance(rows, ClassBlocks):
-                fit_classes(self, rows, callback)
-            else:
-                self._fit(self._ready(rows), callback)
+            self.__dict__.pop("chosen_", None)
+            self._fit_any(training_blocks(self, X, y, sample_weight, groups), callback)
         return self
+
+    def _fit_any(self, rows: AnyBlocks, callback: Callback | None) -> Any:
+        """Fit blocks; return the counts of their scores, of several classes those of each, where the fit needed to know."""
+        if self._by_folds:
+            search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
+            fitted, chosen = search.with_chosen_features(self, rows)
+            vars(fitted).update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})  # type: ignore[attr-defined]
+            counts = fitted._fit_any(rows, callback)
+            forget_fit(self)
+            parameters = self.get_params(deep=False)
+            vars(self).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+            self.chosen_ = chosen
+            return counts
+        if isinstance(rows, ClassBlocks):
+            return fit_classes(self, rows, callback)
+        blocks = self._ready(rows)
+        counts = self._fit(blocks, callback)
+        return counts if blocks.has_weights == rows.has_weights else None  # equal weights may have been left out
 
     def fit_blocks(self, blocks: AnyBlocks, callback: Callback | None = None) -> Any:
         """Fit the model to blocks of rows, of several classes one for each; errors and warnings are those of `fit`.
@@ -135,13 +152,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             a list: for each what its model says of it and the rest.
         """
         with all_or_nothing(self):
-            if isinstance(blocks, ClassBlocks):
-                self.check_parameters()
-                training_blocks(self, blocks, None, None)
-                return fit_classes(self, blocks, callback)
-            fitted = self._validated_blocks(blocks, None, None)
-            counts = self._fit(fitted, callback)
-        return counts if fitted.has_weights == blocks.has_weights else None  # equal weights may have been left out
+            self.check_parameters()
+            return self._fit_any(training_blocks(self, blocks, None, None), callback)
 
     def _fit(
         self, blocks: Blocks, callback: Callback | None, quiet: tuple[type[Warning], ...] = ()
@@ -313,6 +325,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     def _validated_blocks(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
+        if self._by_folds:
+            raise InputError("features='auto' is chosen by `fit`: name a feature map here, such as that in its chosen_")
         self.check_parameters()
         rows = training_blocks(self, X, y, sample_weight, groups)
         if isinstance(rows, ClassBlocks):
@@ -343,7 +357,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     def _mapped(self, blocks: Blocks) -> Blocks:
         """Fit the feature map, if there is to be one and the rows are not mapped yet; return them as the solver gets them."""
-        expander = expander_of(self.features)
+        expander = self._expander
         self._find_directions(blocks.unmapped)
         if expander is None:
             self.__dict__.pop("feature_map_", None)

@@ -26,7 +26,6 @@ from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded
-from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Record
 
@@ -173,7 +172,7 @@ def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
 
     Each class alone would fit the same map to up to 32 768 rows of each side.
     """
-    expander = expander_of(model.features)
+    expander = model._expander
     if expander is None or expander.supervised() or _finds_directions(model):
         return rows
     model._find_directions(rows.blocks)

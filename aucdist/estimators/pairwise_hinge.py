@@ -10,7 +10,6 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_warnings
-from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
@@ -136,7 +135,7 @@ class PairwiseHingeClassifier(RankingClassifier):
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
         check_share(self)
-        expander = expander_of(self.features)
+        expander = self._expander
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
             raise InputError(
                 f"{type(expander).__name__} mixes all features: penalty='group-l1', a group of weights for each feature, goes "

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from aucdist.errors import InputError
@@ -31,6 +32,8 @@ NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 
 def allows_missing(estimator: Any) -> bool:
     """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
+    if estimator._by_folds:
+        return not hasattr(estimator, "chosen_") or allows_missing(clone(estimator).set_params(features=estimator.chosen_.get("features")))
     try:
         expander = expander_of(estimator.features)
     except InputError:

@@ -13,9 +13,10 @@ from sklearn.utils import check_random_state
 
 from aucdist.errors import InputError
 from aucdist.estimators.docstrings import inherit_entries
-from aucdist.estimators.monotone import weight_signs
+from aucdist.estimators.monotone import AUTO, weight_signs
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.verbose import Verbosity
+from aucdist.maps.base import Expander
 from aucdist.maps.state import expander_of
 from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
 from aucdist.solvers.base import Solver
@@ -37,7 +38,8 @@ class CommonParameters(BaseEstimator):
     features : str, dict, map or None, default=None
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves.
+        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
+        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
     n_jobs : int or None, default=None
@@ -58,6 +60,8 @@ class CommonParameters(BaseEstimator):
         On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
     feature_map_ : FittedMap
         With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -168,6 +172,16 @@ class WithSolver(CommonParameters, ABC):
         super().set_params(**params)
         return self
 
+    @property
+    def _by_folds(self) -> bool:
+        """Whether folds choose the feature map."""
+        return isinstance(self.features, str) and self.features == AUTO
+
+    @property
+    def _expander(self) -> Expander | None:
+        """The unfitted feature map; None without one, and where folds choose it."""
+        return None if self._by_folds else expander_of(self.features)
+
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.
 
@@ -182,7 +196,7 @@ class WithSolver(CommonParameters, ABC):
             if getattr(self, name) is not None and name not in own.takes:
                 raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
         check_constraints(self, self._parameter_constraints)
-        expander = expander_of(self.features)
+        expander = self._expander
         if self.monotone is not None and expander is not None:
             expander.check_directions()
         if self.monotone is not None and not own.signs:

@@ -1,15 +1,31 @@
 """The search of `features: auto`: the feature maps and values of lam that it tries, its measure, its folds and its rule."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Summary
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
+from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
-from aucdist.metrics.measures import measure_name
-from aucdist.search.candidates import LEAVES_OF_TOP, candidates
-from aucdist.search.choice import Rule
+from aucdist.maps.base import changed, with_weight
+from aucdist.metrics.measures import Measure, find_measure, measure_name
+from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
+from aucdist.search.choice import Result, Row, Rule, choose, interval
+from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
+from aucdist.search.fold import check_measure, score_path
 from aucdist.search.grid import Point, points_of
+from aucdist.search.mask import groups_of, lowest_grade, masked_blocks, row_ids_and_labels
+from aucdist.search.schedule import FitJob, run_schedules, search_schedule
+from aucdist.search.splits import Folds
 from aucdist.solvers.pairs.top import SHARE
 
 MOST_FOLDS = 5
@@ -74,8 +90,8 @@ def auto_search(
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
-    Over all pairs the rule is ``simplest``. At the top of the list few rows decide, so that the standard error over the folds
-    is wider than what maps differ by, and that rule gives away what curves gain: the rule is ``best`` there.
+    Over all pairs the rule is ``simplest``. At the top of the list few rows decide, so that the standard error over the folds is
+    wider than what maps differ by, and that rule gives away what curves gain: the rule is ``best`` there.
 
     Parameters
     ----------
@@ -174,3 +190,176 @@ def default_metric(
 def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:
     """Return the grid of a search for a feature map: the maps, and the values of lam unless the estimator has none."""
     return {"features": list(maps)} | ({} if lams is None else {"lam": list(lams)})
+
+
+@dataclass(frozen=True)
+class FeatureSearch:
+    """What folds chose for `features: auto`.
+
+    Attributes
+    ----------
+    parameters : dict
+        Those that are set for it, such as ``features`` and ``lam``.
+    summary : dict
+        All settings with their results, in the form that ``aucdist cv --json`` prints a search.
+    """
+
+    parameters: Point
+    summary: dict[str, Any]
+
+
+def _silent(*_: Any) -> None:
+    """Say nothing."""
+
+
+def choose_features(
+    estimator: BlockClassifier,
+    rows: AnyBlocks,
+    *,
+    missing: bool,
+    lam: float | None = None,
+    metric: str | None = None,
+    note: Callable[[str], None] = _silent,
+    done: Callable[[int, int, Point], None] = _silent,
+) -> FeatureSearch:
+    """Choose a feature map by folds and by the measure that is trained for.
+
+    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. Of several classes, one map is
+    chosen for all by the mean over them, and the smallest class decides which maps are tried.
+
+    Parameters
+    ----------
+    rows : Blocks or ClassBlocks
+        The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
+    missing, lam, metric
+        As of `auto_search`.
+    note : callable
+        Takes a sentence on what is left out.
+    done : callable
+        Takes, after each fit, how many are done, how many there are, and the first of its settings.
+
+    Raises
+    ------
+    InputError
+        If no map suits the estimator and the rows, a class has one row, all rows are of one group, or the measure is not one of
+        these rows.
+    RunError
+        If every fit failed.
+    """
+    start, estimator = time.perf_counter(), clone(estimator)
+    of_classes = rows if isinstance(rows, ClassBlocks) else None
+    blocks = of_all_classes(rows)
+    if "random_state" in estimator.get_params() and estimator.random_state is None:
+        estimator.set_params(random_state=0)
+    row_id, y = row_ids_and_labels(blocks)
+    n_pos, n_neg = blocks.n_pos, blocks.n_neg
+    if of_classes is not None:
+        n_pos, n_neg = smallest_class(of_classes.sets, y, MOST_FOLDS)
+    size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
+    groups = groups_of(blocks)
+    n_groups = None if groups is None else len(np.unique(groups))
+    if n_groups == 1:
+        raise InputError(
+            "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, or "
+            "leave the groups out"
+        )
+    lowest = lowest_grade(blocks)
+    search = auto_search(
+        estimator, **size, missing=missing, lam=lam, n_groups=n_groups, lowest_grade=lowest, metric=metric
+    )
+    measure = find_measure(search.metric)
+    check_measure(measure, n_groups is not None, lowest)
+    if (without := left_out(estimator, **size)) is not None:
+        note(without)
+    folds = Folds(
+        row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=None if of_classes is None else y
+    )
+    folds.check()
+    classes = None
+    if of_classes is not None:
+        classes = searched_classes(of_classes.sets, y, folds, note)
+        rows = replace(of_classes, sets=classes.sets)
+    table, n_jobs = try_settings(estimator, search, rows, folds, done)
+    chosen = table[choose(table, measure, search.rule)]
+    sizes = [folds.sizes(fold) for fold in folds.outer()]
+    share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
+    fewest = folds.fewest if classes is None else int(classes.n_rows.min())
+    values = [value for value in chosen.values if value is not None]
+    summary = {
+        "best": chosen.parameters,
+        "score": chosen.mean,
+        "metric": search.metric,
+        "rule": search.rule,
+        "folds": {"number": search.n_folds, "repeats": 1, "seed": search.seed},
+        "table": [row.summary() for row in table],
+        "nested": None,
+        "placement": "masks",
+        "interval": interval(values, measure, share, fewest, shares=chosen.shares),
+        **({} if chosen.shares is None else {"groups": chosen.shares}),
+        "test_over_train": share,
+        "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
+        "seconds": time.perf_counter() - start,
+    }
+    if classes is not None:
+        summary["of_classes"] = summary_of_classes(classes, chosen.results, table, measure, search.rule, share)
+    return FeatureSearch(chosen.parameters, summary)
+
+
+def try_settings(
+    estimator: BlockClassifier,
+    search: AutoSearch,
+    rows: AnyBlocks,
+    folds: Folds,
+    done: Callable[[int, int, Point], None] = _silent,
+) -> tuple[list[Row], int]:
+    """Fit settings on the training rows of each fold and score them on its other rows, which get weight 0.
+
+    Returns
+    -------
+    table : list of Row
+        One for each point.
+    n_tasks : int
+    """
+    n_tasks, measure = 0, find_measure(search.metric)
+    rough = clone(estimator).set_params(tol=search.tol)
+
+    def answer(jobs: list[FitJob]) -> list[list[Result]]:
+        nonlocal n_tasks
+        n_tasks, results = len(jobs), []
+        for number, job in enumerate(jobs, 1):
+            results.append(_results(rough, job, rows, folds, measure))
+            done(number, n_tasks, job.points[0])
+        return results
+
+    (table,) = run_schedules([search_schedule(rough, search.points, folds.outer(), measure)], answer)
+    return table, n_tasks
+
+
+def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:
+    """Return the results of the settings of a job; an error that the data cause becomes their result."""
+    train, held_out = (viewed(rows, partial(masked_blocks, inside=side)) for side in folds.sides(job.fold))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the table says what did not converge
+        # A solver that does not ignore rows of weight 0 gets the others alone.
+        if not estimator.ignores_zero_weight:
+            train = viewed(train, partial(changed, change=with_weight))
+        try:
+            return score_path(estimator, job.points, train, held_out, measure)
+        except ValueError as error:  # InputError is one
+            return [{"error": str(error)} for _ in job.points]
+
+
+def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
+    """Return an unfitted estimator whose features, and lam, folds of the training rows chose, and these parameters.
+
+    `estimator`: with ``features="auto"``.
+    """
+    plain = {"features": None, "warm_start": False, "calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
+    plain = {name: value for name, value in plain.items() if name in estimator.get_params(deep=False)}
+    missing = any(of_all_classes(rows).without_memory().reduce(_has_missing)["missing"])
+    chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing).parameters
+    return clone(estimator).set_params(**{"features": None} | chosen), chosen
+
+
+def _has_missing(block: Block, memory: None) -> tuple[None, Summary]:
+    return None, {"missing": [bool(np.isnan(block.rows.values).any())]}

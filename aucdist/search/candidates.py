@@ -10,9 +10,9 @@ from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
 from aucdist.solvers.pairs.top import SHARE
 
-PAIRS, ENOUGH = (10, 40), 400
-"""Pairs of features are for classes of so many rows: their folds then have what `aucdist.maps.pairs.FEW` asks for.
-So are leaves."""
+PAIRS, ENOUGH = (10, 40), 50
+"""Pairs of features and leaves are for classes of so many rows. At 400 leaves were not tried on a table of customers with 270
+positives, where they have an AUC of .905 and bins .849; with few positives the rule of the choice keeps what is simple."""
 MOST_VALUES = 2**27
 """Beyond so many values of the rows that trees are grown on, which come to the client, no leaves are tried: a gigabyte."""
 LANDMARKS = 512

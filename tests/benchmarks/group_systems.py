@@ -21,7 +21,7 @@ from aucdist.search.auto import auto_search
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds
 from flows.progress.console import LineObserver
-from flows.train.feature_choice import try_settings
+from aucdist.search.auto import try_settings
 
 Scores = Callable[[np.ndarray], np.ndarray]
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -158,7 +158,7 @@ def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
         lowest_grade=float(rows.grade.min()) if graded else None,
     )  # fmt: skip
     own = Folds(np.arange(len(y)), y, search.n_folds, seed=search.seed, groups=rows.group)
-    table, _ = try_settings(estimator, search, blocks, own, LineObserver(lambda text: None))
+    table, _ = try_settings(estimator, search, blocks, own)
     best = table[choose(table, find_measure(search.metric), search.rule)].parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -24,7 +24,7 @@ from aucdist.search.grid import points_of
 from aucdist.search.splits import Folds
 from benchmarks.within import within
 from flows.progress.console import LineObserver
-from flows.train.feature_choice import try_settings
+from aucdist.search.auto import try_settings
 
 FOLDS, AUTO_FOLDS = 3, 5
 SMALL = 3000
@@ -89,7 +89,7 @@ def chosen_by_folds(
         search = AutoSearch(points_of(estimator, auto_grid(tried, LAMS)), "auc", rule=rule)
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
-        table, _ = try_settings(estimator, search, blocks, folds, QUIET)
+        table, _ = try_settings(estimator, search, blocks, folds)
         best = table[choose(table, find_measure("auc"), rule)].parameters
         model = clone(estimator).set_params(**best).fit(blocks)
         chosen = " ".join(

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
-from aucdist import LinkClassifier, PairwiseHingeClassifier
+from aucdist import LinkClassifier, PairwiseHingeClassifier, lam_path
+from aucdist.errors import InputError
 from aucdist.search.auto import ALL_PAIRS, LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
 from aucdist.search.candidates import LEAVES, LEAVES_OF_TOP, complexity
 
@@ -70,3 +72,20 @@ def test_of_two_forests_the_smaller_one_is_the_simpler():
     assert order == sorted(order)
     assert order[1] == order[2] < order[3]
     assert np.unique([str(one) for one in LEAVES]).size == 2
+
+
+def test_python_chooses_features_by_the_same_search():
+    r = np.random.default_rng(0)
+    X = r.standard_normal((160, 2))
+    y = (X[:, 0] ** 2 + 0.3 * r.standard_normal(160) > 1.5).astype(int)  # no line ranks these
+    model = PairwiseHingeClassifier(features="auto", tol=1e-2).fit(X, y)
+    assert model.chosen_["features"] is not None
+    assert (model.features, model.lam) == ("auto", 1e-3)
+    alone = PairwiseHingeClassifier(tol=1e-2).set_params(**model.chosen_).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
+    assert roc_auc_score(y, model.decision_function(X)) > 0.9
+    with pytest.raises(InputError, match="name a feature map here"):
+        lam_path(model, X, y, lams=[1e-2])
+    model.set_params(features=None).fit(X, y)
+    assert not hasattr(model, "chosen_")
+    assert not hasattr(model, "feature_map_")

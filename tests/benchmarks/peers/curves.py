@@ -43,7 +43,7 @@ from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores, explainable_boosting
 from benchmarks.within import cpu_seconds
 from flows.progress.console import LineObserver
-from flows.train.feature_choice import try_settings
+from aucdist.search.auto import try_settings
 
 BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1
@@ -169,7 +169,7 @@ def _auto(train: Block) -> tuple[Scores, str]:
     n_pos = int((few.y > 0).sum())
     search = auto_search(estimator, n_pos=n_pos, n_neg=few.n_samples - n_pos, n_features=few.n_features)
     folds = Folds(few.row_id, few.y, search.n_folds, seed=FOLD_SEED)
-    table, _ = try_settings(estimator, search, LocalBlocks([few]), folds, QUIET)
+    table, _ = try_settings(estimator, search, LocalBlocks([few]), folds)
     best = table[choose(table, find_measure(search.metric), search.rule)].parameters
     model = clone(estimator).set_params(**best).fit(LocalBlocks([train]))
     return model.decision_function, f"features {best['features']} lam {best['lam']:g}"

@@ -112,7 +112,7 @@ LANDMARKS = [{"map": "nystroem", "landmarks": 512, "sigma": sigma} for sigma in 
 
 def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> None:
     model = ModelConfig().built
-    few = candidates(model, n_pos=50, n_neg=900, n_features=9)
+    few = candidates(model, n_pos=49, n_neg=900, n_features=9)
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
     assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, *LEAVES]
@@ -122,21 +122,21 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
         None,
         None,
     ]
-    assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
+    assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
     assert found == [RISING, {"map": "bins"}, *LEAVES]
     directed = ModelConfig(monotone={0: "increasing"}).built
-    assert candidates(directed, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}]
+    assert candidates(directed, n_pos=49, n_neg=900, n_features=9) == [None, {"map": "bins"}]
     without = ModelConfig(estimator="UnivariateRankingClassifier").built
-    assert candidates(without, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
+    assert candidates(without, n_pos=49, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
     assert {"map": "leaves"} in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
     assert {"map": "leaves"} not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
-    assert {"map": "leaves"} not in candidates(model, n_pos=399, n_neg=900, n_features=9)
-    assert candidates(model, n_pos=50, n_neg=900, n_features=10**5) == [None]
+    assert {"map": "leaves"} not in candidates(model, n_pos=49, n_neg=900, n_features=9)
+    assert candidates(model, n_pos=49, n_neg=900, n_features=10**5) == [None]
     no_codes = ModelConfig(solver="sdcd").built
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no map for missing values"):
-        candidates(no_codes, n_pos=50, n_neg=900, n_features=9, missing=True)
+        candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
     order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves", LEAVES[1]]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
@@ -149,7 +149,7 @@ def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     assert candidates(model, **size)[-1] == {"map": "bins", "pairs": 1}
     assert "does not try leaves, since lightgbm is not installed: pip install" in str(left_out(model, **size))
-    assert left_out(model, **size | {"n_pos": 399}) is None
+    assert left_out(model, **size | {"n_pos": 49}) is None
     assert left_out(ModelConfig(solver="sdcd").built, **size) is None
 
 
