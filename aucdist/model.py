@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from aucdist.maps.base import FittedMap
-    from aucdist.maps.reasons import Reasons
+    from aucdist.maps.explain import Reasons
 
 FORMAT = 2
 """Models without a feature map are written as format 1, which older versions read."""
@@ -175,7 +175,7 @@ class LinearModel:
         InputError
             If X has another number of features, or the model has no bins.
         """
-        from aucdist.maps.reasons import reasons  # loads scikit-learn
+        from aucdist.maps.explain import reasons  # loads scikit-learn
 
         names, categories = self.schema.feature_names, self.schema.categories
         return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)

@@ -113,8 +113,8 @@ class Scorecard:
 
     def bins(self) -> "BinMap":
         """Return the bins of the card as a feature map, whose weights are `weights`."""
+        from aucdist.maps.binning import Bins
         from aucdist.maps.bins import BinMap  # loads scikit-learn
-        from aucdist.maps.edges import Bins
 
         own = {feature.name: feature for feature in self.features}
         bins, missing = [], []

@@ -15,8 +15,8 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import encode_column
+from aucdist.maps.binning import bins_of, column_of, draw_rows
 from aucdist.maps.bins import Columns
-from aucdist.maps.edges import bins_of, column_of, draw_rows
 from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20

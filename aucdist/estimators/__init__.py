@@ -1,14 +1,14 @@
 """Estimators on scikit-learn's contract, each named after what it minimises."""
 
-from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.estimators.hinge import HingeClassifier
+from aucdist.estimators.linear import lam_path
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.margin_mean import MarginMeanClassifier
+from aucdist.estimators.messages import RankingWarning
+from aucdist.estimators.pair_options import CollapseWarning
 from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
 from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier
 from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
-from aucdist.estimators.path import lam_path
-from aucdist.estimators.top_share import CollapseWarning
 from aucdist.estimators.univariate import UnivariateRankingClassifier
 
 ESTIMATORS = {

@@ -25,9 +25,9 @@ from aucdist.estimators.classes import (
     scores_of_classes,
 )
 from aucdist.estimators.display import WithPlots
-from aucdist.estimators.fit_warnings import warnings_of_fit
+from aucdist.estimators.messages import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
-from aucdist.estimators.pair_groups import check_groups
+from aucdist.estimators.pair_options import check_groups
 from aucdist.estimators.scores import mapped_rows, probabilities_of
 from aucdist.estimators.tables import allows_missing, checked_rows
 from aucdist.estimators.threshold import WithThreshold
@@ -39,7 +39,6 @@ from aucdist.estimators.validation import (
     with_lowest_grade,
     without_equal_weights,
 )
-from aucdist.estimators.verbose import RoundPrinter
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
 from aucdist.metrics.counts import ScoreCounts
@@ -123,11 +122,11 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if self._by_folds:
             search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
             fitted, chosen = search.with_chosen_features(self, rows)
-            vars(fitted).update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})  # type: ignore[attr-defined]
+            fitted.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
             counts = fitted._fit_any(rows, callback)
             forget_fit(self)
             parameters = self.get_params(deep=False)
-            vars(self).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+            self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
             self.chosen_ = chosen
             return counts
         if isinstance(rows, ClassBlocks):

@@ -55,6 +55,17 @@ class HingeClassifier(LinearClassifier):
     n_jobs : int or None, default=None
         Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
         change no bit.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
+        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
     Attributes
     ----------
@@ -63,6 +74,25 @@ class HingeClassifier(LinearClassifier):
         A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
     resume_ : HingeStart
         With `warm_start` and ``sdcd`` or ``cdcd``: what the next fit starts from.
+    coef_ : ndarray of shape (1, n_features), float64
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+    feature_map_ : FittedMap
+        With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

@@ -16,7 +16,6 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.estimators.kernel_rows import (
     NO_SCALING,
     GramRows,
@@ -28,6 +27,7 @@ from aucdist.estimators.kernel_rows import (
     rows_of,
     standard_scaling,
 )
+from aucdist.estimators.messages import RankingWarning
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
@@ -48,7 +48,7 @@ FEW = 1000
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarginMeanClassifier(BlockClassifier):
-    """A support vector machine that also widens the mean margin, trained on a sample of the larger class.
+    r"""A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
     Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, D_i being the ratio
     of the other class's size to that of the row's own; or the same in the space of a Gaussian kernel. After Lu, Zhang & Cai
@@ -58,7 +58,7 @@ class MarginMeanClassifier(BlockClassifier):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
+        ``rbf`` is exp(-\|x - x'\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
         at a time, whenever it is needed: see `gram_bytes`.
     solver : str, dict or Solver, default="svrg"
         ``svrg``: variance-reduced steps along gradients; the only one that usually reaches `tol`. ``zovr`` is the paper's:
@@ -90,6 +90,10 @@ class MarginMeanClassifier(BlockClassifier):
     n_jobs : int or None, default=None
         Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
         change no bit.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
     Attributes
     ----------
@@ -110,6 +114,24 @@ class MarginMeanClassifier(BlockClassifier):
         Negatives and positives in the fit.
     certificate_ : Certificate
         ``primal, dual, relative_gap, status``, over the sample.
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+    feature_map_ : FittedMap
+        With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from aucdist.data.formats.survey import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.maps.base import FittedMap
-from aucdist.maps.edges import draw_rows
+from aucdist.maps.binning import draw_rows
 
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
 AUTO = "auto"

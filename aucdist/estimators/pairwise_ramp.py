@@ -5,9 +5,8 @@ from typing import Any, ClassVar
 
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
+from aucdist.estimators.pair_options import GROUP_CONSTRAINTS, TOP_CONSTRAINTS, check_share
 from aucdist.estimators.ranking import RankingClassifier
-from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints
 from aucdist.solvers.base import Solution, Solver, solver_table
@@ -51,6 +50,28 @@ class PairwiseRampClassifier(RankingClassifier):
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position;
         ``"auto"`` gives each feature the direction of straight lines. With no feature map, with ``"bins"`` and with ``"leaves"``.
         The weights are a stationary point of the constrained problem.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
+    warm_start : bool, default=False
+        Start from the last fit's weights.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
+        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
+        many blocks these are cut.
 
     Attributes
     ----------
@@ -64,6 +85,27 @@ class PairwiseRampClassifier(RankingClassifier):
         count it may stay above `tol` though no step goes lower; the status is then ``finished``.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
+    intercept_ : ndarray of shape (1,), float64
+        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
+    coef_ : ndarray of shape (1, n_features), float64
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+    feature_map_ : FittedMap
+        With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
+from aucdist.estimators.pair_options import GROUP_CONSTRAINTS
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact
 from aucdist.papers.tpauc.exact import exact_path
@@ -51,6 +51,28 @@ class PairwiseSquareClassifier(RankingClassifier):
         ``exact``, up to 1000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
         "decreasing"}``, by name or position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the
         rows agree on it. With no feature map, and with ``"bins"`` or ``"leaves"``.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
+        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
+        many blocks these are cut.
 
     Attributes
     ----------
@@ -58,6 +80,29 @@ class PairwiseSquareClassifier(RankingClassifier):
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
+    intercept_ : ndarray of shape (1,), float64
+        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
+    coef_ : ndarray of shape (1, n_features), float64
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+    feature_map_ : FittedMap
+        With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

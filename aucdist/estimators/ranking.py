@@ -21,24 +21,7 @@ from aucdist.solvers.base import Solution
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
 
-    The threshold is set where G-mean on the training rows is largest.
-
-    Parameters
-    ----------
-    calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
-    prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
-        undersampling.
-
-    Attributes
-    ----------
-    intercept_ : ndarray of shape (1,), float64
-        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
-    probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
+    Scores are shifted so that 0 is where G-mean on the training rows is largest.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

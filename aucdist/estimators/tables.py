@@ -33,7 +33,9 @@ NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 def allows_missing(estimator: Any) -> bool:
     """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
     if estimator._by_folds:
-        return not hasattr(estimator, "chosen_") or allows_missing(clone(estimator).set_params(features=estimator.chosen_.get("features")))
+        return not hasattr(estimator, "chosen_") or allows_missing(
+            clone(estimator).set_params(features=estimator.chosen_.get("features"))
+        )
     try:
         expander = expander_of(estimator.features)
     except InputError:

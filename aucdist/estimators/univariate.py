@@ -27,6 +27,30 @@ class UnivariateRankingClassifier(RankingClassifier):
         with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
         Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
+    warm_start : bool, default=False
+        Start from the last fit's weights.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
+        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
+        many blocks these are cut.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.pair_groups import grades_of
+from aucdist.estimators.pair_options import grades_of
 from aucdist.estimators.tables import checked_rows, forget_columns, names_of_features, refuse_lazy
 
 LEAST_ROWS, MOST_BLOCKS = 100_000, 32

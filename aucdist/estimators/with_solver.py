@@ -3,19 +3,17 @@
 import functools
 import inspect
 from abc import ABC
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from aucdist.errors import InputError
-from aucdist.estimators.docstrings import inherit_entries
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.messages import Verbosity
 from aucdist.estimators.monotone import AUTO, weight_signs
-from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
-from aucdist.estimators.verbose import Verbosity
 from aucdist.maps.base import Expander
 from aucdist.maps.state import expander_of
 from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
@@ -23,68 +21,7 @@ from aucdist.solvers.base import Solver
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CommonParameters(BaseEstimator):
-    """The parameters of all estimators; a subclass that is a dataclass adds its own, and may have other defaults.
-
-    Docstrings describe what all estimators have here and nowhere else: `inherit_entries` adds it to those of subclasses, so that
-    `help` shows it.
-
-    Parameters
-    ----------
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
-    max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
-    n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
-        many blocks these are cut.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (2,)
-        The second is the positive one.
-    certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
-    history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
-    n_passes_ : int
-    threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
-    feature_map_ : FittedMap
-        With `features`.
-    chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
-    """
-
-    solver: Any
-    tol: float = 1e-3
-    max_passes: int = 1000
-    random_state: int | np.random.RandomState | None = None
-    features: Any = None
-    verbose: int = 0
-    n_jobs: int | None = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        inherit_entries(cls)
-
-
-class WithSolver(CommonParameters, ABC):
+class WithSolver(BaseEstimator, ABC):
     """The parameters of an estimator whose objective one of several solvers minimises.
 
     Parameters of the objective that only some solvers take default to None, and are refused where they do not apply; those of
@@ -96,8 +33,15 @@ class WithSolver(CommonParameters, ABC):
     _parameter_constraints: ClassVar[Constraints] = {
         "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
     }  # fmt: skip
-    monotone: Any = None
-    monotone_: np.ndarray
+    solver: Any
+    tol: float = 1e-3
+    max_passes: int = 1000
+    random_state: int | np.random.RandomState | None = None
+    features: Any = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    monotone = cast(Any, None)  # without an annotation: only some estimators have the parameter
+    monotone_: np.ndarray = field(init=False)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
@@ -238,3 +182,72 @@ def _refuse_moved(estimator: type[WithSolver], given: Iterable[str]) -> None:
     for name in set(given) - _parameters(estimator):
         if (error := moved(name, estimator.solvers)) is not None:
             raise error
+
+
+PREFIX = "solver__"
+"""Of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
+
+
+def solver_of(given: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
+    """Return the solver that a parameter stands for; an object is returned as it is.
+
+    `given`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
+        class whose objective is the estimator's.
+    Raises InputError for another name, a parameter that the solver lacks, or a solver of another objective.
+    """
+    if isinstance(given, Solver):
+        objective = next(iter(solvers.values())).objective
+        if given.objective != objective:
+            raise InputError(
+                f"solver {given!r} minimises the {given.objective}; this estimator minimises the {objective}, by "
+                f"{', '.join(cls.__name__ for cls in solvers.values())}"
+            )
+        return given
+    own: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        own = dict(given)
+        if "name" not in own:
+            raise InputError(f"solver {dict(given)!r} has no name; it needs one of {', '.join(solvers)}")
+        given = own.pop("name")
+    if not isinstance(given, str) or given not in solvers:
+        raise unknown("solver", given, solvers)
+    solver = solvers[given]()
+    if own:
+        check_names(own, solver, solvers)
+        solver.set_params(**own)
+    return solver
+
+
+def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
+    """Check that the solver has these parameters.
+
+    Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
+    """
+    own = solver.get_params()
+    for name in names:
+        if name not in own and (takers := having(name, solvers)):
+            has = f"has {', '.join(own)}" if own else "has no parameters"
+            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {has}")
+        if name not in own:
+            raise unknown(f"parameter of solver {solver.name}", name, own)
+
+
+def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
+    """Return the names of the solvers that have the parameter."""
+    return [key for key, solver in solvers.items() if name in solver().get_params()]
+
+
+def moved(name: str, solvers: Mapping[str, type[Solver]]) -> InputError | None:
+    """Return the error for a parameter that belongs to solvers and is given to the estimator; None where none has it."""
+    takers = having(name, solvers)
+    if not takers:
+        return None
+    return InputError(
+        f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
+        f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
+    )
+
+
+def as_plain(given: Any) -> Any:
+    """Return the parameter as a configuration has it: a name, or a mapping of a name and parameters."""
+    return given.as_plain() if isinstance(given, Solver) else given

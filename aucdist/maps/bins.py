@@ -14,8 +14,19 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.codes import BinRows, CodeBasis, encode_column
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
-from aucdist.maps.basis import BASES, LINEAR_SCALE, CodeFunctions, feature_part, joined, pair_part
-from aucdist.maps.edges import Bins, bins_of, column_of, draw_rows, missing_columns
+from aucdist.maps.binning import (
+    BASES,
+    LINEAR_SCALE,
+    Bins,
+    CodeFunctions,
+    bins_of,
+    column_of,
+    draw_rows,
+    feature_part,
+    joined,
+    missing_columns,
+    pair_part,
+)
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
 from aucdist.solvers.cone import FREE, ZERO
 
@@ -238,7 +249,7 @@ class BinExpander(Expander):
         (Lou, Caruana, Gehrke & Hooker, KDD 2013) on what the additive model without pairs leaves; then `y` is needed. Below some
         hundred rows of each class they hurt, and a warning says so.
     strength, pair_strength : float, default=1.0
-        The prior's scale of steps, cells and hats, and of the corners of pairs (`aucdist.maps.basis`).
+        The prior's scale of steps, cells and hats, and of the corners of pairs (`aucdist.maps.binning`).
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 

@@ -3,7 +3,7 @@
 LightGBM grows the trees. What rows need is read from its text of the model by `aucdist.maps.forest`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,11 +15,9 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
-from aucdist.maps.basis import CodeFunctions, joined, with_column
-from aucdist.maps.edges import draw_rows
+from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
 from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
-from aucdist.maps.rising_leaves import has_direction, ranks_of, step_signs
-from aucdist.solvers.cone import FREE
+from aucdist.solvers.cone import FREE, ZERO
 
 MOST_ROWS = 2**18
 """The trees are grown on at most about so many rows of each class, which come to the client."""
@@ -84,7 +82,7 @@ class LeafMap(FittedMap):
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make scores rise or fall in features, int8 of shape (n_features_out,).
 
-        Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.rising_leaves`. The
+        Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.leaves`. The
         leaves of trees without a split in such a feature have any sign.
 
         Raises InputError for other directions than the trees were grown with.
@@ -285,3 +283,104 @@ def _ranking_labels(drawn: Block) -> np.ndarray:
     """Return the places of the rows' grades, joined where they are more than LightGBM's rankers take."""
     levels, place = np.unique(drawn.y > 0 if drawn.grade is None else drawn.grade, return_inverse=True)
     return place if len(levels) <= MOST_LABELS else place * MOST_LABELS // len(levels)
+
+
+ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Regions:
+    """The rows that reach each leaf of a tree: of each feature, values above `low` and up to `high`, and perhaps NaN.
+
+    All arrays have the shape (n_leaves, n_features of the tree).
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    nan: np.ndarray
+
+    def meet(self, some: np.ndarray, others: np.ndarray, but: int) -> np.ndarray:
+        """Return which of some leaves and which others have rows that differ in one feature at most, bool of shape (n, m)."""
+        low, high = (
+            np.maximum(self.low[some][:, None], self.low[others]),
+            np.minimum(self.high[some][:, None], self.high[others]),
+        )
+        together = (low < high) | (self.nan[some][:, None] & self.nan[others])
+        together[:, :, but] = True
+        found: np.ndarray = together.all(axis=2)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairing:
+    """The leaves on both sides of a split in a feature with a direction: rows pass from `below` to `above` as it moves on."""
+
+    below: np.ndarray
+    above: np.ndarray
+    feature: int
+
+
+def has_direction(forest: Forest, tree: int, directions: np.ndarray) -> bool:
+    """Return whether a tree has a split in a feature with a direction."""
+    return bool(directions[forest.features[forest.starts[tree] : forest.starts[tree + 1]]].any())
+
+
+def ranks_of(values: np.ndarray) -> np.ndarray:
+    """Return the place of each leaf in the order of the leaves' values, int64."""
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return ranks
+
+
+def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,): step k is 1 for the leaves of a rank above k.
+
+    `tree`: its place among the trees of the forest.
+    `ranks`: of shape (n_leaves,), int64.
+    `directions`: of shape (n_features,), int8.
+    Raises InputError if a split in a feature with a direction takes zeros for missing values: then a value between
+        others has its own way.
+    """
+    features = np.unique(forest.features[forest.starts[tree] : forest.starts[tree + 1]])
+    n, m = len(ranks), len(features)
+    regions = _Regions(np.full((n, m), -np.inf), np.full((n, m), np.inf), np.ones((n, m), dtype=bool))
+    signs = np.ones(n - 1, dtype=np.int8)
+    for pairing in _walk(forest, int(forest.starts[tree]), features, directions, regions):
+        below, above = pairing.below, pairing.above
+        wrong = regions.meet(below, above, pairing.feature) & (ranks[below][:, None] > ranks[above])
+        for i, j in np.argwhere(wrong):
+            signs[ranks[above[j]] : ranks[below[i]]] = ZERO
+    return signs
+
+
+def _walk(
+    forest: Forest, root: int, features: np.ndarray, directions: np.ndarray, regions: _Regions
+) -> Iterator[_Pairing]:
+    """Fill in the regions, and yield the pairings once those are there."""
+    pairings: list[_Pairing] = []
+
+    def leaves_below(place: int) -> list[int]:
+        if place < 0:
+            return [-1 - place]
+        left, right = leaves_below(int(forest.left[place])), leaves_below(int(forest.right[place]))
+        feature, edge = int(forest.features[place]), float(forest.thresholds[place])
+        k = int(np.searchsorted(features, feature))
+        regions.high[left, k] = np.minimum(regions.high[left, k], edge)
+        regions.low[right, k] = np.maximum(regions.low[right, k], edge)
+        kind = forest.missing[place]
+        nan_left = bool(forest.default_left[place]) if kind == NAN_IS_MISSING else edge >= 0.0
+        regions.nan[right if nan_left else left, k] = False
+        if kind == ZEROS_ARE_MISSING:  # zeros may be on either side
+            if directions[feature]:
+                raise InputError(
+                    f"a split in feature {feature} (from 0) takes zeros for missing values: it has no direction"
+                )
+            regions.low[[*left, *right], k], regions.high[[*left, *right], k] = -np.inf, np.inf
+            regions.nan[[*left, *right], k] = True
+        if directions[feature]:
+            sides = np.array(left), np.array(right)
+            pairings.append(_Pairing(*(sides if directions[feature] > 0 else sides[::-1]), k))
+        return left + right
+
+    leaves_below(root)
+    yield from pairings

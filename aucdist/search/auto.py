@@ -22,10 +22,8 @@ from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
 from aucdist.search.choice import Result, Row, Rule, choose, interval
 from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
 from aucdist.search.fold import check_measure, score_path
-from aucdist.search.grid import Point, points_of
-from aucdist.search.mask import groups_of, lowest_grade, masked_blocks, row_ids_and_labels
-from aucdist.search.schedule import FitJob, run_schedules, search_schedule
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds, groups_of, lowest_grade, masked_blocks, row_ids_and_labels
+from aucdist.search.schedule import FitJob, Point, points_of, run_schedules, search_schedule
 from aucdist.solvers.pairs.top import SHARE
 
 MOST_FOLDS = 5
@@ -271,9 +269,7 @@ def choose_features(
     check_measure(measure, n_groups is not None, lowest)
     if (without := left_out(estimator, **size)) is not None:
         note(without)
-    folds = Folds(
-        row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=None if of_classes is None else y
-    )
+    folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=None if of_classes is None else y)
     folds.check()
     classes = None
     if of_classes is not None:

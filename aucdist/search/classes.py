@@ -10,7 +10,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import Measure
 from aucdist.search.choice import Result, Row, Rule, choose, interval
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds
 
 LEAST_ROWS = 2
 """Training rows of a class, and of its rest, without which it is left out."""

@@ -13,16 +13,16 @@ from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import map_once
-from aucdist.estimators.pair_groups import group_weight_of
-from aucdist.estimators.path import lam_path
+from aucdist.estimators.linear import lam_path
+from aucdist.estimators.pair_options import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.grid import Point
-from aucdist.search.group_spread import shares_of
+from aucdist.search.choice import shares_of
+from aucdist.search.schedule import Point
 from aucdist.solvers.base import REACHED
 
 
@@ -34,7 +34,7 @@ def score_path(
     Parameters
     ----------
     points : sequence of dict
-        One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.grid.paths_of`.
+        One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
         Of one kind. Each class and its rest have rows in both.
 
@@ -43,7 +43,7 @@ def score_path(
     list of dict
         In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
         ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, see
-        `aucdist.search.group_spread`. Of several classes, under ``classes`` the values of the classes,
+        `aucdist.search.choice`. Of several classes, under ``classes`` the values of the classes,
         under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
         ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
         is one.

@@ -29,7 +29,7 @@ from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
 from aucdist.metrics.ranking import auc_interval, average_precision_interval
 from aucdist.report.classes_comparison import classes_sentences
 from aucdist.report.comparison import Comparison, render_comparison_page, sentences
-from aucdist.search.group_spread import groups_test
+from aucdist.search.choice import groups_test
 from aucdist.store.history import resolve
 from flows.compare.classes import compare_classes
 from flows.compare.labels import settings_of, unique_names

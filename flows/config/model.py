@@ -90,7 +90,7 @@ class ModelConfig(BaseModel):
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
-        from aucdist.estimators.solver_parameter import moved
+        from aucdist.estimators.with_solver import moved
         from aucdist.maps.state import MAPS
 
         if self.estimator not in ESTIMATORS:

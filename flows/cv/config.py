@@ -257,7 +257,7 @@ class CvConfig(Strict):
     @property
     def points(self) -> list[dict[str, Any]]:
         """All settings of the grid, each accepted by the estimator."""
-        from aucdist.search.grid import points_of
+        from aucdist.search.schedule import points_of
 
         return points_of(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now
 

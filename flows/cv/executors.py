@@ -6,8 +6,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from aucdist.search.choice import Result
+from aucdist.search.folds import Sides
 from aucdist.search.schedule import FitJob
-from aucdist.search.splits import Sides
 from flows.cv.jobs import attempt, failed
 
 CONCURRENT_FITS = 4

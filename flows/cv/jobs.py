@@ -15,13 +15,12 @@ from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from aucdist.estimators.fit_warnings import RankingWarning
+from aucdist.estimators.messages import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import Sides, masked_blocks
 from aucdist.search.schedule import FitJob
-from aucdist.search.splits import Sides
 from flows.cv.rows import fit_encoding, select_rows
 from flows.rows.encoding import Encoding
 from flows.rows.rows import Rows

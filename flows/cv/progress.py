@@ -7,8 +7,8 @@ import numpy as np
 from aucdist.metrics.measures import find_measure
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import Result
+from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob
-from aucdist.search.splits import Fold
 from flows.progress.console import RunObserver, Tasks
 
 

@@ -14,13 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
-from aucdist.estimators.fit_warnings import RankingWarning
+from aucdist.estimators.messages import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
-from aucdist.search.choice import Result, Row, choose, interval
+from aucdist.search.choice import Result, Row, Shares, choose, interval, over_folds
 from aucdist.search.classes import summary_of_classes
-from aucdist.search.group_spread import Shares, over_folds
+from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
-from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
 from flows.cv.config import CvConfig, works_with_masks
@@ -59,7 +58,7 @@ class SearchResult:
     `n_jobs` and `n_cached`: number of jobs, and of those whose results were in the cache.
     `of_classes`: of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are
         over all of them alike.
-    `shares`: those of groups in the score, see `aucdist.search.group_spread`.
+    `shares`: those of groups in the score, see `aucdist.search.choice`.
     """
 
     rows: list[Row]

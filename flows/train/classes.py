@@ -15,7 +15,7 @@ from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, sc
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.search.classes import LEAST_ROWS
-from aucdist.search.mask import costs_of_rows, row_ids_and_labels
+from aucdist.search.folds import costs_of_rows, row_ids_and_labels
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to

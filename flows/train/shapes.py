@@ -13,7 +13,7 @@ from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
 from aucdist.maps.shapes import values_at_bins
 from aucdist.metrics.ranking import auc
-from aucdist.search.mask import masked_blocks, row_ids_and_labels
+from aucdist.search.folds import masked_blocks, row_ids_and_labels
 from flows.config.model import ModelConfig
 from flows.config.shapes import ShapesConfig
 from flows.progress.console import RunObserver, Tasks

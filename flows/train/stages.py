@@ -13,7 +13,7 @@ from aucdist.drift.traps import traps
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
-from aucdist.estimators.pair_groups import group_weight_of
+from aucdist.estimators.pair_options import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts

@@ -18,8 +18,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
+from aucdist.search.folds import Fold, Folds
 from aucdist.search.schedule import FitJob
-from aucdist.search.splits import Fold, Folds
 from benchmarks.common import Row, read_train_and_test, seconds_of
 from flows.cv.jobs import JobSettings, fit_on_copies
 

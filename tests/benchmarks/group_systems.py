@@ -17,11 +17,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.measures import find_measure
-from aucdist.search.auto import auto_search
+from aucdist.search.auto import auto_search, try_settings
 from aucdist.search.choice import choose
-from aucdist.search.splits import Folds
-from flows.progress.console import LineObserver
-from aucdist.search.auto import try_settings
+from aucdist.search.folds import Folds
 
 Scores = Callable[[np.ndarray], np.ndarray]
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]

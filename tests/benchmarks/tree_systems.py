@@ -17,14 +17,13 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.measures import find_measure
-from aucdist.search.auto import LAMS, AutoSearch, auto_grid
+from aucdist.search.auto import LAMS, AutoSearch, auto_grid, try_settings
 from aucdist.search.candidates import candidates
 from aucdist.search.choice import Rule, choose
-from aucdist.search.grid import points_of
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds
+from aucdist.search.schedule import points_of
 from benchmarks.within import within
 from flows.progress.console import LineObserver
-from aucdist.search.auto import try_settings
 
 FOLDS, AUTO_FOLDS = 3, 5
 SMALL = 3000

@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
 from aucdist.engine.dask import DaskBlocks
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 
 N_BLOCKS = 3
 

@@ -10,7 +10,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, reads_rows_itself, withou
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.estimators.conditioning import Shift
-from aucdist.search.mask import Mask
+from aucdist.search.folds import Mask
 
 N_BLOCKS = 3
 INSIDE = np.arange(30) % 4 != 1

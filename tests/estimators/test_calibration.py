@@ -31,7 +31,7 @@ from aucdist.estimators.calibration import (
     training_scores_unseen,
     will_need_unseen,
 )
-from aucdist.estimators.path import lam_path
+from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.links import Link

@@ -19,7 +19,7 @@ from aucdist.engine.checkpoint import Journal
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 
 BINS = {"map": "bins", "bins": 12}
 CODED = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if row.takes_codes]

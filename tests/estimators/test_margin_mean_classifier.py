@@ -24,7 +24,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import kernel_rows
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 
 SOLVERS = ["zovr", "zo-sgd", "svrg"]
 KERNELS = ["linear", "rbf"]

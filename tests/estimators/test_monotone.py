@@ -18,7 +18,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.gev.problem import LinkProblem
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 from aucdist.solvers.cone import FREE, ZERO, outside, project_onto_cone
 from aucdist.solvers.pairs import cutting_planes
 

@@ -4,7 +4,7 @@ import pytest
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
-from aucdist.estimators.path import lam_path
+from aucdist.estimators.linear import lam_path
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, lam_path
-from aucdist.search.grid import paths_of
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
+from aucdist.search.schedule import paths_of
 
 CASES = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 X, Y = small(n_pos=22, n_neg=26)  # fewer positives, and a few passes of Pegasos find nothing better than zero

@@ -13,7 +13,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.papers.sdcd import SDCD, SDCDPerm
 from aucdist.papers.tpauc import Exact
-from aucdist.search.grid import points_of
+from aucdist.search.schedule import points_of
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.ramp import RAMP

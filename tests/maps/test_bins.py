@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.edges import bins_of
+from aucdist.maps.binning import bins_of
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 

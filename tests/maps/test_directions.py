@@ -17,7 +17,7 @@ from aucdist.kernels.codes import expand
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander, LeafExpander
 from aucdist.maps.forest import Forest
-from aucdist.maps.rising_leaves import ranks_of, step_signs
+from aucdist.maps.leaves import ranks_of, step_signs
 from aucdist.maps.state import map_from_bytes, map_to_bytes
 from aucdist.solvers.cone import FREE, ZERO
 

@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import LeafExpander, NystroemMap
 from aucdist.maps.base import encoded
-from aucdist.maps.edges import draw_rows
+from aucdist.maps.binning import draw_rows
 from aucdist.maps.nystroem import landmark_rows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs

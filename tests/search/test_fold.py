@@ -13,7 +13,7 @@ from aucdist.engine.classes import ClassBlocks
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import score_path
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 
 
 @pytest.mark.parametrize("metric", ["auc", "expected_cost@1,5"])

@@ -5,9 +5,8 @@ import pytest
 
 from aucdist.metrics.groups import OfGroups
 from aucdist.metrics.measures import MEASURES
-from aucdist.search import group_spread
-from aucdist.search.choice import Row, choose, interval
-from aucdist.search.group_spread import groups_test, over_folds, shares_of, standard_error
+from aucdist.search import choice
+from aucdist.search.choice import Row, choose, groups_test, interval, over_folds, shares_of, standard_error
 
 AUC = MEASURES["group_auc"]
 
@@ -25,7 +24,7 @@ def folds_of(values, weights, n_folds=4):
 
 
 def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
-    monkeypatch.setattr(group_spread, "BUNDLES", 2**40)  # each group by itself
+    monkeypatch.setattr(choice, "BUNDLES", 2**40)  # each group by itself
     r = np.random.default_rng(0)
     values, weights = r.random(400), r.integers(1, 9, 400).astype(float)
     other = values + 0.1 * r.normal(size=400)
@@ -41,7 +40,7 @@ def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
     width = 2 * 1.966 * (means[0] - means[1]).std() * np.sqrt(2.25)
     assert apart.high - apart.low == pytest.approx(width, rel=0.08)
     assert apart.value == pytest.approx(
-        np.mean([v["value"] for v in folds_of(values, weights)]) - group_spread._mean(second)
+        np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second)
     )
     assert groups_test(first, first, 0.25) is None
     assert groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
@@ -52,7 +51,7 @@ def test_bundles_and_repeats_change_little():
     values, weights = r.random(5000), np.ones(5000)
     once = folds_of(values, weights)
     shares = over_folds(once)
-    assert len(shares) <= group_spread.BUNDLES
+    assert len(shares) <= choice.BUNDLES
     assert standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
     assert standard_error(over_folds(once + once)) == pytest.approx(standard_error(shares), rel=1e-9)  # no new groups
     assert over_folds([*once, {"value": 0.5}]) is None

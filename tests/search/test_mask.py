@@ -13,7 +13,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.fold import score_path
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 
 POINTS = [{"lam": 1.0}, {"lam": 1e-2}, {"lam": 1e-3}]
 

@@ -11,9 +11,8 @@ from aucdist import PairwiseHingeClassifier, UnivariateRankingClassifier
 from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
-from aucdist.search.grid import paths_of, points_of
-from aucdist.search.schedule import Halving, run_schedules, search_schedule
-from aucdist.search.splits import Fold, Folds
+from aucdist.search.folds import Fold, Folds
+from aucdist.search.schedule import Halving, paths_of, points_of, run_schedules, search_schedule
 from aucdist.selection.folds import fold_numbers
 
 pytestmark = pytest.mark.nojit

@@ -10,7 +10,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.solvers import Newton
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, AllPairs

@@ -33,9 +33,9 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure, measure_name
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
-from aucdist.search.auto import auto_search, default_metric
+from aucdist.search.auto import auto_search, default_metric, try_settings
 from aucdist.search.choice import choose
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds
 from benchmarks.common import Row
 from benchmarks.peers.contestant import CHOICE_ROWS, stratified_subset
 from benchmarks.peers.data_sets import top_data_sets
@@ -43,7 +43,6 @@ from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores, explainable_boosting
 from benchmarks.within import cpu_seconds
 from flows.progress.console import LineObserver
-from aucdist.search.auto import try_settings
 
 BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1

@@ -16,7 +16,7 @@ from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import measured, scored_groups
-from aucdist.search.mask import masked_blocks
+from aucdist.search.folds import masked_blocks
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver

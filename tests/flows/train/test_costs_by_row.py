@@ -10,7 +10,7 @@ import yaml
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds
 from flows.compare.run import compare
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate

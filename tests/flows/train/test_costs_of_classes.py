@@ -12,7 +12,7 @@ from support.command_line import run as aucdist
 from aucdist import PairwiseHingeClassifier
 from aucdist.class_models import load_class_models
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
-from aucdist.search.splits import Folds
+from aucdist.search.folds import Folds
 from aucdist.selection.folds import fold_numbers
 
 NAMES = ("crack", "dent", "fine")

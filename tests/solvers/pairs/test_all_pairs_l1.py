@@ -11,7 +11,7 @@ from support.small_sets import blocks_of
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.path import lam_path
+from aucdist.estimators.linear import lam_path
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes

@@ -1,5 +1,6 @@
 """Estimators whose pairs are within groups, or of rows with grades: parameters, labels, and what is refused where."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.metrics.groups import GroupWeight
-from aucdist.parameters import Constraints, OneOf
+from aucdist.parameters import Constraints, Number, OneOf, count
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS
 
 GROUP_CONSTRAINTS: Constraints = {
@@ -58,3 +59,36 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
         raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
     if getattr(estimator, "grade_weight", None) is not None and not blocks.has_grades:
         raise InputError("grade_weight says what a pair of grades counts, but rows have no grades")
+
+
+TOP_CONSTRAINTS: Constraints = {
+    "max_fpr": Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=True),
+    "max_false_positives": count(optional=True),
+}
+
+NEAR_ZERO = 0.01
+"""If the objective is surely above 1 minus this, the minimum is as good as w = 0, where the mean hinge is 1."""
+
+
+class CollapseWarning(UserWarning):
+    """The minimum over the highest-scoring negatives is near w = 0, so that the weights rank nothing."""
+
+
+def check_share(estimator: Any) -> None:
+    """Raise an InputError if both parameters are given, which each say which negatives count."""
+    if estimator.max_fpr is not None and estimator.max_false_positives is not None:
+        raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
+
+
+def collapse_warnings(estimator: Any) -> Iterator[CollapseWarning]:
+    """Yield a warning if a fitted pairwise hinge over the top share is proved to have its minimum near w = 0."""
+    if estimator.max_fpr is None and estimator.max_false_positives is None:
+        return
+    c = estimator.certificate_
+    if not estimator.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO:
+        yield CollapseWarning(
+            f"the minimum is near w = 0: no weights bring the objective below {c.dual:.4g}, and w = 0 has 1. The positives "
+            "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
+            "better than chance. Take PairwiseRampClassifier with the same share, a larger share, or features that separate "
+            "more, such as features='bins'; if lam is large, a smaller one"
+        )
