@@ -54,7 +54,31 @@ class UnivariateRankingClassifier(RankingClassifier):
 
     Attributes
     ----------
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    intercept_ : ndarray of shape (1,), float64
+        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    threshold_ : float
+        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+    feature_map_ : FittedMap
+        With `features`.
+    chosen_ : dict
+        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights and `explain` are of these features.
 
     Notes
     -----
