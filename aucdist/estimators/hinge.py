@@ -191,12 +191,12 @@ class HingeClassifier(LinearClassifier):
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
-        given = self.class_weight
-        if given is None or (isinstance(given, str) and given == BALANCED):
+        weights = self.class_weight
+        if weights is None or (isinstance(weights, str) and weights == BALANCED):
             return
-        if not isinstance(given, Mapping):
-            raise InputError(f"class_weight is {given!r}; a dict of classes, {BALANCED!r} or None is needed")
-        for label, weight in given.items():
+        if not isinstance(weights, Mapping):
+            raise InputError(f"class_weight is {weights!r}; a dict of classes, {BALANCED!r} or None is needed")
+        for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
 
 

@@ -261,22 +261,24 @@ class LinkClassifier(LinearClassifier):
         most_xi = MOST_XI if self.loss == "calibrated" else np.inf
         options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
         most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
-        found: Sequence[GEVShape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
+        estimates: Sequence[GEVShape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
         if method == "bayes":
-            given = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
-            options |= {name: value for name, value in given.items() if value is not None}
+            limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
+            options |= {name: value for name, value in limits.items() if value is not None}
             seed = int(check_random_state(self.random_state).randint(2**31))
-            mode = found[-1]
-            found = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
-        if found[-1].xi >= most_xi:
+            mode = estimates[-1]
+            estimates = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
+        if estimates[-1].xi >= most_xi:
             warnings.warn(
                 f"the shape xi reached {most_xi}, beyond which the calibrated loss has no least value; with loss='likelihood' it "
                 "has no such limit",
                 UserWarning,
                 stacklevel=5,  # the caller of `fit`
             )
-        self.xi_trace_ = pd.DataFrame({"round": number, **shape.row()} for number, shape in enumerate(found, start=1))
-        return found[-1]
+        self.xi_trace_ = pd.DataFrame(
+            {"round": number, **shape.row()} for number, shape in enumerate(estimates, start=1)
+        )
+        return estimates[-1]
 
     def _initial_weights(self, n_features: int) -> np.ndarray | None:
         weights = super()._initial_weights(n_features)

@@ -166,4 +166,6 @@ class PairwiseSquareClassifier(RankingClassifier):
             clone(self).set_params(lam=lam).check_parameters()
         blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))
         groups = pair_groups(blocks, self.group_weight, self.grade_weight)
-        return np.array([found.w for found in exact_path(blocks, lams, groups)]).reshape(len(lams), blocks.n_features)
+        return np.array([minimum.w for minimum in exact_path(blocks, lams, groups)]).reshape(
+            len(lams), blocks.n_features
+        )

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from aucdist.errors import InputError
+from aucdist.parameters import Constraints, check_constraints
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class TagsOfSampler(Tags):
 class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
     """A sampler of imbalanced-learn's contract. A subclass resamples checked arrays."""
 
+    _parameter_constraints: ClassVar[Constraints] = {}
     returns_rows_of_input = False
     """Whether the result consists of rows of the input, whose positions are `sample_indices_`."""
 
@@ -86,7 +88,6 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         order = np.lexsort((-np.arange(len(classes)), counts))
         return self._resample(X, y, rows, labels, classes[order])
 
-    @abstractmethod
     def check_parameters(self) -> None:
         """Check every parameter.
 
@@ -95,6 +96,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         InputError
             Naming the parameter, its value and what is allowed.
         """
+        check_constraints(self, self._parameter_constraints)
 
     @abstractmethod
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:

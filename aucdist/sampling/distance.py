@@ -15,9 +15,8 @@ given hyperplane depends neither on the workers nor on the blocks. The default h
 depends on the blocks only.
 """
 
-import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -29,9 +28,10 @@ from aucdist.data.block import Block, as_rows
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, without_rows
 from aucdist.engine.view import ViewBlocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
+from aucdist.parameters import Constraints, Number, OneOf, Seed, count
 from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
 
@@ -162,6 +162,12 @@ class DistanceUnderSampler(Sampler):
     (212, 212, True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": OneOf(METHODS),
+        "n_bins": count(2),
+        "ratio": Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
+        "random_state": Seed(),
+    }
     returns_rows_of_input = True
 
     def __init__(
@@ -214,14 +220,14 @@ class DistanceUnderSampler(Sampler):
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
         blocks = blocks.without_memory()
-        found = blocks.reduce(measure_distances, model, majority, seed)
-        low, high, last_lot = min(found["low"]), max(found["high"]), 2**64 - 1
+        distances = blocks.reduce(measure_distances, model, majority, seed)
+        low, high, last_lot = min(distances["low"]), max(distances["high"]), 2**64 - 1
         if not np.isfinite([low, high]).all():
             raise InputError("the distances to the hyperplane are not all finite")
-        wanted = int(self.ratio * n_minority)
+        n_near = int(self.ratio * n_minority)
         lopsided = n_majority >= LOPSIDED * n_minority
-        if (self.method == "u2" or (self.method == "auto" and lopsided)) and wanted < n_majority:
-            high, last_lot = _distance_of_rank(blocks, wanted)
+        if (self.method == "u2" or (self.method == "auto" and lopsided)) and n_near < n_majority:
+            high, last_lot = _distance_of_rank(blocks, n_near)
         if not high > low:
             raise InputError(
                 f"all rows of the larger class are equally far from the hyperplane ({low:g}), so that distance cannot "
@@ -237,14 +243,7 @@ class DistanceUnderSampler(Sampler):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        if self.method not in METHODS:
-            raise unknown("method", self.method, METHODS)
-        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, numbers.Integral) or self.n_bins < 2:
-            raise InputError(
-                f"n_bins is {self.n_bins!r}; an integer of at least 2 is needed: with 1 every row would stay"
-            )
-        if isinstance(self.ratio, bool) or not isinstance(self.ratio, numbers.Real) or not 1 <= self.ratio < np.inf:
-            raise InputError(f"ratio is {self.ratio!r}; a number of at least 1 is needed")
+        super().check_parameters()
         if self.svm is not None and not hasattr(self.svm, "decision_function"):
             raise InputError(f"svm is {self.svm!r}; None or a classifier with decision_function is needed")
 
@@ -257,8 +256,8 @@ class DistanceUnderSampler(Sampler):
                 raise InputError(
                     "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
                 ) from None
-            found = blocks.without_memory().reduce(_send_rows)
-            return clone(self.svm).fit(found["X"][0], found["y"][0])
+            rows = blocks.without_memory().reduce(_send_rows)
+            return clone(self.svm).fit(rows["X"][0], rows["y"][0])
         return self.svm
 
 
@@ -300,9 +299,9 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
     return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
 
 
-def _distance_of_rank(blocks: Blocks, wanted: int) -> tuple[float, int]:
-    """Return the `wanted`-th smallest distance, and the largest random number that is sampled at that distance."""
-    bits, left, n_tied = _nth_smallest(blocks, None, wanted)
+def _distance_of_rank(blocks: Blocks, rank: int) -> tuple[float, int]:
+    """Return the `rank`-th smallest distance, and the largest random number that is sampled at that distance."""
+    bits, left, n_tied = _nth_smallest(blocks, None, rank)
     last_lot = 2**64 - 1 if left == n_tied else _nth_smallest(blocks, bits, left)[0]
     return float(np.uint64(bits).view(np.float64)), last_lot
 
@@ -325,11 +324,11 @@ def _default_hyperplane(blocks: Blocks) -> Hyperplane:
     lam = 0.5 / (COST * blocks.n_samples)
     for _ in range(MOST_TRIES):
         rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
-        found = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
-        if found.certificate.relative_gap <= POOR:
+        solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
+        if solution.certificate.relative_gap <= POOR:
             break
         lam *= 10.0
-    return Hyperplane(found.w[:-1], float(found.w[-1]))
+    return Hyperplane(solution.w[:-1], float(solution.w[-1]))
 
 
 def _is_fitted(model: Any) -> bool:

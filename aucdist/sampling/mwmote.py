@@ -5,8 +5,7 @@ After Barua, Islam, Yao & Murase, "MWMOTE: majority weighted minority oversampli
 number the steps as the algorithm does.
 """
 
-import numbers
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing, check_random_state
 
 from aucdist.errors import InputError
+from aucdist.parameters import Constraints, Number, Seed, above_0, count
 from aucdist.sampling.base import Sampler, appended, appended_labels
 
 
@@ -63,6 +63,17 @@ class MWMOTE(Sampler):
     ([212, 357], [357, 357])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "sampling_strategy": Number("above 0 and up to 1", lambda v: 0 < v <= 1, words=("auto",)),
+        "k1": count(),
+        "k2": count(),
+        "k3": count(optional=True),
+        "c_f_th": above_0(),
+        "c_max": above_0(),
+        "c_p": above_0(),
+        "random_state": Seed(),
+    }
+
     def __init__(
         self,
         *,
@@ -100,27 +111,6 @@ class MWMOTE(Sampler):
         # A label, or a one-hot row, is that of a row of the class.
         new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
         return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended_labels(y, new_labels)
-
-    def check_parameters(self) -> None:
-        """Check every parameter.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        for name in ("k1", "k2", "k3"):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if not (name == "k3" and value is None) and not (whole and value >= 1):
-                raise InputError(f"{name} is {value!r}; an integer of at least 1 is needed")
-        for name in ("c_f_th", "c_max", "c_p"):
-            value = getattr(self, name)
-            if not (_is_number(value) and 0 < value < np.inf):
-                raise InputError(f"{name} is {value!r}; a number above 0 and finite is needed")
-        share = self.sampling_strategy
-        if share != "auto" and not (_is_number(share) and 0 < float(share) <= 1):
-            raise InputError(f"sampling_strategy is {share!r}; 'auto' or a number above 0 and up to 1 is needed")
 
     def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
         """Return the synthetic rows; `small` holds the positions of the minority rows."""
@@ -172,16 +162,12 @@ class MWMOTE(Sampler):
         mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
-        found: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")
-        return found.astype(np.int64) - 1
+        numbers: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")
+        return numbers.astype(np.int64) - 1
 
 
-def _enough(what: str, wanted: int, there: int, of_class: str) -> None:
-    if there < wanted:
+def _enough(what: str, needed: int, there: int, of_class: str) -> None:
+    if there < needed:
         raise InputError(
-            f"{wanted} rows{of_class} are needed as {what}, but there are {there}: take fewer, or more data"
+            f"{needed} rows{of_class} are needed as {what}, but there are {there}: take fewer, or more data"
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

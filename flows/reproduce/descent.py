@@ -227,13 +227,13 @@ class Findings:
 
     def table_cell(self, dataset: str, system: str) -> TableCell:
         """Return the cell of a system on a data set."""
-        found = self.reached.get((dataset, system))
-        if found is None:
+        reached = self.reached.get((dataset, system))
+        if reached is None:
             return TableCell(NOT_RUN)
-        text = "not reached" if found.sweeps is None else f"{found.sweeps} sweeps"
-        seconds = "" if found.seconds is None else f"{found.seconds:.2g} s"
-        eta = "" if found.eta is None else f"eta {found.eta:g}"
-        return TableCell(text, [seconds, f"final {found.excess:.1e}", f"zeros {found.zeros:.3f}", eta])
+        text = "not reached" if reached.sweeps is None else f"{reached.sweeps} sweeps"
+        seconds = "" if reached.seconds is None else f"{reached.seconds:.2g} s"
+        eta = "" if reached.eta is None else f"eta {reached.eta:g}"
+        return TableCell(text, [seconds, f"final {reached.excess:.1e}", f"zeros {reached.zeros:.3f}", eta])
 
 
 def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> Reached:
@@ -330,8 +330,8 @@ def _fit_reference(reference_task: str) -> Result:
         model = ESTIMATORS[task["estimator"]](random_state=0).set_params(**task["points"][0] | {"lam": lam})
         model.fit(LocalBlocks([train]))
         w, primal, dual = model.coef_[0], model.certificate_.primal, model.certificate_.dual
-    found = {"primal": primal, "dual": dual, "length": float(np.abs(w).sum())}
-    return found | {"lam": lam, "shape": [train.n_samples, train.n_features]}
+    reference = {"primal": primal, "dual": dual, "length": float(np.abs(w).sum())}
+    return reference | {"lam": lam, "shape": [train.n_samples, train.n_features]}
 
 
 @functools.lru_cache(maxsize=8)
@@ -378,11 +378,11 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, floa
     Z = sp.csr_array(sp.diags_array(block.y.astype(np.float64)) @ sp.csr_array(block.X))
     sums = sp.vstack([Z.T, -Z.T], format="csr") / n
     used = np.flatnonzero(np.diff(sums.indptr))  # a feature that is 0 everywhere gives no constraint
-    found = linprog(np.full(n, -1.0 / n), sums[used], np.full(len(used), lam), bounds=(0.0, 1.0), method="highs")
-    if found.status != 0:
-        raise RunError(f"the linear programme of {n} rows and {d} features was not solved: {found.message}")
+    solution = linprog(np.full(n, -1.0 / n), sums[used], np.full(len(used), lam), bounds=(0.0, 1.0), method="highs")
+    if solution.status != 0:
+        raise RunError(f"the linear programme of {n} rows and {d} features was not solved: {solution.message}")
     prices = np.zeros(2 * d)
-    prices[used] = -found.ineqlin.marginals
+    prices[used] = -solution.ineqlin.marginals
     w = prices[:d] - prices[d:]
     primal = float(np.maximum(1.0 - Z @ w, 0.0).mean()) + penalty_of(w, "l1", lam)
-    return w, primal, -float(found.fun)
+    return w, primal, -float(solution.fun)

@@ -312,8 +312,8 @@ class Optimisers(ProtocolKind):
 
     def _runs(self, results: Results) -> dict[str, Result]:
         """Return the result of each data set that was run."""
-        found = {dataset: results_of(results, dataset, SYSTEM) for dataset in self.datasets}
-        return {dataset: runs[0] for dataset, runs in found.items() if runs}
+        runs_of = {dataset: results_of(results, dataset, SYSTEM) for dataset in self.datasets}
+        return {dataset: runs[0] for dataset, runs in runs_of.items() if runs}
 
 
 def _log_loss_figure(name: str, dataset: str, run: Result) -> Figure:
