@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.report.text import auc_text, count_text, number_text
-from aucdist.scorecard import CardFeature, Scorecard
+from aucdist.scorecard import Scorecard
 
 HEADINGS = ("feature", "value", "points", "share of rows")
 
@@ -20,43 +21,41 @@ HEADINGS = ("feature", "value", "points", "share of rows")
 class CardRow:
     """A line of a card.
 
-    `value`: which of its values get these points.
+    `above` and `up_to`: the bin; infinite where it has no end.
+    `category`: in place of a bin: which category gets these points, or that missing values do.
     `share`: of the training rows with a value; None for missing values.
     """
 
     feature: str
-    value: str
     points: int
     share: float | None
+    category: str = ""
+    above: float = -np.inf
+    up_to: float = np.inf
+
+    @property
+    def value(self) -> str:
+        """Which values get these points."""
+        ends = [] if np.isinf(self.above) else [f"above {self.above:.10g}"]
+        ends += [] if np.isinf(self.up_to) else [f"up to {self.up_to:.10g}"]
+        return "missing" if self.share is None else self.category or ", ".join(ends) or "any"
 
 
 def card_rows(card: Scorecard) -> list[CardRow]:
     """Return the lines of a card, feature by feature; a row of data finds one line of each feature, or of a category none."""
     items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
-    found: list[CardRow] = []
+    rows: list[CardRow] = []
     for feature in card.features:
         item = items.get(feature.name)
         if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
-            found.append(CardRow(item[0], item[1], int(feature.points[1]), float(feature.shares[1])))
-        else:
-            found += _lines(feature)
-    return found
-
-
-def _lines(feature: CardFeature) -> list[CardRow]:
-    ends = [-np.inf, *feature.edges, np.inf]
-    found = [] if feature.missing is None else [CardRow(feature.name, "missing", feature.missing, None)]
-    for k, points in enumerate(feature.points):
-        found.append(CardRow(feature.name, _between(ends[k], ends[k + 1]), int(points), float(feature.shares[k])))
-    return found
-
-
-def _between(above: float, upto: float) -> str:
-    if np.isinf(above) and np.isinf(upto):
-        return "any"
-    if np.isinf(above):
-        return f"up to {upto:.10g}"
-    return f"above {above:.10g}" if np.isinf(upto) else f"above {above:.10g}, up to {upto:.10g}"
+            rows.append(CardRow(item[0], int(feature.points[1]), float(feature.shares[1]), item[1]))
+            continue
+        if feature.missing is not None:
+            rows.append(CardRow(feature.name, feature.missing, None, "(missing)"))
+        ends = itertools.pairwise([-np.inf, *feature.edges.tolist(), np.inf])
+        for points, share, (above, up_to) in zip(feature.points.tolist(), feature.shares.tolist(), ends, strict=True):
+            rows.append(CardRow(feature.name, points, share, "", above, up_to))
+    return rows
 
 
 def verdict(card: Scorecard) -> str:
@@ -125,21 +124,14 @@ def _cell(text: str) -> str:
 
 def to_csv(card: Scorecard) -> str:
     """Return a card as CSV: feature, bounds (above, up to) or category, points and share."""
-    items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("feature", "above", "up_to", "category", "points", "share"))
     writer.writerow(("(base)", "", "", "", card.base, ""))
-    for feature in card.features:
-        item = items.get(feature.name)
-        if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
-            writer.writerow((_cell(item[0]), "", "", _cell(item[1]), feature.points[1], feature.shares[1]))
-            continue
-        if feature.missing is not None:
-            writer.writerow((_cell(feature.name), "", "", "(missing)", feature.missing, ""))
-        ends = ["", *map(float, feature.edges), ""]
-        for k, points in enumerate(feature.points):
-            writer.writerow((_cell(feature.name), ends[k], ends[k + 1], "", points, feature.shares[k]))
+    for row in card_rows(card):
+        ends = ("" if np.isinf(end) else end for end in (row.above, row.up_to))
+        share = "" if row.share is None else row.share
+        writer.writerow((_cell(row.feature), *ends, _cell(row.category), row.points, share))
     writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
     return out.getvalue()
 

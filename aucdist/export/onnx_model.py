@@ -49,44 +49,55 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
         If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions; those of
         several classes are not in one graph.
     """
+    several = isinstance(model, ClassModels)
+    if several and contributions:
+        raise InputError(ONE_CLASS.format(target="onnx"))
+    of_classes = portable_classes(model, "onnx") if isinstance(model, ClassModels) else [portable(model)]
+    added = model.contribution_names() if isinstance(model, LinearModel) and contributions else []
+    first, width = of_classes[0], len(of_classes) if several else None
+    first.refuse_hashes("onnx")
+    names = {column.name for column in first.columns}
+    score, probability, prediction, parts = (_free(output, names) for output in (*OUTPUTS, "contributions"))
+    graph = Graph([*names, score, probability, prediction, parts, "features"])
+    X, refused = features_of(graph, first)
+    X = _transformed(graph, first, X)
+    nan, columns = graph.constant(np.nan), [graph.add("Add", *_score(graph, one, X)) for one in of_classes]
     if isinstance(model, ClassModels):
-        if contributions:
-            raise InputError(ONE_CLASS.format(target="onnx"))
-        return _to_onnx_of_classes(model)
-    added = model.contribution_names() if contributions else []
-    described = portable(model)
-    described.refuse_hashes("onnx")
-    names = {column.name for column in described.columns}
-    *outputs, parts = (_free(output, names) for output in (*OUTPUTS, "contributions"))
-    graph = Graph([*names, *outputs, parts, "features"])
-    X, refused = features_of(graph, described)
-    X = _transformed(graph, described, X)
-    score, probability, prediction = outputs
-    column = graph.add("Add", *_score(graph, described, X))
-    nan = graph.constant(np.nan)
-    graph.add("Where", refused, nan, graph.vector(column), output=score)
-    graph.output(score, "DOUBLE")
+        scores = graph.add("Div", graph.add("Concat", *columns, axis=1), graph.constant(model.spreads))
+    else:
+        scores = graph.vector(columns[0])
+    graph.add("Where", graph.column(refused) if several else refused, nan, scores, output=score)
+    graph.output(score, "DOUBLE", width)
     without = graph.add("IsNaN", score)
-    if model.probability is not None:
-        found = probability_of(OnnxProbability(graph), model.probability, score)
-        graph.add("Where", without, nan, found, output=probability)
-        graph.output(probability, "DOUBLE")
-    one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
-    signs = graph.add("Where", graph.add("Greater", score, graph.constant(0.0)), one, minus)
-    graph.add("Where", without, none, signs, output=prediction)
-    graph.output(prediction, "INT64")
+    best = _probabilities(graph, model, scores)
+    if best is not None:
+        graph.add("Where", without, nan, best, output=probability)
+        graph.output(probability, "DOUBLE", width)
+    if isinstance(model, ClassModels) and not model.topics:
+        place = graph.add("ArgMax", best or scores, axis=1, keepdims=0)
+        place = graph.add("Where", refused, graph.constant(-1, np.int64), place)
+        graph.add(
+            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(of_classes))),
+            values_strings=list(model.classes), default_string="",
+        )  # fmt: skip
+        graph.output(prediction, "STRING")
+    else:
+        one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
+        signs = graph.add("Where", graph.add("Greater", scores, graph.constant(0.0)), one, minus)
+        graph.add("Where", without, none, signs, output=prediction)
+        graph.output(prediction, "INT64", width)
     if added:
-        graph.add("Where", graph.column(refused), nan, _contributions(graph, described, X, len(added)), output=parts)
+        graph.add("Where", graph.column(refused), nan, _contributions(graph, first, X, len(added)), output=parts)
         graph.output(parts, "DOUBLE", len(added))
-    properties = {
-        "aucdist.label": model.schema.label,
-        "aucdist.positive": json.dumps(model.schema.positive),
-        "aucdist.negative": json.dumps(model.schema.negative),
-        "aucdist.features": json.dumps([column.name for column in described.columns]),
-    }
-    if added:
-        properties["aucdist.contributions"] = json.dumps(added)
-    return graph.model("Scores of a model of aucdist", properties, __version__)
+    said: dict[str, Any] = {"features": [column.name for column in first.columns]}
+    if isinstance(model, ClassModels):
+        said["classes"] = model.classes
+    else:
+        said |= {"positive": model.schema.positive, "negative": model.schema.negative}
+    said |= {"contributions": added} if added else {}
+    properties = {f"aucdist.{name}": json.dumps(value) for name, value in said.items()}
+    description = f"Scores of a model of aucdist{' of several classes' if several else ''}"
+    return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)
 
 
 def _free(output: str, names: set[str]) -> str:
@@ -95,55 +106,17 @@ def _free(output: str, names: set[str]) -> str:
     return output
 
 
-def _to_onnx_of_classes(model: ClassModels) -> Any:
-    """Return one graph with a column for each class."""
-    of_classes = portable_classes(model, "onnx")
-    first = of_classes[0]
-    first.refuse_hashes("onnx")
-    names = {column.name for column in first.columns}
-    score, probability, prediction = (_free(output, names) for output in OUTPUTS)
-    graph = Graph([*names, score, probability, prediction, "features"])
-    X, refused = features_of(graph, first)
-    X = _transformed(graph, first, X)
-    nan, without = graph.constant(np.nan), graph.column(refused)
-    columns = [graph.add("Add", *_score(graph, one, X)) for one in of_classes]
-    scaled = graph.add("Div", graph.add("Concat", *columns, axis=1), graph.constant(model.spreads))
-    graph.add("Where", without, nan, scaled, output=score)
-    n = len(of_classes)
-    graph.output(score, "DOUBLE", n)
-    best = scaled
-    if all(one.probability is not None for one in model.models):
-        best = _probabilities(graph, model, scaled)
-        graph.add("Where", without, nan, best, output=probability)
-        graph.output(probability, "DOUBLE", n)
-    if model.topics:
-        one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
-        signs = graph.add("Where", graph.add("Greater", scaled, graph.constant(0.0)), one, minus)
-        graph.add("Where", without, none, signs, output=prediction)
-        graph.output(prediction, "INT64", n)
-    else:
-        place = graph.add("ArgMax", best, axis=1, keepdims=0)
-        place = graph.add("Where", refused, graph.constant(-1, np.int64), place)
-        graph.add(
-            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(n)),
-            values_strings=list(model.classes), default_string="",
-        )  # fmt: skip
-        graph.output(prediction, "STRING")
-    properties = {
-        "aucdist.label": model.schema.label,
-        "aucdist.classes": json.dumps(model.classes),
-        "aucdist.features": json.dumps([column.name for column in first.columns]),
-    }
-    return graph.model("Scores of a model of aucdist of several classes", properties, __version__)
-
-
-def _probabilities(graph: Graph, model: ClassModels, scores: str) -> str:
-    """Return the probability of each class, of shape (rows, classes); those of classes sum to 1."""
+def _probabilities(graph: Graph, model: LinearModel | ClassModels, scores: str) -> str | None:
+    """Return the probability of the positive class, or of each class, of shape (rows, classes); those of classes sum to 1."""
+    target = OnnxProbability(graph)
+    if isinstance(model, LinearModel):
+        return None if model.probability is None else probability_of(target, model.probability, scores)
     columns = []
     for k, one in enumerate(model.models):
+        if one.probability is None:
+            return None
         of_class = graph.vector(graph.add("Gather", scores, graph.constant([k], np.int64), axis=1))
-        assert one.probability is not None
-        columns.append(graph.column(probability_of(OnnxProbability(graph), one.probability, of_class)))
+        columns.append(graph.column(probability_of(target, one.probability, of_class)))
     found = graph.add("Concat", *columns, axis=1)
     if model.topics:
         return found

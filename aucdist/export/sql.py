@@ -72,36 +72,25 @@ def to_sql(
     if isinstance(model, ClassModels):
         if contributions:
             raise InputError(ONE_CLASS.format(target="sql"))
-        return sql_of_classes(model, table, ids)
-    added = model.contribution_names() if contributions else []
-    described = portable(model)
-    described.refuse_hashes("sql")
-    score = described.score
-    if isinstance(score, Kernel) and score.landmarks.size > MOST_PRODUCTS:
-        raise InputError(
-            f"{len(score.landmarks)} landmarks of {score.landmarks.shape[1]} features make too long a query: export to onnx or "
-            "json, or train with fewer landmarks"
-        )
-    carried = list(ids) or [column.name for column in described.columns]
-    query = Query(described, table_name(table), carried)
-    query.read_cells()
-    if described.unit_rows or described.with_logs or isinstance(score, Kernel):
-        query.make_features()
-    return query.with_score(added)
-
-
-def sql_of_classes(model: ClassModels, table: str, ids: Sequence[str]) -> str:
-    """Return a query with columns for each class; parameters and errors as of `to_sql`."""
-    of_classes = portable_classes(model, "sql")
-    first = of_classes[0]
+        of_classes = portable_classes(model, "sql")
+        if any(isinstance(one.score, Kernel) for one in of_classes):
+            raise InputError("landmarks of several classes make too long a query: export to onnx or json")
+    else:
+        of_classes = [portable(model)]
+    first, added = of_classes[0], []
+    if isinstance(model, LinearModel) and contributions:
+        added = model.contribution_names()
     first.refuse_hashes("sql")
-    if any(isinstance(one.score, Kernel) for one in of_classes):
-        raise InputError("landmarks of several classes make too long a query: export to onnx or json")
+    if isinstance(first.score, Kernel) and first.score.landmarks.size > MOST_PRODUCTS:
+        raise InputError(
+            f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features make too long a query: export "
+            "to onnx or json, or train with fewer landmarks"
+        )
     query = Query(first, table_name(table), list(ids) or [column.name for column in first.columns])
     query.read_cells()
-    if first.unit_rows or first.with_logs:
+    if first.unit_rows or first.with_logs or isinstance(first.score, Kernel):
         query.make_features()
-    return query.with_scores(model, of_classes)
+    return query.with_scores(model, of_classes) if isinstance(model, ClassModels) else query.with_score(added)
 
 
 @dataclass
@@ -367,7 +356,8 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
     already must not become a text and a number again: SQLite writes 15 digits of it.
     """
     words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
-    missing = f"LOWER(TRIM(CAST({cell} AS VARCHAR))) IN ({', '.join(map(text, words))})"
+    # In place of IN, of which DuckDB makes a join: hundreds of columns would take gigabytes.
+    missing = f"{text('|'.join(['', *words, '']))} LIKE '%|' || LOWER(TRIM(CAST({cell} AS VARCHAR))) || '|%'"
     return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
 
 
