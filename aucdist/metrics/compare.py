@@ -93,7 +93,7 @@ def _fewest(members: np.ndarray) -> np.ndarray:
     return np.minimum(n_pos, len(members) - n_pos)
 
 
-def macro_auc(members: np.ndarray, scores: np.ndarray, ddof: int = 1) -> tuple[float, np.ndarray]:
+def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the macro AUC, and what each row adds to its error.
 
     The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
@@ -105,8 +105,6 @@ def macro_auc(members: np.ndarray, scores: np.ndarray, ddof: int = 1) -> tuple[f
     members : ndarray of shape (n_samples, n_classes), bool
         Which rows are of each class; each has two rows and two others, see `measured_classes`.
     scores : ndarray of shape (n_samples, n_classes)
-    ddof : int
-        With 1 the sum of the squares is an unbiased variance; with 0 the parts are the deviations over the rows of the class.
 
     Returns
     -------
@@ -118,18 +116,26 @@ def macro_auc(members: np.ndarray, scores: np.ndarray, ddof: int = 1) -> tuple[f
     InputError
         As `placements`, and if a class has fewer than two rows or others.
     """
-    areas, parts = [], np.zeros(len(members))
+    areas, parts = _areas(members, scores, ddof=1)
+    return float(np.mean(areas)), parts
+
+
+def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the AUC of each class, and what each row adds to the error of their mean.
+
+    With a `ddof` of 1 the sum of the squares is an unbiased variance, and with 0 the parts are the deviations over the rows.
+    """
+    areas, parts = np.zeros(members.shape[1]), np.zeros(len(members))
     if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
         raise InputError("each class needs two rows, and two rows of the rest")
     for k in range(members.shape[1]):
         inside = members[:, k]
         of_pos, of_neg = placements(np.where(inside, 1, -1), scores[:, k])
-        area = float(of_pos.mean())
+        areas[k] = of_pos.mean()
         for rows, placed in ((inside, of_pos), (~inside, of_neg)):
             n = len(placed)
-            parts[rows] += (placed - area) / math.sqrt(n * (n - ddof))
-        areas.append(area)
-    return float(np.mean(areas)), parts / members.shape[1]
+            parts[rows] += (placed - areas[k]) / math.sqrt(n * (n - ddof))
+    return areas, parts / members.shape[1]
 
 
 def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
@@ -172,13 +178,14 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
         As `macro_auc`, or for a level out of its range.
     """
     check_level(level)
-    of_first, of_second = macro_auc(members, first, ddof=0), macro_auc(members, second, ddof=0)
-    value = of_first[0] - of_second[0]
-    carried = np.zeros(len(members))
-    for k in range(members.shape[1]):
+    (of_first, errors), (of_second, other_errors) = (_areas(members, scores, ddof=0) for scores in (first, second))
+    parts, carried = errors - other_errors, np.zeros(len(members))
+    for k, difference in enumerate(of_first - of_second):
         few = members[:, k] if 2 * members[:, k].sum() <= len(members) else ~members[:, k]
-        carried[few] += 1.0 / (few.sum() * members.shape[1])
-    return sign_flip_test(value * carried + of_first[1] - of_second[1], carried, level)
+        share = 1.0 / (few.sum() * members.shape[1])
+        parts[few] += difference * share
+        carried[few] += share
+    return sign_flip_test(parts, carried, level)
 
 
 def partial_delong_test(

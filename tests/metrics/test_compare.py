@@ -205,6 +205,15 @@ def test_the_error_of_the_macro_auc_is_that_of_resampled_rows(topics):
     assert 0 < found.low < found.value < found.high
 
 
+def test_a_small_class_does_not_make_equal_models_differ():
+    r, rejected = np.random.default_rng(0), 0
+    members = np.repeat([0, 1, 2], [60, 30, 4])[:, np.newaxis] == np.arange(3)
+    for _ in range(100):
+        shared, one, other = r.normal(size=(3, *members.shape))
+        rejected += macro_auc_test(members, shared + one + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
+    assert rejected <= 12  # of 100; 5 are expected, and more than 12 have the probability .002
+
+
 def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
     members, one, _ = rows_of_classes(80)
     area, low, high = macro_auc_interval(members[:, :1], one[:, :1])
