@@ -1,11 +1,13 @@
 """A data set in memory, and the names of its features and classes."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Count, Positive
 from aucdist.data.date_parts import DatePart, date_features
+
+if TYPE_CHECKING:
+    from aucdist.data.block import Block
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Dataset:
         SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
     """
 
-    block: Block
+    block: "Block"
     schema: Schema
     fingerprint: str
     name: str

@@ -5,6 +5,8 @@ the choice depends neither on the order of the rows nor on the blocks that they 
 
 Where rows have groups, the number is one of the group, and whole groups of the smallest numbers are the test rows, so many that
 they have the share of all rows.
+
+Or the last rows by a column of times are the test rows, whole groups where there are some.
 """
 
 import functools
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
@@ -77,6 +80,120 @@ class Split:
         stratum = self.strata.of(block)
         number = scrambled(block.row_id if block.group is None else block.group, self.seed)
         return some[stratum] & (number <= limits[stratum])
+
+    def is_train(self, block: Block) -> np.ndarray:
+        """Return whether each row is a training row, bool of shape (n_samples,)."""
+        return ~self.is_test(block)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSplit:
+    """A choice of the last rows as test rows.
+
+    Attributes
+    ----------
+    column : int
+        The feature that is the time. Rows without one are training rows.
+    start : float
+        The time of the first test row.
+    stop : float
+        Training rows come before it; rows between the two are neither.
+    n_test, n_train : tuple of int
+        Negative and positive rows of either side; of several classes the latter are none.
+    groups, latest : ndarray of shape (n_groups,), or None
+        The groups, ascending, and the time of the last row of each, which counts for all of its rows.
+    """
+
+    column: int
+    start: float
+    stop: float
+    n_test: tuple[int, int]
+    n_train: tuple[int, int]
+    groups: np.ndarray | None = None
+    latest: np.ndarray | None = None
+
+    def is_test(self, block: Block) -> np.ndarray:
+        """Return whether each row is a test row, bool of shape (n_samples,)."""
+        return self._times(block) >= self.start
+
+    def is_train(self, block: Block) -> np.ndarray:
+        """Return whether each row is a training row, bool of shape (n_samples,)."""
+        return ~(self._times(block) >= self.stop)
+
+    def _times(self, block: Block) -> np.ndarray:
+        if self.groups is None or self.latest is None or block.group is None:
+            return _times(block, self.column)
+        return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
+
+
+def find_time_split(
+    blocks: Sequence[Any],
+    column: int,
+    last: float,
+    gap: float = 0.0,
+    *,
+    load: Callable[[Any], Block] | None = None,
+    each: Callable[..., Iterable[Any]] = map,
+) -> TimeSplit:
+    """Choose the last rows as test rows. Rows of the same time stay together, and so do those of a group.
+
+    Parameters
+    ----------
+    blocks, load, each
+        As of `find_split`.
+    column : int
+        The feature that is the time.
+    last : float
+        About this share of the rows that have a time are test rows.
+    gap : float
+        Rows that lie less than this before the first test row are on neither side.
+
+    Raises
+    ------
+    InputError
+        If a side has no rows, or of two classes rows of one only.
+    """
+    parts = list(each(functools.partial(_times_of, load, column), blocks))
+    time, y, group, coded = (None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
+    assert time is not None
+    assert y is not None
+    groups = latest = None
+    if group is not None:
+        groups, at = np.unique(group, return_inverse=True)
+        latest = np.full(len(groups), -np.inf)
+        np.maximum.at(latest, at, np.where(np.isnan(time), -np.inf, time))
+        time = latest[at]
+    ordered = np.sort(time[np.isfinite(time)])
+    if len(ordered) == 0 or ordered[0] == ordered[-1]:
+        raise InputError(
+            "the rows cannot be split by time: " + ("they have the same one" if len(ordered) else "none has one")
+        )
+    n_last = round(last * len(ordered))
+    starts = np.unique(ordered)[1:]
+    n_after = len(ordered) - np.searchsorted(ordered, starts)
+    start = float(starts[np.argmin(np.abs(n_after - n_last))])
+    sides = {"test": time >= start, "training": ~(time >= start - gap)}
+    counts = {}
+    for side, rows in sides.items():
+        counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
+        if not rows.any() or (coded is None and 0 in counts[side]):
+            raise InputError(
+                f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: take another share of "
+                "`last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
+            )
+    return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest)
+
+
+def _times_of(
+    load: Callable[[Any], Block] | None, column: int, item: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    block = item if load is None else load(item)
+    return _times(block, column), block.y, block.group, block.code
+
+
+def _times(block: Block, column: int) -> np.ndarray:
+    values: Any = block.X[:, [column]]
+    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

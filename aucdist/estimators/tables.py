@@ -268,8 +268,9 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     import pyarrow as pa
 
     from aucdist.data.formats.dates import are_dates
+    from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED
     from aucdist.data.formats.spelling import one_spelling_each
-    from aucdist.data.formats.survey import FEW, MAX_CATEGORIES, MAX_GUESSED, feature_names
+    from aucdist.data.formats.survey import feature_names
     from aucdist.data.formats.table_form import MISSING_CATEGORY
     from aucdist.data.formats.text import unique
 
@@ -281,7 +282,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
         if not stated and are_dates(found[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as texts"))
         found[name] = one_spelling_each(found[name])
-        most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW, table.num_rows // 2))
+        most = MOST_CATEGORIES if stated else min(MOST_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
         if len(found[name]) > most:
             raise InputError(
                 f"column {name!r} holds {len(found[name])} different texts in {table.num_rows} rows, and more than {most} look "

@@ -52,33 +52,87 @@ class UnlabelledRef(DataRef):
     )
 
 
+class DataFileOptions(Strict):
+    """What may be said of a file of data whose configuration `aucdist init` finds."""
+
+    label: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
+        default=None, description="The column with the classes; svmlight and KEEL files name it themselves"
+    )
+    positive: Annotated[str | None, Cli(metavar="CLASS")] = Field(
+        default=None, description="The positive class, as the file spells it; by default the rarest one"
+    )
+    time: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
+        default=None, description="A column of dates or numbers by which the last rows are the test rows"
+    )
+    groups: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
+        default=None,
+        description="A column whose equal values stay on one side of the split, such as a user; it is no feature",
+    )
+
+
 class TestConfig(Strict):
-    """The test rows: a fraction of the data, or a data set of their own."""
+    """The test rows: some of the data, at random or the last ones, or a data set of their own."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
     fraction: float | None = Field(
-        default=None, gt=0, lt=1, description="Share of each class that is taken for the test"
+        default=None, gt=0, lt=1, description="Share of each class that is taken for the test, at random"
     )
     seed: int = Field(default=0, ge=0, description="Seed of the split; used with `fraction`")
+    time: str | None = Field(
+        default=None,
+        description="A column of numbers, or of dates with `days` among its parts: the last rows by it are the test rows. Rows "
+        "without a time are training rows",
+    )
+    last: float = Field(default=0.2, gt=0, lt=1, description="With `time`: the share of the rows that are test rows")
+    gap: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="With `time`, in its unit, for dates in days: rows that lie less than this before the first test row are "
+        "left out, as their labels were not known yet",
+    )
+    groups: str | None = Field(
+        default=None,
+        description="A column: rows with the same value are on the same side, with `time` on that of the last of them; folds of "
+        "a search keep them together, too. It is not used as a feature",
+    )
     name: str | None = Field(default=None, description="A data set of the catalog, encoded like the training data")
     source: Source | None = Field(default=None, description="A source written out, encoded like the training data")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _groups_at_random(cls, given: Any) -> Any:
+        alone = (
+            isinstance(given, dict) and given.get("groups") and not {"fraction", "time", "name", "source"} & set(given)
+        )
+        return given | {"fraction": 0.2} if alone else given
+
     @model_validator(mode="after")
-    def _one_of_three(self) -> "TestConfig":
-        given = [key for key in ("fraction", "name", "source") if getattr(self, key) is not None]
+    def _one_of_four(self) -> "TestConfig":
+        given = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise InputError("give exactly one of `fraction`, `name` and `source`")
+            raise InputError("give exactly one of `fraction`, `time`, `name` and `source`")
         if "seed" in self.model_fields_set and given != ["fraction"]:
-            raise InputError("`seed` belongs to `fraction`; a test set of its own is taken as it is")
+            raise InputError(
+                "`seed` belongs to `fraction`; the last rows, or a test set of its own, are taken as they are"
+            )
+        for key in sorted({"last", "gap"} & self.model_fields_set if self.time is None else ()):
+            raise InputError(f"`{key}` belongs to `time`: the column that says which rows come last")
+        if self.groups is not None and self.is_apart:
+            raise InputError("`groups` says how rows are split; a test set of its own is taken as it is")
         return _in_catalog(self)
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the test rows are a data set of their own."""
+        return self.name is not None or self.source is not None
+
     @model_serializer(mode="wrap")
-    def _without_unused_seed(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        content: dict[str, Any] = dump(self)
-        if self.fraction is None:
-            content.pop("seed", None)  # else the written configuration could not be read again
-        return content
+    def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unused = {"seed"} if self.fraction is None else set()
+        unused |= {"last", "gap"} if self.time is None else set()
+        return {key: value for key, value in dump(self).items() if key not in unused}  # else it could not be read again
 
 
 class DataConfig(DataRef):
@@ -94,7 +148,10 @@ class DataConfig(DataRef):
         description="The workers read the files themselves, part by part, and no row goes through this process: for files that "
         "are larger than its memory. Rows keep the order of the files. Shards are always read in this way",
     )
-    test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
+    test: TestConfig | None = Field(
+        default=None,
+        description="Without it there is no test AUC. It may be called `split` where rows of this data are taken",
+    )
     impute: Literal["refuse", "keep", "mean", "median"] = Field(
         default="refuse",
         description="What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
@@ -106,6 +163,16 @@ class DataConfig(DataRef):
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
         default="none", description="Scaling, fitted on the training rows"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_says_the_test(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "split" not in given:
+            return given
+        if given.get("test") is not None:
+            raise InputError("give either `split`, for test rows of this data, or `test`")
+        split = given["split"] if "test" not in given else None  # `--set data.test=null` takes it back
+        return {key: value for key, value in given.items() if key != "split"} | {"test": split}
 
     @property
     def of_each(self) -> bool:
@@ -136,3 +203,22 @@ def batch_name(data: UnlabelledRef) -> str:
     url = source if isinstance(source, str) else source[0]
     name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
     return name if re.fullmatch(NAME, name) else "batch"
+
+
+def configured_source(config: DataConfig) -> Source:
+    """Return the source of the training data, with the positive class and the groups that the configuration names.
+
+    Raises InputError if rows have groups already.
+    """
+    source = source_of(config)
+    changes: dict[str, Any] = {}
+    if config.positive is not None:
+        changes["positive"] = config.positive
+    if config.test is not None and config.test.groups is not None:
+        if source.format_of().is_sharded or source.groups is not None or source.qid == "use":
+            raise InputError(
+                "`groups` of the split: rows that are pairs within groups of their own, or shards, keep those groups whole; "
+                "leave it out"
+            )
+        changes["groups"] = config.test.groups
+    return source.model_copy(update=changes) if changes else source

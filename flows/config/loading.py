@@ -25,7 +25,12 @@ def configs_folder(kind: str) -> Path:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number and refuses duplicate keys."""
+    """SafeLoader that reads 1e-3 as a number, yes, no, on and off as texts as YAML 1.2 does, and refuses duplicate keys."""
+
+    yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as yaml itself does
+        first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping; a duplicate key is an error."""
@@ -38,6 +43,9 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -131,18 +139,28 @@ def load_config(
     Raises InputError if something in it is wrong; the message names the file and the key.
     """
     path = find_config(config, kind)
-    raw = read_mapping(path)
+    return config_of(model, read_mapping(path), str(path), path.parent, settings, output)
+
+
+def config_of(
+    model: type[Config], raw: dict[str, Any], where: str, folder: Path, settings: Sequence[str], output: str | None
+) -> Config:
+    """Return the configuration of the content of a YAML file. Parameters and errors as `load_config`.
+
+    `where`: names the file in errors.
+    `folder`: where relative paths are looked up first.
+    """
     _insert_cluster(raw)
     for setting in settings:
         apply_setting(raw, setting)
         _insert_cluster(raw)
     if output is not None:
         raw["output"] = output
-    raw = find_sources(raw, path.parent)
+    raw = find_sources(raw, folder)
     try:
         return model.model_validate(raw)
     except ValidationError as e:
-        raise InputError(explain(e, model, str(path))) from None
+        raise InputError(explain(e, model, where)) from None
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -188,7 +206,9 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
         if not isinstance(below, dict):
             raise InputError(f"{where}: {'.'.join(parts[: i + 1])!r} is a value, it has no keys below it")
         at = below
-    at[parts[-1]] = parse_yaml(value, where)
+    # A class is the text that was typed: `false`, `null`, `12:30` and `2024-01-31` would be something else in YAML.
+    is_class = parts[-1] == "positive" and value.strip() and value.lstrip()[0] not in "[{'\""
+    at[parts[-1]] = value.strip() if is_class else parse_yaml(value, where)
 
 
 def _insert_cluster(raw: dict[str, Any]) -> None:

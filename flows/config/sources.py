@@ -3,20 +3,21 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
-from aucdist.data.shards.manifest import CURRENT, GENERATION, below
 from aucdist.data.sources.catalog import catalog
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError, unknown
-from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
+
+if TYPE_CHECKING:
+    from flows.config.cluster import ClusterConfig
 
 HEAD = 2**16
 """Bytes that show what a file without a known suffix holds."""
@@ -28,6 +29,7 @@ def source_from_name(
     *,
     labelled: bool = True,
     label: str | None = None,
+    positive: str | None = None,
     otherwise: Callable[[], str | None] = lambda: None,
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
@@ -37,6 +39,7 @@ def source_from_name(
     `settings`: changes to the source, each ``key=value`` with a value in YAML.
     `labelled`: False for rows that are only scored: their source need not name a label column.
     `label`: the label column: a name, or a position if there is no header.
+    `positive`: the positive class, as the file spells it.
     `otherwise`: returns the format of a file whose suffix does not tell it, or None.
     Raises InputError if there is no such data set, or if its source is wrong.
     """
@@ -45,6 +48,8 @@ def source_from_name(
         apply_setting(entry, setting)
     if label is not None:
         entry["label"] = label if entry.get("header", True) or not label.lstrip("-").isdigit() else int(label)
+    if positive is not None:
+        entry["positive"] = positive
     if is_yaml(data):
         entry = find_sources(entry, Path(data).parent)
     if "format" not in entry and (default := otherwise()) is not None:
@@ -56,7 +61,7 @@ def source_from_name(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
         )
     name = Path(urlsplit(data).path.rstrip("/")).name.partition(".")[0] or "data"
-    return data if data in catalog() else name, parse_source(entry, data, labelled=labelled)
+    return data if _in_catalog(data) else name, parse_source(entry, data, labelled=labelled)
 
 
 def is_yaml(data: str) -> bool:
@@ -64,20 +69,29 @@ def is_yaml(data: str) -> bool:
     return Path(data).suffix in (".yaml", ".yml")
 
 
+def _in_catalog(data: str) -> bool:
+    # The names of files and folders need no catalog, which takes a while to read.
+    return not (is_yaml(data) or "/" in data or _format_from_suffix(data)) and data in catalog()
+
+
 def _entry(data: str) -> dict[str, Any]:
-    if data in catalog():
+    if _in_catalog(data):
         return catalog()[data].model_dump(mode="json", exclude_defaults=True)
     if is_yaml(data):
         return read_mapping(Path(data))
     url = data if "://" in data else str(Path(data).absolute())
     if not files.is_web(url) and not files.exists(url):
-        if "/" in data:
+        if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder")
         raise unknown("data set", data, catalog())
+    by_suffix = _format_from_suffix(url)
+    if by_suffix:
+        return {"source": url, **by_suffix}
+    from aucdist.data.shards.manifest import CURRENT, GENERATION, below  # loads NumPy, SciPy and compiled kernels
+
     if GENERATION.fullmatch(data.rpartition("/")[2]) or (not files.is_web(url) and files.exists(below(url, CURRENT))):
         return {"source": url, "format": "shards"}
-    by_suffix = _format_from_suffix(url)
-    if not by_suffix and not files.is_web(url):  # a folder, if the suffixes of all of its files agree
+    if not files.is_web(url):  # a folder, if the suffixes of all of its files agree
         first, *others = [_format_from_suffix(of_file) for of_file in files.expand(url)]
         by_suffix = first if all(other == first for other in others) else {}
     return {"source": url, **by_suffix}
@@ -112,11 +126,13 @@ def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel],
     return source_from_name(data, settings, labelled=labelled, otherwise=otherwise)[1]
 
 
-def cluster_from_name(name: str | None) -> ClusterConfig:
+def cluster_from_name(name: str | None) -> "ClusterConfig":
     """Return the cluster of a file in ``configs/cluster``, or of a path; without a name, none: everything in this process.
 
     Raises InputError if there is no such file, or if it is wrong.
     """
+    from flows.config.cluster import ClusterConfig, NoCluster
+
     if name is None:
         return NoCluster()
     path = find_config(name, "cluster")

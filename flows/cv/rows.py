@@ -134,6 +134,13 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
                 "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
             )
         groups = rows.train.groups(workers.parallel_map())
+    elif config.data.test is not None and config.data.test.groups is not None:
+        if groups is not None:
+            raise InputError(
+                "the groups of the split are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
+            )
+        groups = rows.train.groups(workers.parallel_map())
+        rows = rows.without_groups(config.data)
     sets = None if rows.tables is None else rows.tables.train
     strata = None if sets is None else y
     folds = Folds(

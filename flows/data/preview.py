@@ -19,7 +19,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.selection.groups import duplicates
 from flows.config.base import Cli, Strict
-from flows.config.data import DataConfig, source_of
+from flows.config.data import DataConfig, configured_source
 from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
 from flows.config.sources import is_yaml, source_from_name
 from flows.data.preview_classes import classes_of, traps_of_classes
@@ -53,13 +53,11 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
     Raises InputError if the configuration or the data is wrong.
     """
     data, page = _data_config(config.config, config.settings), config.html
-    source = source_of(data)
+    source = configured_source(data)
     if source.format_of().is_sharded:
         raise InputError(
             f"{shown(str(source.source))} is sharded: its features are made; `aucdist data show` names them"
         )
-    if data.positive is not None:
-        source = source.model_copy(update={"positive": data.positive})
     found = read(source, name=data.name or "")
     schema = found.schema
     warnings = _warnings(source, schema, found.block)

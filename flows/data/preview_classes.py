@@ -25,8 +25,8 @@ def classes_of(schema: Schema, block: Block) -> list[dict[str, Any]]:
     found = []
     for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
         alone = columns_alone(sample_of(LocalBlocks([view])), schema) if rank < MOST_CLASSES else {}
-        best = max(alone, key=lambda column: alone[column]) if alone else None
-        about = {"column": best, "auc": None if best is None else alone[best]}
+        best = max(alone, key=lambda column: alone[column].auc) if alone else None
+        about = {"column": best, "auc": None if best is None else alone[best].auc}
         found.append({"class": name, "rows": int((view.y == 1).sum()), **about})
     return found
 

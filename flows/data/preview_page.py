@@ -79,9 +79,9 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dic
 def shown_columns(sample: Sample, schema: Schema) -> list[Shown]:
     """Return the columns as they are shown, those that rank the rows best first."""
     alone = columns_alone(sample, schema)
-    names = sorted(alone, key=lambda name: (-alone[name], name))[:MOST_SHOWN]
+    names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
     position = {name: j for j, name in enumerate(schema.feature_names)}
-    return [_shown(name, alone[name], sample, schema, position) for name in names]
+    return [_shown(name, alone[name].auc, sample, schema, position) for name in names]
 
 
 def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> Shown:

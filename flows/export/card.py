@@ -18,7 +18,7 @@ from aucdist.export.card_pages import to_csv, to_markdown, to_page
 from aucdist.export.cards import Losses, to_scorecard
 from aucdist.model import LinearModel
 from aucdist.scorecard import Scorecard
-from flows.config.data import DataConfig, source_of
+from flows.config.data import DataConfig, configured_source, source_of
 from flows.export.config import CardConfig
 from flows.run_folder.folder import METRICS, read_about
 from flows.run_folder.scores import SCORES, read_scores
@@ -58,14 +58,12 @@ def _rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/config.yaml"):
         raise InputError("the model lies in no run folder")
     data = _data_of(run)
-    source = source_of(data)
-    if data.positive is not None:
-        source = source.model_copy(update={"positive": data.positive})
+    source = configured_source(data)
     fingerprint, blocks = _read(source, data, None)
     if read_about(run)["data"]["fingerprint"] != fingerprint:
         raise InputError("the data have changed since the run")
     test_rows = read_scores(run)["row_id"].to_numpy() if exists(f"{run}/{SCORES}") else np.zeros(0, dtype=np.int64)
-    apart = data.test is not None and data.test.fraction is None
+    apart = data.test is not None and data.test.is_apart
     for block in blocks:
         inside = np.zeros(block.n_samples, dtype=bool) if apart else np.isin(block.row_id, test_rows)
         for name, rows in (("train", ~inside), ("test", inside)):

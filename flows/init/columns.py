@@ -1,41 +1,71 @@
-"""What the columns of a table hold, as far as their values tell it: numbers, categories, dates, identifiers."""
+"""What the columns of a table hold, as far as their cells tell it: numbers, categories, dates, identifiers."""
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from aucdist.data.date_parts import PARTS
 from aucdist.data.formats.dates import parse_date
-from aucdist.data.formats.spelling import PLAIN, Spelling
-from aucdist.data.formats.survey import FEW, MAX_GUESSED
-from aucdist.data.formats.table_form import MISSING_CATEGORY
-from flows.init.spelling import words_for_missing
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
+from aucdist.data.formats.spelling import ANY_CASE, MISSING_NUMBER, Spelling
+from aucdist.drift import columns as single
+from flows.init.cells import MOSTLY, Cells, as_numpy, numbers_in
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 HASHED_INTO = 256
-INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 SHOWN = 5
-IDENTIFIER = re.compile(r"(.*[_ .-])?(id|uuid|guid|key|index|row|nr|no|number)|.*[a-z]I[dD]", re.IGNORECASE)
-TIMES = ("", " %H:%M", " %H:%M:%S")
-DATE_FORMATS = tuple(f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y") for time in TIMES)
+MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
+"""So many words stand for missing numbers at most, and so many different numbers are written wrongly."""
+LONGEST_WORD = 100
+RARE, OFTEN = 0.02, 0.05
+FEW_OF_A_CLASS, CLEAR = 10, 3.0
+"""The direction of a number is said with so many rows of each class, beyond so many standard deviations of chance."""
+LAST = 0.2
+"""The share of the rows that are the test rows where these have dates."""
+LEAST_LATE = 5
+"""The last rows are proposed as test rows if they have so many of each class."""
+PLACEHOLDERS = frozenset(
+    (
+        "-", "--", "---", ".", "..", "...", "*", "**", "#", "x", "n.a.", "n.a", "na.", "n/d", "nd", "n.d.", "n/v",
+        "k.a.", "k. a.", "none", "nil", "unknown", "missing", "not available", "not applicable", "no data", "undefined",
+        "\\n", "#div/0!", "#value!", "#ref!", "#num!", "(null)", "[null]",
+    )
+)  # fmt: skip
+"""What is written in place of a number, in lower case."""
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
+"""A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
+DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
+ZERO_DATE = re.compile(r"0[0 :./T-]*")
+DAYS = (
+    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
+    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
+)  # fmt: skip
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DATE_FORMATS = tuple(day + time for day in DAYS for time in TIMES)
 """Spellings other than those of ISO 8601 that are recognised; of several that fit, the first."""
+COMPACT = "%Y%m%d"
+YEARS = (1900, 2100)
 
 
-@dataclass(frozen=True)
-class ColumnGuess:
+@dataclass
+class Column:
     """What a column holds.
 
-    `kind`: what becomes of it: ``number``, ``categorical``, ``hashed``, ``dates`` or ``drop``.
+    `kind`: what becomes of it.
     `comment`: what its values are, or why it is dropped.
+    `missing`: rows without a value.
     `parts`: of a column of dates what it becomes.
     `date_format`: of a column of dates; None: as in ISO 8601.
-    `words`: of a column of numbers what stands for missing ones, besides what always does.
-    `auc`: how well the column alone ranks the rows.
+    `words`: what stands for missing numbers or dates, besides what always does.
+    `leak`: why it seems to give the label away.
+    `direction`: of a number that has one: ``increasing`` or ``decreasing``.
+    `late`: of dates: rows among the last ones, and those of them that are positive.
     """
 
     name: str
@@ -45,103 +75,239 @@ class ColumnGuess:
     parts: tuple[str, ...] = ()
     date_format: str | None = None
     words: tuple[str, ...] = ()
-    auc: float = 0.5
+    leak: str = ""
+    direction: str | None = None
+    late: tuple[int, int] = (0, 0)
 
 
-def columns_of(
-    texts: Mapping[str, pd.Categorical], names: Sequence[str], spelling: Spelling = PLAIN
-) -> list[ColumnGuess]:
-    """Return what the columns hold.
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Cells, and what each of them may be.
 
-    `texts`: the cells of each column, missing ones as `MISSING_CATEGORY`.
-    `names`: the columns that are looked at.
+    `number`: for each cell its value as a number, nan for none.
+    `missing` and `missing_number`: whether it says that a text or a number is missing.
+    `date_formats`: spellings of dates that are tried.
     """
-    return _with_one_date_format([_column(name, texts[name], spelling) for name in names])
 
+    cells: Cells
+    spelling: Spelling
+    number: np.ndarray
+    missing: np.ndarray
+    missing_number: np.ndarray
+    n_rows: int
+    n_pos: int
+    date_formats: tuple[str | None, ...]
 
-def _column(name: str, cells: pd.Categorical, spelling: Spelling) -> ColumnGuess:
-    rows = np.bincount(cells.codes, minlength=len(cells.categories)).tolist()
-    counts = dict(zip(cells.categories, rows, strict=True))
-    missing = counts.pop(MISSING_CATEGORY, 0)
-    if len(counts) == 0 or (len(counts) == 1 and not missing):
-        return ColumnGuess(name, "drop", f"one value: {next(iter(counts))}" if counts else "no values", missing)
-    found = _dates(name, list(counts)) or _number(name, cells, counts, spelling) or _text(name, counts, len(cells))
-    if found.kind == "number":
-        missing += sum(count for text, count in counts.items() if spelling.plain_number(text) is None)
-    return replace(found, missing=missing)
+    @classmethod
+    def of(
+        cls, cells: Cells, spelling: Spelling | None, words: tuple[str, ...], n_rows: int, n_pos: int,
+        date_format: str | None = None,
+    ) -> "Table":  # fmt: skip
+        """Return a table.
 
+        `spelling`: None where it is to be found.
+        `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
+        """
+        lower = pc.utf8_lower(cells.texts)
+        always = Spelling(missing=words)
+        missing = _any(lower, ANY_CASE) | _any(cells.texts, always.words)
+        missing_number = missing | _any(lower, (*MISSING_NUMBER, *(word.lower() for word in words)))
+        spelling = cells.spelling(missing_number) if spelling is None else spelling
+        number = numbers_in(cells.texts, spelling)
+        missing_number |= np.isin(number, always.missing_numbers)
+        number[missing_number] = np.nan
+        formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
+        at = cells.text
+        return cls(cells, spelling, number[at], missing[at], missing_number[at], n_rows, n_pos, formats)
 
-def _dates(name: str, values: Sequence[str]) -> ColumnGuess | None:
-    """Return a column of dates, or None if it is none."""
-    for form in (None, *DATE_FORMATS):
-        if parse_date(values[0], form) is None:
-            continue
-        dates = [parse_date(value, form) for value in values]
-        present = [date for date in dates if date is not None]
-        if len(present) == len(dates):
-            days = sorted(date.date() for date in present)
-            timed = any((date.hour, date.minute) != (0, 0) for date in present)
-            parts = tuple(part for part in PARTS if timed or part != "hour")
-            return ColumnGuess(name, "dates", f"{days[0]} to {days[-1]}", parts=parts, date_format=form)
-    return None
+    def columns(self) -> list[Column]:
+        """Return what the columns hold. A source has one date format, so dates of a second one are left out."""
+        columns = [self._column(name, at) for name, at in self.cells.columns()]
+        dates = [column for column in columns if column.kind == "dates"]
+        first = next((column for column in dates if column.date_format != COMPACT), None)
+        for column in dates:
+            if first is not None and column.date_format != first.date_format:
+                column.kind = "number" if column.date_format == COMPACT else "drop"
+                column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
+        return columns
 
+    def _column(self, name: str, at: slice) -> Column:
+        rows, missing = self.cells.rows[at], self.missing[at]
+        n_present = len(missing) - int(np.count_nonzero(missing))
+        if n_present == 0 or (n_present == 1 and len(missing) == 1):
+            texts = self._texts(at, ~missing)
+            return Column(name, "drop", f"one value: {texts[0]}" if texts else "no values", int(rows[missing].sum()))
+        column = self._number(name, at) or self._dates(name, at) or self._text(name, at)
+        absent = self.missing_number[at] if column.kind in ("number", "dates") else missing
+        if column.words:
+            absent = absent | _any(self.cells.texts.take(pa.array(self.cells.text[at])), column.words)
+        column.missing = int(rows[absent].sum())
+        if column.kind in ("number", "categorical") and 0 < self.n_pos < self.n_rows:
+            self._look_for_leaks(column, at, absent)
+        return column
 
-def _number(name: str, cells: pd.Categorical, counts: dict[str, int], spelling: Spelling) -> ColumnGuess | None:
-    """Return a column of numbers, some of which may be missing; None if it is none."""
-    finite = {text: n for text, n in counts.items() if not INFINITE.fullmatch(text)}
-    words = words_for_missing(finite, spelling)
-    if words is None:
+    def _number(self, name: str, at: slice) -> Column | None:
+        """Return a column of numbers, some of which may be missing; None if it is none."""
+        rows, values = self.cells.rows[at], self.number[at]
+        is_number, infinite, words, n_others = ~np.isnan(values), False, [], 0
+        other = ~is_number & ~self.missing_number[at]
+        present = int(rows[is_number].sum())
+        if other.any():
+            texts = self._texts(at, other)
+            words = [text for text in texts if not INFINITE.fullmatch(text)]
+            infinite = len(words) < len(texts)
+            n_others = int(sum(n for text, n in zip(texts, rows[other], strict=True) if not INFINITE.fullmatch(text)))
+        if not present or not _may_be_missing(words, n_others, present + n_others, int(np.count_nonzero(is_number))):
+            return None
+        values = values[is_number]
+        low, high = values.min(), values.max()
+        if infinite or not np.isfinite(high - low):  # 1e999
+            return Column(name, "drop", "some values are not finite")
+        others = _others(words, n_others)
+        if (values == np.floor(values)).all():
+            if self._are_codes(at, is_number):
+                return None
+            if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
+                dates = [parse_date(text, COMPACT) for text in self._texts(at, is_number)]
+                if all(dates):
+                    column = self._of_dates(name, at, is_number, dates, COMPACT)
+                    column.words, column.comment = tuple(words), column.comment + others
+                    return column
+            if single.is_identifier(name, np.unique(values), present):
+                return Column(name, "drop", _identifier(name, len(values), present, "numbers"))
+        return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
+
+    def _are_codes(self, at: slice, is_number: np.ndarray) -> bool:
+        """Tell whether whole numbers are codes: some begin with a zero, and all are equally long or it is not rare."""
+        texts = self.cells.texts.take(pa.array(self.cells.text[at][is_number]))
+        zeros = as_numpy(pc.match_substring_regex(texts, r"^0\d"))
+        if not zeros.any():
+            return False
+        lengths = as_numpy(pc.utf8_length(texts))
+        return bool(lengths.min() == lengths.max() or zeros.mean() > OFTEN)
+
+    def _dates(self, name: str, at: slice) -> Column | None:
+        """Return a column of dates, or None if it is none."""
+        there = ~self.missing[at]
+        texts, rows = self._texts(at, there), self.cells.rows[at][there]
+        some = texts[:20]
+        if 2 * sum(DATE.fullmatch(text) is not None for text in some) < len(some):
+            return None
+        for form in self.date_formats:
+            if 2 * sum(parse_date(text, form) is not None for text in some) < len(some):
+                continue
+            dates = [parse_date(text, form) for text in texts]
+            is_other = np.array([date is None for date in dates])
+            others, n_others = (
+                [text for text, is_one in zip(texts, is_other, strict=True) if is_one],
+                int(rows[is_other].sum()),
+            )
+            most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
+            if len(others) <= MOST_TYPING_ERRORS and n_others <= most * rows.sum():
+                column = self._of_dates(name, at, there, dates, form)
+                column.words, column.comment = tuple(others), column.comment + _others(others, n_others)
+                return column
         return None
-    if len(finite) < len(counts):
-        return ColumnGuess(name, "drop", "some values are not finite")
-    values = {text: _value(text, spelling) for text in counts}
-    numbers = [value for value in values.values() if value is not None]
-    if not all(map(math.isfinite, numbers)):  # 1e999
-        return ColumnGuess(name, "drop", "some values are not finite")
-    if len(numbers) == len(values) and _is_identifier(name, cells, values):
-        return ColumnGuess(name, "drop", f"{len(numbers):,} different numbers in as many rows: an identifier")
-    instead = [text for text, value in values.items() if value is None]
-    rows = sum(counts[text] for text in instead)
-    absent = f", but for {', '.join(map(repr, instead))} in {rows:,} rows" if instead else ""
-    return ColumnGuess(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}", words=tuple(words))
+
+    def _of_dates(
+        self, name: str, at: slice, there: np.ndarray, dates: list[datetime | None], form: str | None
+    ) -> Column:
+        """Return a column of dates; `there`: the cells that `dates` are of."""
+        known = [date for date in dates if date is not None]
+        timed = any((date.hour, date.minute) != (0, 0) for date in known)
+        rows, positives = (counts[at][there] for counts in (self.cells.rows, self.cells.positives))
+        days = np.array([np.nan if date is None else date.toordinal() for date in dates])
+        order = np.argsort(-days, kind="stable")  # rows without a date come last
+        last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
+        return Column(
+            name, "dates", f"{min(date.date() for date in known)} to {max(date.date() for date in known)}",
+            parts=tuple(part for part in PARTS if timed or part != "hour"), date_format=form,
+            late=(int(rows[last].sum()), int(positives[last].sum())),
+        )  # fmt: skip
+
+    def _text(self, name: str, at: slice) -> Column:
+        there = ~self.missing[at]
+        rows = self.cells.rows[at][there]
+        n, present = len(rows), int(rows.sum())
+        if (
+            n > max(FEW_CATEGORIES, present // 2)
+            or (n >= 3 and n == present)
+            or (n >= 10 and n >= single.NEARLY_UNIQUE * present)
+        ):
+            return Column(name, "drop", f"{n:,} different texts in {present:,} rows: an identifier or a free text")
+        if single.is_entity(name, n, present):
+            return Column(name, "drop", _identifier(name, n, present, "texts"))
+        if n > MOST_GUESSED:
+            return Column(name, "hashed", f"{n:,} different texts")
+        texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))
+        often = sorted(texts, key=lambda text: (-texts[text], text))
+        shown = ", ".join(f"{text} {texts[text]:,}" for text in often[:SHOWN])
+        return Column(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
+
+    def _look_for_leaks(self, column: Column, at: slice, absent: np.ndarray) -> None:
+        """Say what a column gives away, alone or by one of its values, and of numbers the direction that they seem to have."""
+        rows, positives = self.cells.rows[at], self.cells.positives[at]
+        if column.kind == "categorical":
+            area = single.alone(single.shares(rows, positives), rows, positives)
+        else:
+            there, area = ~absent, 0.5
+            n_pos = int(positives[there].sum())
+            fewest = min(n_pos, int(rows[there].sum()) - n_pos)
+            if fewest >= FEW_OF_A_CLASS:
+                rises, deviation = single.auc_and_deviation(self.number[at][there], rows[there], positives[there])
+                if abs(rises - 0.5) > CLEAR * deviation:
+                    column.direction = "increasing" if rises > 0.5 else "decreasing"
+                area = max(rises, 1.0 - rises) if fewest >= single.FEW else 0.5
+            if absent.any():
+                area = max(area, single.alone(there.astype(float), rows, positives))
+        if area >= single.SUSPICIOUS:
+            column.leak = f"AUC {area:.4f} alone"
+        else:
+            away = np.flatnonzero(single.gives_away(rows, positives, self.n_rows, self.n_pos))
+            if len(away):
+                first = away[np.argmax(rows[away])]
+                (value,) = self._texts(at, np.arange(len(rows)) == first)
+                column.leak = f"{positives[first]:,} of {rows[first]:,} rows with {value or '(missing)'} are positive"
+        if column.leak:
+            column.comment = f"{column.leak}: drop it if it is known only once the label is; {column.comment}"
+
+    def _texts(self, at: slice, which: np.ndarray) -> list[str]:
+        texts: list[str] = self.cells.texts.take(pa.array(self.cells.text[at][which])).to_pylist()
+        return texts
 
 
-def _value(text: str, spelling: Spelling) -> float | None:
-    plain = spelling.plain_number(text)
-    return None if plain is None else float(plain)
+def _any(texts: pa.StringArray, words: tuple[str, ...]) -> np.ndarray:
+    return as_numpy(pc.is_in(texts, pa.array(words, pa.string())))
 
 
-def _is_identifier(name: str, cells: pd.Categorical, values: Mapping[str, float | None]) -> bool:
-    """Tell whether whole numbers that all differ count the rows, are named like an identifier, or exceed what float64 has."""
-    if not all(value is not None and value.is_integer() for value in values.values()):
+def _others(texts: list[str], n_rows: int) -> str:
+    """Return what is said of cells that are no numbers, or no dates."""
+    listed = ", ".join(map(repr, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
+    return f", but for {listed} in {n_rows:,} rows" if texts else ""
+
+
+def _identifier(name: str, n: int, present: int, kind: str) -> str:
+    said = f"{n:,} different {kind} in {present:,} rows: an identifier"
+    return said + ("" if n >= single.NEARLY_UNIQUE * present else f"; --groups {name} keeps its rows together")
+
+
+def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:
+    """Tell whether the cells of a column that are no numbers stand for missing ones.
+
+    `others`: the distinct ones; `n_others`: their rows, of `present` ones.
+    `n_numbers`: distinct numbers.
+    """
+    if any(len(text) > LONGEST_WORD for text in others) or len(others) > MOST_TYPING_ERRORS:
         return False
-    if any(value is not None and abs(value) > 2**53 for value in values.values()):
+    if all(text.lower() in PLACEHOLDERS for text in others) and len(others) <= MOST_WORDS:
         return True
-    if len(values) < len(cells):
+    digits = any(any(map(str.isdigit, text)) for text in others)
+    if not digits and len(others) == 1 and n_numbers > 20 and 2 * n_others < present:
+        return True
+    if n_others >= present or n_others > max(1, (1.0 - MOSTLY) * present):
         return False
-    ordered = np.array([values[text] for text in cells.categories])[cells.codes]
-    return bool(IDENTIFIER.fullmatch(name)) or bool((np.abs(np.diff(ordered)) == 1).all())
-
-
-def _text(name: str, counts: dict[str, int], n_rows: int) -> ColumnGuess:
-    n = len(counts)
-    if n > max(FEW, n_rows // 2):
-        return ColumnGuess(name, "drop", f"{n:,} different texts in {n_rows:,} rows: an identifier or a free text")
-    if n > MAX_GUESSED:
-        return ColumnGuess(name, "hashed", f"{n:,} different texts")
-    often = sorted(counts, key=lambda text: (-counts[text], text))
-    shown = ", ".join(f"{text} {counts[text]:,}" for text in often[:SHOWN])
-    return ColumnGuess(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
-
-
-def _with_one_date_format(columns: Sequence[ColumnGuess]) -> list[ColumnGuess]:
-    """Return the columns without those whose dates have another format than the first: a source has one."""
-    formats = [column.date_format for column in columns if column.kind == "dates"]
-    if len(set(formats)) < 2:
-        return list(columns)
-    return [
-        replace(column, kind="drop", parts=(), comment=f"dates written in another way ({column.date_format or 'ISO 8601'})")
-        if column.kind == "dates" and column.date_format != formats[0]
-        else column
-        for column in columns
-    ]  # fmt: skip
+    if not digits and len(others) <= MOST_WORDS:
+        return True
+    rare = n_others <= max(1, RARE * present)
+    errors = all(map(TYPING_ERROR.fullmatch, others))
+    return (n_numbers > 10 and (errors or rare)) or (n_numbers >= 3 and errors and rare)

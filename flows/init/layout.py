@@ -9,8 +9,8 @@ from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
-LINES = 50
-"""So many lines are looked at."""
+LINES, BYTES = 50, 2**18
+"""So many lines, of so many bytes, are looked at."""
 MOST_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
@@ -26,7 +26,8 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     if "encoding" not in source.model_fields_set:
         source = _with(source, encoding=found_encoding(data))
     data = as_utf8(data, where, source)
-    lines = data.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
+    head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
+    lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
     if "quote" not in source.model_fields_set and _has_single_quotes(lines):
         source = _with(source, quote="single")
     asked = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES

@@ -1,82 +1,60 @@
-"""Reads the first rows of a file as text, to find out what each column holds."""
+"""Reads the first rows of a file as texts, to find out what each column holds."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pandas as pd
-from pandas.api.types import union_categoricals
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import QUOTES, csv_head, csv_text, separator_of
-from aucdist.data.formats.csv_text import parse_cells
-from aucdist.data.formats.spelling import Spelling
-from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import Table
 from aucdist.data.formats.text import first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
 from flows.init.layout import with_layout
-from flows.init.spelling import found_spelling
+
+if TYPE_CHECKING:
+    from aucdist.data.formats.survey import Survey
 
 MOST_BYTES = 2**24
 MOST_FILES = 64
-ROWS_BELOW = 200
-"""So many rows are compared with the first one, to tell values from names."""
+MOST_CELLS = 4_000_000
+"""So many cells of a table of Arrow are looked at."""
+ROWS_BELOW, BYTES_BELOW = 200, 2**18
+"""So many rows, of so many bytes, are compared with the first one, to tell values from names."""
 
 
 @dataclass(frozen=True, eq=False)
 class FirstRows:
     """The first rows of a file.
 
-    `source`: with the separator decided.
-    `texts`: the cells of every column but the label.
-    `classes`: the label of each row.
+    `source`: with what it left open of the layout of the file decided.
+    `columns`: the cells of every column, as texts or dictionaries of texts.
+    `label`: the column with the classes.
+    `place`: names the place of a cell, given its row (from 0) and its column.
     `unread`: columns of types that are neither numbers nor texts.
     `n_files`: the files that they are the first rows of.
     """
 
     source: Source
-    texts: dict[str, pd.Categorical]
-    classes: pd.Categorical
+    columns: pa.Table
     label: str
-    unread: dict[str, str]
+    place: Callable[[int, str], str]
     whole: bool
+    unread: dict[str, str]
     n_files: int = 1
 
 
 def first_rows(source: Source) -> FirstRows:
     """Read the first rows of a source.
 
-    Raises InputError if the file cannot be read.
+    Raises InputError if the file cannot be read, or has no such label column.
     """
     urls = source.format_of().part_urls(source)
-    if source.format == "csv":
-        return _of_csv(source, urls)
-    return _of_parquet(source, urls) if source.format == "parquet" else _of_arrow(source, urls)
-
-
-def _of_csv(source: Source, urls: list[str]) -> FirstRows:
-    data, whole = head_of(urls[0])
-    where = files.shown(urls[0])
-    source, data = with_layout(source, data, where)
-    if "header" not in source.model_fields_set and _has_no_header(data, where, source):
-        source = source.model_copy(update={"header": False})
-    names, start, line = csv_head(data, where, source)
-    if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
-        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    label = pick(names, source.label, where, "label")
-    features = tuple(name for name in names if name != label)
-    spelling = Spelling(tuple(source.missing_values))
-    form = TableForm(label, features, features, missing=True, spelling=spelling)
-    table = parse_cells(csv_text(data[start:], where, source, names, line), form)
-    if not {"decimal", "thousands", "symbols"} & source.model_fields_set:
-        found = found_spelling({name: table.texts[name] for name in features})
-        source = source.model_copy(
-            update={"decimal": found.decimal, "thousands": found.thousands, "symbols": list(found.symbols)}
-        )
-    texts = {name: table.texts[name] for name in features}
-    return FirstRows(source, texts, table.texts[label], label, {}, whole and len(urls) == 1)
+    return _of_csv(source, urls) if source.format == "csv" else _of_arrow(source, urls)
 
 
 def head_of(url: str) -> tuple[bytes, bool]:
@@ -92,66 +70,122 @@ def head_of(url: str) -> tuple[bytes, bool]:
     return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
 
 
+def survey(source: Source) -> "tuple[Survey, bool]":
+    """Return what the first rows of an svmlight or KEEL file hold, and whether they are all.
+
+    Raises InputError if the file cannot be read.
+    """
+    from aucdist.data.formats.survey import survey_of
+
+    urls, of = files.expand(source.source), source.format_of()
+    if source.format == "svmlight":
+        data, whole = head_of(urls[0])
+    else:  # its header is needed, and its files are small
+        data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
+
+    def read(source: Source) -> "Survey":
+        return survey_of(of.parse(data, source, FilePart(urls[0]), None), files.shown(urls[0]), 0)  # type: ignore[attr-defined]  # both are of files
+
+    if source.format == "keel" and "missing" not in source.model_fields_set:
+        found = read(source.model_copy(update={"missing": "keep"}))
+        return (found if found.missing else read(source)), whole and len(urls) == 1
+    return read(source), whole and len(urls) == 1
+
+
+def _of_csv(source: Source, urls: list[str]) -> FirstRows:
+    data, whole = head_of(urls[0])
+    where = files.shown(urls[0])
+    source, data = with_layout(source, data, where)
+    if "header" not in source.model_fields_set and _has_no_header(data, where, source):
+        source = source.model_copy(update={"header": False})
+    names, start, line = csv_head(data, where, source)
+    if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
+        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
+    label = pick(names, source.label, where, "label")
+    text = csv_text(data[start:], where, source, names, line)
+    return FirstRows(source, text.read(names, (), ()), label, text.place, whole and len(urls) == 1, {})
+
+
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
     """Return whether the first line of a file is one of values."""
     separator, start = separator_of(source), csv_head(data, where, source.model_copy(update={"header": False}))[1]
     rows: list[list[str]] = []
-    while len(rows) <= ROWS_BELOW and data[start : start + 2**20].strip():
+    last = start + BYTES_BELOW
+    while len(rows) <= ROWS_BELOW and (start < last or len(rows) < 2) and data[start : start + 2**20].strip():
         _, cells, start = first_row(data, where, separator, start=start, quote=QUOTES[source.quote])
         rows.append(cells)
     return looks_like_values(rows[0], rows[1:])
 
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
-    """Read all rows of a format that becomes a table of Arrow."""
-    from aucdist.data.formats.arrow_formats import ArrowFileFormat, LoadedFormat
-    from aucdist.data.formats.parquet import parse_arrow
-    from aucdist.data.formats.tables import is_plain
-
-    of, where = source.format_of(), files.shown(urls[0])
-    if isinstance(of, LoadedFormat):
-        arrow = of.load(urls[0], source)
+    """Read the first rows of a format that becomes a table of Arrow."""
+    of, whole, some = source.format_of(), len(urls) == 1, urls[:1]
+    where = files.shown(urls[0])
+    if source.format == "parquet":
+        table, whole, some = _row_groups(source, urls)
+    elif hasattr(of, "load"):
+        table = of.load(urls[0], source)
     else:
-        assert isinstance(of, ArrowFileFormat)
-        arrow = of.to_arrow(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
-    fields = {field.name: field.type for field in arrow.schema}
-    label = pick(list(fields), source.label, where, "label")
-    unread = {name: str(kind) for name, kind in fields.items() if not is_plain(kind) and name != label}
-    keep = [name for name in fields if name not in unread and name != label]
-    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
-    table = parse_arrow(arrow, where, read, None)
-    texts = {name: table.texts[name] for name in table.features}
-    return FirstRows(source, texts, table.texts[label], label, unread, len(urls) == 1)
+        table = of.to_arrow(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)  # type: ignore[attr-defined]  # of files
+    label = pick(table.column_names, source.label, where, "label")
+    most = max(1000, MOST_CELLS // max(1, table.num_columns))
+    whole, table = whole and table.num_rows <= most, table.slice(0, most)
+    columns, unread = {}, {}
+    for name in table.column_names:
+        texts = _as_texts(table[name])
+        if texts is None and name != label:
+            unread[name] = str(table[name].type)
+        elif not name.startswith("__index_level_"):  # the index of a data frame
+            columns[name] = pa.chunked_array([[]], pa.string()) if texts is None else texts
+    return FirstRows(
+        source, pa.table(columns), label, lambda row, name: f"{where}, row {row + 1}", whole, unread, len(some)
+    )
 
 
-def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
-    import pyarrow as pa
-
-    from aucdist.data.formats.parquet import column_types, path_values
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return a column of numbers, texts, dates or times as texts; None for other types."""
     from aucdist.data.formats.tables import is_plain
 
-    fields = column_types(urls[0])
-    folders = path_values(urls[0])
-    fields |= {name: pa.string() for name in folders if name not in fields}
-    label = pick(list(fields), source.label, files.shown(urls[0]), "label")
-    unread = {name: str(kind) for name, kind in fields.items() if not is_plain(kind) and name != label}
-    keep = [name for name in fields if name not in unread and name != label]
-    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
+    if not is_plain(column.type):
+        return None
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        return None
+
+
+def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[str]]:
+    """Return the first row groups of Parquet files, whether they are all rows, and the files that were read."""
+    import pyarrow.parquet as pq
+
+    from aucdist.data.formats.parquet import folder_column, path_values, row_group_sizes, text_columns
+    from aucdist.data.storage.arrow_files import opened
+
     # In one file alone each column of the folders would have one value.
     some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
-    some = some if folders else urls[:1]
-    found = [_first_row_groups(url, source, read, MOST_BYTES // len(some)) for url in some]
-    columns = {name: union_categoricals([table.texts[name] for table, _ in found]) for name in (*keep, label)}
-    whole = len(some) == len(urls) and all(of_file for _, of_file in found)
-    return FirstRows(source, {name: columns[name] for name in keep}, columns[label], label, unread, whole, len(some))
-
-
-def _first_row_groups(url: str, source: Source, read: Source, most_bytes: int) -> tuple[Table, bool]:
-    """Return the first row groups of a file, at least one of them, and whether these are all."""
-    from aucdist.data.formats.parquet import parse_row_groups, row_group_sizes
-
-    sizes, stop, total = row_group_sizes(url, source), 0, 0
-    while stop < len(sizes) and (stop == 0 or total + sizes[stop] <= most_bytes):
-        total += sizes[stop]
-        stop += 1
-    return parse_row_groups(read, FilePart(url, stop=stop), None), stop == len(sizes)
+    some = some if path_values(urls[0]) else urls[:1]
+    whole, tables, texts = len(some) == len(urls), [], text_columns(urls)
+    for url in some:
+        total, groups = 0, list[int]()
+        for group, size in row_group_sizes(url, source, texts).items():
+            if groups and total + size > MOST_BYTES // len(some):
+                whole = False
+                break
+            groups.append(group)
+            total += size
+        with opened(url) as file:
+            parquet = pq.ParquetFile(file)
+            table = parquet.read_row_groups(groups, use_threads=False)
+        for name, value in path_values(url).items():
+            if name not in table.column_names:
+                table = table.append_column(name, folder_column(value, table.num_rows, as_text=name in texts))
+        tables.append(
+            table if source.where is None else table.filter(pq.filters_to_expression(map(tuple, source.where)))
+        )
+    return pa.concat_tables(tables, promote_options="permissive"), whole, some

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import yaml
-
-from flows.init.columns import HASHED_INTO, ColumnGuess
 
 MOST_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -15,93 +14,49 @@ WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "in
 
 def quoted(text: str) -> str:
     """Return a text as YAML reads it back, with quotes where they are needed."""
-    return text if PLAIN.fullmatch(text) and text.lower() not in WORDS else _escaped(text)
-
-
-def _escaped(text: str) -> str:
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+        return text
     return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))).rstrip("\n")
+
+
+def flow(value: Any) -> str:
+    """Return a value in types of JSON as YAML in one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow(key)}: {flow(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return quoted(value) if isinstance(value, str) else str(yaml.safe_dump(value)).partition("\n")[0]
 
 
 def comment(text: str) -> str:
     """Return a text as a comment of one line."""
-    printable = "".join(c if c.isprintable() else "?" for c in text)
+    printable = text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
     return "# " + (printable if len(printable) <= MOST_COMMENT else printable[: MOST_COMMENT - 3] + "...")
 
 
 def yaml_text(
-    name: str, source: dict[str, str], columns: Sequence[ColumnGuess], classes: Sequence[tuple[str, int]], positive: str,
-    head: Sequence[str], directions: Mapping[str, str],
+    name: str, head: Sequence[str], source: Mapping[str, Any], comments: Mapping[str, Any], data: Sequence[str],
+    model: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return a configuration for training.
 
-    `source`: keys of the source as they are written: file, format, label, ...
-    `columns`: all but the label.
-    `classes`: each class with its number of rows.
-    `directions`: of the numbers that seem to have one.
+    `head`: comments at its top.
+    `source`: the keys of the source.
+    `comments`: for keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
+    `data`: lines below `data`; `model`: lines behind the model.
     """
-    of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed", "number")}
-    lines = _first_lines(name, source, classes, positive, head)
-    lines += _listed("drop", [(quoted(c.name), c.comment) for c in of["drop"]], "- ")
-    lines += _listed("dates", [(f"{quoted(c.name)}: [{', '.join(c.parts)}]", c.comment) for c in of["dates"]])
-    formats = {c.date_format for c in of["dates"]} - {None}
-    lines += [f"    date_format: {quoted(str(form))}  # check that day and month are not swapped" for form in formats]
-    lines += _listed("categorical", [(quoted(c.name), c.comment) for c in of["categorical"]], "- ")
-    lines += _listed("hashed", [(f"{quoted(c.name)}: {HASHED_INTO}", c.comment) for c in of["hashed"]])
-    lines += [f"    {comment(f'number {c.name}: {c.comment}')}" for c in of["number"]]
-    gaps = [c for c in columns if c.missing and c.kind != "drop"]
-    if gaps:
-        lines.append(_missing_line({c.name: c.missing for c in gaps}))
-    lines.append("    # unknown: ignore  # for categories that only new rows have; by default they are an error")
-    if any(c.kind in ("number", "dates") for c in gaps):
-        lines.append("  impute: median  # numbers that are missing; a missing text is a category of its own")
-    layout = "maxabs" if of["hashed"] else "standard"  # hashed columns make sparse rows, which are not centred
-    lines += [
-        f"  scale: {layout}", "  test: {fraction: 0.2, seed: 0}",
-        "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}",
-    ]  # fmt: skip
-    if directions:
-        listed = ", ".join(f"{quoted(column)}: {direction}" for column, direction in directions.items())
-        lines += [
-            "# In place of the line above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
-            f"# model: {{features: bins, lam: 1e-2, monotone: {{{listed}}}}}",
-        ]
-    return "\n".join([*lines, "cluster: {kind: none}"]) + "\n"
-
-
-def _first_lines(
-    name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str]
-) -> list[str]:
     lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
-    lines += [f"    {key}: {value}" for key, value in source.items()]
-    counts = ", ".join(f"{label} {n:,}" for label, n in classes)
-    return [*lines, f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}"]
-
-
-def _missing_line(missing: Mapping[str, int]) -> str:
-    return f"    missing: keep  {comment('rows without: ' + ', '.join(f'{c} {n:,}' for c, n in missing.items()))}"
-
-
-def rows_yaml_text(
-    name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str],
-    remarks: Sequence[str], missing: Mapping[str, int], sparse: bool,
-) -> str:  # fmt: skip
-    """Return a configuration for training on a file that has no columns to choose from.
-
-    `name`, `source`, `classes`, `positive` and `head`: as of `yaml_text`.
-    `missing`: missing values of the columns that have some.
-    `sparse`: whether rows become CSR.
-    """
-    lines = _first_lines(name, source, classes, positive, head)
-    lines += [f"    {comment(remark)}" for remark in remarks]
-    if missing:
-        lines.append(_missing_line(missing))
-        lines.append("  impute: median  # numbers that are missing; a missing text is a category of its own")
-    lines += [
-        f"  scale: {'maxabs' if sparse else 'standard'}", "  test: {fraction: 0.2, seed: 0}",
-        "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", "cluster: {kind: none}",
-    ]  # fmt: skip
+    for key, value in source.items():
+        why = comments.get(key, "")
+        if isinstance(why, Mapping) and value:
+            entries = value.items() if isinstance(value, Mapping) else [(entry, None) for entry in value]
+            lines.append(f"    {key}:")
+            for entry, of_entry in entries:
+                text = f"- {flow(entry)}" if of_entry is None else f"{flow(entry)}: {flow(of_entry)}"
+                lines.append(f"      {text}" + (f"  {comment(why[entry])}" if entry in why else ""))
+        else:
+            lines.append(f"    {key}: {flow(value)}" + (f"  {comment(why)}" if why else ""))
+    lines += [f"    {comment(text)}" for text in comments.get("", ())]
+    lines += [f"  {line}" for line in data]
+    lines += ["model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", *model, "cluster: {kind: none}"]
     return "\n".join(lines) + "\n"
-
-
-def _listed(key: str, entries: Sequence[tuple[str, str]], dash: str = "") -> list[str]:
-    return [f"    {key}:"] * bool(entries) + [f"      {dash}{entry}  {comment(why)}" for entry, why in entries]

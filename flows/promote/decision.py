@@ -134,7 +134,7 @@ def read_test_rows(run: str, in_use: str, row_id: np.ndarray, y: np.ndarray) -> 
     """
     data = _data_of(run)
     assert data.test is not None  # there are test scores
-    of_all = data.test.fraction is not None
+    of_all = not data.test.is_apart
     source = source_of(data) if of_all else source_of(data.test)
     held_out = scored_by(in_use, IN_USE, source, f"the test rows of {shown(run)}", row_id if of_all else None)
     if not (np.array_equal(held_out.row_id, row_id) and np.array_equal(held_out.y, y)):

@@ -17,7 +17,7 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
     if point is None or not point.uses_cost_column:
         return
     sources = {"training": source_of(data)}
-    if data.test is not None and data.test.fraction is None:
+    if data.test is not None and data.test.is_apart:
         sources["test"] = source_of(data.test)
     for part, source in sources.items():
         if not has_costs(source):

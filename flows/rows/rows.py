@@ -10,16 +10,17 @@ import numpy as np
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import date_features
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.shards.reading import BlockReader, ParallelMap
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.split import Split, Strata, find_split
+from aucdist.data.split import Split, Strata, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
-from aucdist.errors import InputError
+from aucdist.errors import InputError, unknown
 from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
 from flows.compute.workers import Workers
-from flows.config.data import CacheMode
+from flows.config.data import CacheMode, TestConfig
 from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
 
@@ -117,22 +118,37 @@ class Rows:
         return np.concatenate(there) if len(there) == len(parts) else None
 
     def split(
-        self, test_fraction: float, seed: int, strata: Strata, parallel_map: ParallelMap
+        self, test: TestConfig, schema: Schema, strata: Strata, parallel_map: ParallelMap
     ) -> tuple["Rows", "Rows"]:
-        """Return training rows and test rows; see `aucdist.data.split.find_split`."""
-        found = find_split(
-            self.items, test_fraction, seed, strata=strata, load=self.loader, each=self._map(parallel_map)
-        )
-        n_test, n_pos = sum(found.n_test), 0 if strata.n is not None else found.n_test[1]
-        share = n_test / self.n_samples
-        train, test = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
+        """Return training rows and test rows; see `aucdist.data.split`.
+
+        Raises InputError if there is no such column of times, or a side would lack a class.
+        """
+        found: Split | TimeSplit
+        reading: dict[str, Any] = {"load": self.loader, "each": self._map(parallel_map)}
+        if test.time is not None:
+            found = find_time_split(self.items, _time_feature(test.time, schema), test.last, test.gap, **reading)
+            n_test, n_train = sum(found.n_test), sum(found.n_train)
+            n_pos, n_pos_train = found.n_test[1], found.n_train[1]
+        else:
+            assert test.fraction is not None
+            found = find_split(self.items, test.fraction, test.seed, strata=strata, **reading)
+            n_test, n_pos = sum(found.n_test), found.n_test[1] if strata.n is None else 0
+            n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
+        train, held_out = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
         if self.are_here:
-            return train, test
-        n, bytes_of_test = self.n_samples - n_test, int(share * self.n_bytes)
-        return (
-            replace(train, n_samples=n, n_pos=self.n_pos - n_pos, n_bytes=int((1.0 - share) * self.n_bytes)),
-            replace(test, n_samples=n_test, n_pos=n_pos, n_bytes=bytes_of_test),
-        )
+            return train, held_out
+        if strata.n is not None:
+            n_pos = n_pos_train = 0
+
+        def sized(rows: "Rows", n: int, n_pos: int) -> "Rows":
+            return replace(rows, n_samples=n, n_pos=n_pos, n_bytes=int(n / self.n_samples * self.n_bytes))
+
+        return sized(train, n_train, n_pos_train), sized(held_out, n_test, n_pos)
+
+    def without_groups(self) -> "Rows":
+        """Return the same rows without their groups, which only the split was to keep whole."""
+        return self._read_by(UngroupedLoader(self.loader))
 
     def fit(self, encoding: Encoding, parallel_map: ParallelMap) -> Preprocessor:
         """Return what an encoding learns from the rows, where they are."""
@@ -217,13 +233,36 @@ class SplitSideLoader:
     """Reads the training rows of blocks, or their test rows: ``loader(item) -> Block``."""
 
     loader: Loader
-    split: Split
+    split: Split | TimeSplit
     test: bool
 
     def __call__(self, item: Any) -> Block:
         """Read a block and return its rows of this side of the split."""
         block = self.loader(item)
-        return block.take(np.flatnonzero(self.split.is_test(block) == self.test), index=block.index)
+        return block.take(self.split.is_test(block) if self.test else self.split.is_train(block), index=block.index)
+
+
+@dataclass(frozen=True, eq=False)
+class UngroupedLoader:
+    """Reads blocks and leaves out their groups: ``loader(item) -> Block``."""
+
+    loader: Loader
+
+    def __call__(self, item: Any) -> Block:
+        """Read a block."""
+        return replace(self.loader(item), group=None)
+
+
+def _time_feature(time: str, schema: Schema) -> int:
+    """Return the place of the feature that is the time of a split: a column of numbers, or the days of one of dates."""
+    for name in (time, f"{time}.days"):
+        if name in schema.feature_names:
+            return schema.feature_names.index(name)
+    if time in schema.dates:
+        raise InputError(f"the rows are split by the time {time!r}: put `days` among its parts under `dates`")
+    parts = {feature for name, of in schema.dates.items() for feature in date_features(name, of)}
+    columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
+    raise unknown("column of times", time, [*schema.dates, *columns])
 
 
 def _itself(block: Block) -> Block:

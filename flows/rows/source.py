@@ -15,7 +15,7 @@ from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError
 from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
-from flows.config.data import DataConfig, source_of
+from flows.config.data import DataConfig, configured_source, source_of
 from flows.progress.console import RunObserver
 from flows.rows.rows import Rows
 from flows.rows.train_test import ClassTables, TrainTestRows
@@ -88,9 +88,9 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
 
 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:
-    """Split off the test fraction, if there is one, and encode the features; False leaves them as they were read."""
+    """Split off the test rows, if there are some, and encode the features; False leaves them as they were read."""
     rows = rows.split(config, parallel_map)
-    return rows.encode(config, parallel_map) if encode else rows
+    return rows.without_groups(config).encode(config, parallel_map) if encode else rows
 
 
 def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> TrainTestRows:
@@ -103,7 +103,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
         raise InputError(
             f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: take at most as many"
         )
-    return rows.encode(config, map) if encode else rows
+    return rows.without_groups(config).encode(config, map) if encode else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +120,10 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
-    source, own = source_of(config), config.test
-    if config.positive is not None:
-        source = source.model_copy(update={"positive": config.positive})
+    source, own = configured_source(config), config.test
     train = open_rows(source, None, config.name or "")
     test = None
-    if own is not None and own.fraction is None:
+    if own is not None and own.is_apart:
         test = open_rows(source_of(own), train.schema, own.name or "")
     tables = None
     if train.schema.classes:  # each class is fitted against the rest
@@ -170,5 +168,5 @@ def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> N
             "blocks"
         )
     test = config.test
-    if test is not None and test.fraction is None and not source_of(test).format_of().is_sharded:
+    if test is not None and test.is_apart and not source_of(test).format_of().is_sharded:
         raise InputError("the training data are shards, so a test set of its own has to be sharded too")

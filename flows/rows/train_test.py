@@ -66,13 +66,13 @@ class TrainTestRows:
     tables: ClassTables | None = None
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with the test fraction split off, if there is one."""
-        if config.test is None or config.test.fraction is None:
+        """Return the rows with the test rows split off, if there are some."""
+        if config.test is None or config.test.is_apart:
             return self
         strata = Strata()
         if self.tables is not None:
             strata = Strata(self.tables.train.n_classes if self.tables.train.exclusive else 1)
-        train, test = self.train.split(config.test.fraction, config.test.seed, strata, parallel_map)
+        train, test = self.train.split(config.test, self.schema, strata, parallel_map)
         return replace(self, train=train, test=test)
 
     def check_classes(self) -> None:
@@ -82,6 +82,12 @@ class TrainTestRows:
         """
         if self.tables is None and self.train.n_pos in (0, self.train.n_samples):
             raise InputError(f"{self.name}: the training rows are all of one class; both are needed")
+
+    def without_groups(self, config: DataConfig) -> "TrainTestRows":
+        """Return the rows without the groups that only the split was to keep whole: pairs are not rows of one group."""
+        if config.test is None or config.test.groups is None:
+            return self
+        return replace(self, train=self.train.without_groups(), test=self.test and self.test.without_groups())
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""

@@ -4,24 +4,32 @@ Everything is checked here, before any work starts: keys, types, the estimator a
 """
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
-from flows.config.base import NAME, Strict
+from flows.config.base import NAME, Cli, Strict
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
-from flows.config.data import CacheMode, DataConfig, refuse_for_classes
-from flows.config.loading import RunOptions, load_config
+from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
+from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
 from flows.config.shapes import ShapesConfig, check_shapes
+from flows.config.sources import is_yaml, source_from_name
+
+if TYPE_CHECKING:
+    from flows.init.run import Description
 
 
 class TrainConfig(Strict):
     """One training run."""
+
+    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
     name: str = Field(pattern=NAME, description="Names the run folder and the Prefect run")
     data: DataConfig
@@ -93,7 +101,39 @@ def load_train(config: str, settings: Sequence[str] = (), output: str | None = N
     return load_config(TrainConfig, "train", config, settings, output)
 
 
-class TrainOptions(RunOptions):
-    """The options of `aucdist train`."""
+class TrainOptions(RunOptions, DataFileOptions):
+    """The options of `aucdist train`, whose argument may also be a file of data."""
 
     kind, of = "train", TrainConfig
+
+    config: Annotated[str, Cli(place=1)] = Field(
+        description="A YAML file, the name of one of the project's own, or a file of data, for which `aucdist init` makes one"
+    )
+
+    def resolved(self) -> BaseModel:
+        """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""
+        options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
+        if options and is_yaml(self.config):
+            raise InputError(f"--{options[0]} is for a file of data: change keys of {self.config} by --set")
+        suffix = Path(self.config).suffix
+        if not options and (
+            suffix in ("", ".yaml", ".yml") or not ("://" in self.config or Path(self.config).exists())
+        ):
+            return super().resolved()
+        from flows.init.run import describe
+
+        below = "data.source."
+        of_source = [setting for setting in self.settings if setting.startswith(below)]
+        name, source = source_from_name(
+            self.config,
+            [setting.removeprefix(below) for setting in of_source],
+            label=self.label,
+            positive=self.positive,
+        )
+        described = describe(name, source, time=self.time, groups=self.groups)
+        raw = parse_yaml(described.text, self.config)
+        raw["data"]["source"]["source"] = source.source  # without its password in the text
+        rest = [setting for setting in self.settings if setting not in of_source]
+        config = config_of(TrainConfig, raw, self.config, Path(), rest, self.output)
+        config._described = described
+        return config

@@ -38,7 +38,12 @@ def train(
     stages = Stages(observer, run_stage)
     if left := unfinished_runs(config.output, "aucdist train"):
         observer.note(left)
+    if described := config._described:
+        for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()):
+            observer.note(text)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
+        if described:
+            (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")
         source = stages("open data", open_source, config.data, config.blocks, retry=True)
         check_cost_column(config.data, config.operating_point)
         report = folder.draft / REPORT if config.performance_report else None

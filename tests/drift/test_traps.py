@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import mannwhitneyu, norm
 from sklearn.metrics import roc_auc_score
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.drift import traps as module
-from aucdist.drift.traps import Sample, columns_alone, known_rows, sample_of, single_auc, times_of, traps_of
+from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
+from aucdist.drift.traps import Alone, Sample, columns_alone, known_rows, sample_of, times_of, traps_of
 from aucdist.engine.blocks import LocalBlocks
 
 N = 400
@@ -27,14 +29,60 @@ def schema(names: list[str], categories: dict[str, tuple[str, ...]] | None = Non
     return Schema(tuple(names), "y", ("1",), ("0",), categories or {}, **more)  # type: ignore[arg-type]
 
 
+def auc_alone(values: np.ndarray, positive: np.ndarray) -> float:
+    return alone(values, np.ones(len(values)), positive.astype(float))
+
+
 def test_one_column_alone_against_scikit_learn() -> None:
     values = np.round(RANDOM.normal(size=N) + POSITIVE, 1)
     expected = roc_auc_score(POSITIVE, values)
-    assert single_auc(values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
-    assert single_auc(-values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
-    assert single_auc(np.where(POSITIVE, np.nan, values), POSITIVE) == 1.0  # whether there is a value tells it
-    assert single_auc(np.full(N, np.nan), POSITIVE) == 0.5
-    assert single_auc(values[:30], np.arange(30) < 3) == 0.5  # too few to say
+    assert auc_alone(values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
+    assert auc_alone(-values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
+    assert auc_alone(np.where(POSITIVE, np.nan, values), POSITIVE) == 1.0  # whether there is a value tells it
+    assert auc_alone(np.full(N, np.nan), POSITIVE) == 0.5
+    assert auc_alone(values[:30], np.arange(30) < 3) == 0.5  # too few to say
+    distinct, at = np.unique(values, return_inverse=True)
+    area, deviation = auc_and_deviation(distinct, np.bincount(at), np.bincount(at, POSITIVE))
+    assert area == pytest.approx(expected, abs=1e-12)
+    p = mannwhitneyu(values[POSITIVE], values[~POSITIVE], use_continuity=False, method="asymptotic").pvalue
+    assert 2 * norm.sf(abs(area - 0.5) / deviation) == pytest.approx(p, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "positives", "n_pos", "expected"),
+    [
+        (46, 46, 339, True),  # a failure mode
+        (46, 44, 339, True),
+        (46, 40, 339, False),
+        (9, 9, 100, False),  # few rows
+        (16, 16, 339, False),  # a small part of the positives
+        (16, 16, 6000, False),  # the positives are the larger class
+    ],
+)
+def test_a_value_of_which_nearly_all_rows_are_positive(rows: int, positives: int, n_pos: int, expected: bool) -> None:
+    n = 10_000
+    found = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos)
+    assert found.tolist() == [False, expected]
+    sampled = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos, 100.0)
+    assert not sampled.any()  # a negative that was not drawn may stand for a hundred
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "n_rows", "expected"),
+    [
+        ("x", np.arange(100) + 7.0, 100, True),  # counts the rows
+        ("x", np.arange(0, 300, 3.0), 100, False),
+        ("PolicyNumber", np.arange(0, 300, 3.0), 100, True),
+        ("nearly", np.arange(95.0), 100, True),
+        ("user_id", np.arange(0, 300, 6.0), 100, True),  # two rows each
+        ("shop_id", np.arange(5.0), 1000, False),
+        ("number", np.arange(5.0), 100, False),
+        ("body_index", np.arange(0, 300, 6.0), 100, False),
+        ("x", np.array([1.0, 2.0**60]), 100, True),
+    ],
+)
+def test_identifiers(name: str, values: np.ndarray, n_rows: int, expected: bool) -> None:
+    assert is_identifier(name, values, n_rows) is expected
 
 
 def test_columns_that_give_the_label_away() -> None:
@@ -46,9 +94,9 @@ def test_columns_that_give_the_label_away() -> None:
         **{f"k={c}": kind == c for c in range(3)}, "when.year": noise, "when.days": 3.0 - POSITIVE,
     }  # fmt: skip
     described = schema(list(columns), {"k": ("0", "1", "2")}, dates={"when": ("year", "days")})
-    alone = columns_alone(sample(columns), described)
-    assert list(alone) == ["noise", "copy", "nearly", "k", "when"]
-    assert (alone["copy"], alone["k"], alone["when"]) == (1.0, 1.0, 1.0)
+    found = columns_alone(sample(columns), described)
+    assert list(found) == ["noise", "copy", "nearly", "k", "when"]
+    assert (found["copy"].auc, found["k"].auc, found["when"].auc) == (1.0, 1.0, 1.0)
     said = traps_of(sample(columns), described)
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
@@ -63,7 +111,7 @@ def test_scaled_categories_are_the_same() -> None:
     scaled = (flags - flags.mean(axis=0)) / flags.std(axis=0)
     for values in (flags, scaled):
         found = columns_alone(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
-        assert found == {"k": 1.0}
+        assert found == {"k": Alone(1.0, "the value 0", int(POSITIVE.sum()), int(POSITIVE.sum()))}
 
 
 def test_categories_of_few_rows_prove_nothing() -> None:
@@ -71,7 +119,19 @@ def test_categories_of_few_rows_prove_nothing() -> None:
     names = tuple(map(str, range(N // 2)))
     flags = (kind[:, None] == np.arange(N // 2)[None, :]).astype(float)
     found = columns_alone(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
-    assert found["k"] == 0.5
+    assert found["k"] == Alone(0.5)
+
+
+def test_a_failure_mode_is_named() -> None:
+    mode = (POSITIVE & (np.arange(N) % 4 == 0)).astype(float)
+    columns = {"wear": mode * 3.0 - 1.0, "k=heat": mode, "k=none": 1.0 - mode, "noise": RANDOM.normal(size=N)}
+    said = traps_of(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
+    n = int(mode.sum())
+    assert [text.partition(". ")[0] for text in said] == [
+        f"Column 'k': of {n} rows with the value heat, {n} are positive",
+        f"Column 'wear': of {n} rows with its largest value, {n} are positive",
+    ]
+    assert said[1].endswith("leave it out by `drop: [wear]`.")
 
 
 def test_noise_is_not_named() -> None:
@@ -132,14 +192,15 @@ def test_the_report_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     table = pd.DataFrame({"x": x, "alive": np.where(y, "no", "yes"), "y": y.astype(int), "seen": days})
     table.to_csv("t.csv", index=False)
     run("init", "t.csv", "--label", "y")
-    run("train", "t.yaml", "--output", "out", "--set", "model.tol=0.1")
+    random = ("--set", "data.split={fraction: 0.2, seed: 0}")
+    run("train", "t.yaml", "--output", "out", "--set", "model.tol=0.1", *random)
     (folder,) = Path("out").iterdir()
     page = (folder / "report.html").read_text()
     assert "Before you rely on this run" in page
     assert "Column &#39;alive&#39; alone tells the classes apart without an error" in page
     assert "of the training rows are later than half of the test rows" in page
     run("train", "t.yaml", "--output", "more", "--set", "data.source.keep=[x]", "--set", "data.source.categorical=[]", "--set",
-        "data.source.dates={}", "--set", "model.tol=0.1")  # fmt: skip
+        "data.source.dates={}", "--set", "model.tol=0.1", *random)  # fmt: skip
     (folder,) = Path("more").iterdir()
     assert "test rows have the features of a training row" not in (folder / "report.html").read_text()
     assert "have the features of a training row" in (folder / "report.html").read_text()

@@ -4,19 +4,22 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import Table, table_of
 from aucdist.data.formats.text import BLANKS, not_utf8, shown
 from aucdist.errors import InputError
 
+if TYPE_CHECKING:
+    from aucdist.data.formats.table_form import TableForm
+    from aucdist.data.formats.tables import Table
+
 HEAD = 2**16
 """So many bytes are tried first, as a column with a cell that is no number costs another reading of all bytes."""
-BLOCK, LINES_IN_BLOCK = 2**20, 16
+BLOCK, LINES_IN_BLOCK = 2**20, 256
 """pyarrow reads the lines of a block of so many bytes at a time, which fit into caches; a block has to hold a whole line."""
 BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
@@ -52,7 +55,7 @@ class CsvText:
         if not self._arrow_agrees:
             return self._read_in_python(names)
         head = self.data[: self.data.rfind(b"\n", 0, HEAD) + 1]
-        for part in (replace(self, data=head), self) if len(self.data) > 4 * HEAD else (self,):
+        for part in (replace(self, data=head), self) if floats and len(self.data) > 4 * HEAD else (self,):
             table = None
             while table is None:
                 try:
@@ -186,11 +189,13 @@ class CsvText:
         return table.unify_dictionaries() if table.num_rows else table
 
 
-def parse_cells(text: CsvText, form: TableForm) -> Table:
+def parse_cells(text: CsvText, form: "TableForm") -> "Table":
     """Return lines of cells as a table. Each number is that which Python's `float` makes of its text.
 
     Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
     """
+    from aucdist.data.formats.tables import table_of
+
     numbers, spelling = form.parsed_numbers, form.spelling
     names = [*form.texts, *numbers]
     missing = spelling.number_words if form.missing else ()

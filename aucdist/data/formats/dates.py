@@ -5,12 +5,15 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from aucdist.data.date_parts import PARTS
 from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
@@ -53,7 +56,7 @@ def are_dates(texts: Iterable[str], missing: str) -> bool:
     return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
 
 
-def refuse_dates(names: Sequence[str], texts: Mapping[str, pd.Categorical], missing: str, where: str) -> None:
+def refuse_dates(names: Sequence[str], texts: Mapping[str, "pd.Categorical"], missing: str, where: str) -> None:
     """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
 
     Raises InputError if one does: each date would become a category of its own.
@@ -79,7 +82,7 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     return f"{text[:40]!r} is not {expected}{hint}"
 
 
-def date_numbers(column: pd.Categorical, parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
+def date_numbers(column: "pd.Categorical", parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
 
     `column`: texts that `problem_with_date` finds sound, and `missing`.

@@ -19,6 +19,10 @@ Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
 
+MOST_CATEGORIES = 10_000
+"""A column with more categories is an identifier, and its 0/1 features would fill the memory."""
+MOST_GUESSED, FEW_CATEGORIES = 1000, 50
+"""Where nobody has said that a column holds categories, less is enough: so many, or of more than a few half as many as rows."""
 MOST_HASHED = 2**20
 """Features of one hashed column: their names alone take some hundred MB."""
 MOST_FEATURES = 2**31 - 1

@@ -7,16 +7,11 @@ import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
-from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
 from aucdist.data.formats.text import unique
 from aucdist.errors import InputError
-
-# A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
-MAX_CATEGORIES = 10_000
-# Where nobody has said that a column holds categories, less is enough: so many, or of more than `FEW` most of the rows' number.
-MAX_GUESSED, FEW = 1000, 50
 
 
 @dataclass(frozen=True)
@@ -130,11 +125,11 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
     Raises InputError if one has.
     """
     guessed = source.categorical == "auto"
-    most = min(MAX_GUESSED, max(FEW, rows // 2)) if guessed else MAX_CATEGORIES
+    most = min(MOST_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MOST_CATEGORIES
     for name, values in categories.items():
         if len(values) > most:
             reason = f"more than {most}" + f" in {rows} rows" * guessed
-            more = ", or list it under `categorical`" if guessed and len(values) <= MAX_CATEGORIES else ""
+            more = ", or list it under `categorical`" if guessed and len(values) <= MOST_CATEGORIES else ""
             raise InputError(
                 f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
                 f"identifier or a text. Leave it out by `drop: [{name}]`, hash it by `hashed: {{{name}: 256}}`{more}"

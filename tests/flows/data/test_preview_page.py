@@ -32,7 +32,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     }
     pd.DataFrame(columns).to_csv("t.csv", index=False)
     said = run("init", "t.csv", "--label", "y")[0]
-    assert said.endswith("next: aucdist data preview t.yaml --html t.html\n")
+    assert "next: aucdist data preview t.yaml --html t.html\npositive class '1' was guessed" in said
     assert "page: t.html" in run("data", "preview", "t.yaml", "--html", "t.html")[0]
     return Path("t.html").read_text()
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import yaml
 from support.command_line import run
 
 from aucdist.data.formats.spelling import Spelling
 from aucdist.model import load_model
-from flows.init.spelling import found_spelling, words_for_missing
+from flows.init.cells import SYMBOLS, Cells, numbers_in
+from flows.init.columns import Table
 
 N = 140
 
@@ -153,7 +155,8 @@ def test_dates_of_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_how_numbers_are_written(
     values: list[str], decimal: str, thousands: str | None, symbols: tuple[str, ...]
 ) -> None:
-    found = found_spelling({"c": pd.Categorical(values)})
+    cells = Cells.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool))
+    found = Table.of(cells, None, (), len(values), 0).spelling
     assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
 
 
@@ -170,4 +173,22 @@ def test_how_numbers_are_written(
     ],
 )  # fmt: skip
 def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:
-    assert words_for_missing(counts, Spelling()) == words
+    values = [text for text, n in counts.items() for _ in range(n)]
+    (column,) = Table.of(
+        Cells.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)), None, (), 99, 0
+    ).columns()
+    found = sorted(column.words) if column.kind == "number" else None
+    assert found == words
+
+
+@pytest.mark.parametrize("symbols", [(), SYMBOLS])
+@pytest.mark.parametrize(("decimal", "thousands"), [(".", None), (".", ","), (",", "."), (",", "space"), (".", "'")])
+def test_numbers_are_those_that_the_reader_reads(decimal: str, thousands: str | None, symbols: tuple[str, ...]) -> None:
+    texts = [
+        "1", "+2.5", "-3,5", "5.", ".5", "1e-3", "(12)", "(1,234.5)", "1,234.5", "1.234,5", "1 234,5", "1'234.5", "$ 5", "-$4",
+        "5 %", "US$ 3", "1.99.", "12 cm", "", "a", "1_0", "0x1", "1,23,4", "inf", "nan", "\u0661",
+    ]  # fmt: skip
+    spelling = Spelling(decimal=decimal, thousands=thousands, symbols=symbols)
+    plain = [spelling.plain_number(text) for text in texts]
+    expected = [np.nan if text is None else float(text) for text in plain]
+    np.testing.assert_array_equal(numbers_in(pa.array(texts), spelling), expected)

@@ -14,18 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command_line import run
 
-from aucdist.data.formats.table_form import MISSING_CATEGORY
-from flows.init.columns import columns_of
-from flows.init.directions import direction_of
+from flows.init.cells import Cells
+from flows.init.columns import Column, Table
 from flows.init.text import comment, quoted
 
 N = 2400
 
 
-def column_of(values: list[str], name: str = "c"):
-    texts = {name: pd.Categorical([value or MISSING_CATEGORY for value in values])}
-    (found,) = columns_of(texts, [name])
-    return found
+def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[Column]:
+    n = len(next(iter(columns.values())))
+    positive = np.zeros(n, dtype=bool) if positive is None else positive
+    return Table.of(Cells.of(pa.table(columns), positive), None, (), n, int(positive.sum())).columns()
+
+
+def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = None) -> Column:
+    return columns_of({name: values}, positive)[0]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +51,45 @@ def column_of(values: list[str], name: str = "c"):
         ("c", [f"key-{i}" for i in range(N)], "drop", "an identifier or a free text"),
         ("c", [f"town-{i % 1100}" for i in range(N)], "hashed", "1,100 different texts"),
         ("c", [f"town-{i % 60}" for i in range(N)], "categorical", "60: town-0 40"),
+        # Nearly all cells are numbers, or dates: the others are missing.
+        *[
+            ("c", [str(i / 7) for i in range(40)] + [word], "number", f"but for {word!r} in 1 rows")
+            for word in ("1.99.", "2,5", "12 cm", ">100", "<0.1", "l.5", "see note", "1e", "12-13")
+        ],
+        ("c", ["1", "2", "3", "4", "5"] * 20 + ["4.."], "number", "but for '4..' in 1 rows"),
+        ("c", [str(i / 7) for i in range(40)] + ["2,5", ">100", "12 cm"], "number", "in 3 rows"),
+        ("c", [str(i % 7) for i in range(40)] + ["3b"] * 4, "categorical", "8: "),
+        ("c", ["250", "V57", "E909", "401"] * 20, "categorical", "4: "),
+        (
+            "c",
+            [f"2024-02-{i:02}" for i in range(1, 29)] + ["0000-00-00"],
+            "dates",
+            "2024-02-28, but for '0000-00-00' in 1",
+        ),
+        ("c", ["0000-00-00"] * 9 + [f"2024-02-{i:02}" for i in range(1, 29)], "dates", "in 9 rows"),
+        ("c", [f"2024-02-{i:02}" for i in range(1, 29)] + ["2024-02-30"], "dates", "but for '2024-02-30' in 1 rows"),
+        # Identifiers.
+        ("PolicyNumber", [str(9000 + i * 37 % 400) for i in range(28)], "drop", "an identifier"),
+        ("c", [str(500 + i) for i in range(27)] + ["506"], "drop", "27 different numbers in 28 rows: an identifier"),
+        ("user_id", [str(100 + i // 2 * 3) for i in range(60)], "drop", "--groups user_id"),
+        ("user_id", [f"u{i // 2}" for i in range(60)], "drop", "--groups user_id"),
+        ("shop_id", [str(i % 5) for i in range(200)], "number", "0 to 4"),
+        (
+            "c",
+            [f"K{i}" if i % 5 == 0 else "" for i in range(60)],
+            "drop",
+            "12 different texts in 12 rows: an identifier",
+        ),
+        # Codes with zeros in front are texts.
+        ("zip", ["01234", "90210", "02134"] * 9, "categorical", "3: 01234 9"),
+        ("c", ["007", "12", "1"] * 9, "categorical", "3: "),
+        ("c", ["0", "0.5", "12"] * 9, "number", "0 to 12"),
     ],
 )
 def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str) -> None:
     found = column_of(values, name)
     assert (found.kind, said in found.comment) == (kind, True), found
-    absent = ("", "NA", "-") if kind == "number" else ("",)
+    absent = ("", "NA", "-", *found.words) if kind in ("number", "dates") else ("",)
     assert found.missing == sum(value in absent for value in values)
 
 
@@ -65,6 +101,10 @@ def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str)
         (["31.12.2024 08:15", "01.01.2025 00:00"], "%d.%m.%Y %H:%M", ("year", "month", "weekday", "hour", "days")),
         (["12/31/2024", "01/01/2025"], "%m/%d/%Y", ("year", "month", "weekday", "days")),
         (["31/12/2024", "01/01/2025"], "%d/%m/%Y", ("year", "month", "weekday", "days")),
+        (["12/31/24", "1/1/25"], "%m/%d/%y", ("year", "month", "weekday", "days")),
+        (["1/31/2024 1:30 PM", "2/1/2025 12:00 AM"], "%m/%d/%Y %I:%M %p", ("year", "month", "weekday", "hour", "days")),
+        (["31-Jan-2024", "01-Feb-2024"], "%d-%b-%Y", ("year", "month", "weekday", "days")),
+        (["20240131", "20240201", "20231231"], "%Y%m%d", ("year", "month", "weekday", "days")),
     ],
 )
 def test_how_dates_are_written(values: list[str], form: str | None, parts: tuple[str, ...]) -> None:
@@ -73,8 +113,12 @@ def test_how_dates_are_written(values: list[str], form: str | None, parts: tuple
 
 
 def test_dates_of_a_second_format_are_left_out() -> None:
-    texts = {"a": pd.Categorical(["1.2.2025", "3.2.2025"]), "b": pd.Categorical(["2025-01-01", "2025-02-01"])}
-    assert [column.kind for column in columns_of(texts, ["a", "b"])] == ["dates", "drop"]
+    texts = {
+        "a": ["1.2.2025", "3.2.2025", "4.2.2025"],
+        "b": ["2025-01-01", "2025-02-01", ""],
+        "c": ["20240131", "20240201", "20231231"],
+    }
+    assert [column.kind for column in columns_of(texts)] == ["dates", "drop", "number"]
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=20)
@@ -244,14 +288,12 @@ def test_a_comment_names_the_directions_that_numbers_seem_to_have(tmp_path: Path
 def test_no_direction_without_evidence() -> None:
     r = np.random.default_rng(0)
     positive = np.arange(300) < 60
-    noise = pd.Categorical([f"{value:.3f}" for value in r.normal(size=300)])
-    assert direction_of(noise, positive) is None
-    rising = pd.Categorical([str(value) for value in np.where(positive, 2, 1)])
-    assert direction_of(rising, positive) == "increasing"
-    assert direction_of(rising, ~positive) == "decreasing"
-    assert direction_of(rising, np.arange(300) < 9) is None  # too few
-    assert direction_of(pd.Categorical(["1"] * 300), positive) is None
-    assert direction_of(pd.Categorical([MISSING_CATEGORY] * 300), positive) is None
+    noise = [f"{value:.3f}" for value in r.normal(size=300)]
+    assert column_of(noise, positive=positive).direction is None
+    rising = [str(value) for value in np.where(positive, 2, 1)]
+    assert column_of(rising, positive=positive).direction == "increasing"
+    assert column_of(rising, positive=~positive).direction == "decreasing"
+    assert column_of(rising, positive=np.arange(300) < 9).direction is None  # too few
 
 
 def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_init_says_what_each_column_holds(printed: tuple[Path, dict[str, str]]) 
         "dates": {"seen": ["year", "month", "weekday", "hour", "days"]}, "categorical": ["browser"], "missing": "keep",
     }  # fmt: skip
     assert config["data"]["impute"] == "median"
-    assert "2,500 rows, positive class 'yes'" in said["init clicks.csv"]
+    assert "2,500 rows\nnext: " in said["init clicks.csv"]
 
 
 def test_preview_says_what_becomes_of_each_column(printed: tuple[Path, dict[str, str]]) -> None:

@@ -18,7 +18,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
-from flows.config.data import DataConfig
+from flows.config.data import DataConfig, TestConfig
 from flows.progress.console import LineObserver
 from flows.rows.rows import Rows
 from flows.rows.source import open_source
@@ -60,7 +60,12 @@ def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
     rows_there = Rows.of_shards(read_manifest(sharded(block, tmp_path)))
-    found = rows_there.split(share, seed, Strata(), Workers().parallel_map())
+    found = rows_there.split(
+        TestConfig(fraction=share, seed=seed),
+        Schema(NAMES, "y", ("1",), ("-1",), {}),
+        Strata(),
+        Workers().parallel_map(),
+    )
     for side, positions in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())

@@ -1,0 +1,111 @@
+"""What one column alone says: how well it ranks the rows, whether a value gives the label away, whether it numbers the rows.
+
+Everything is computed from counts of the distinct values of a column. Importing this module loads NumPy and nothing else.
+"""
+
+import re
+
+import numpy as np
+
+SUSPICIOUS = 0.99
+"""An AUC of one column alone, from which on it is named."""
+FEW = 20
+"""Of fewer rows of a class nothing is said: chance separates them too often."""
+NEARLY_ALL = 0.95
+"""A value with such a share of positive rows gives the label away."""
+LEAST_ROWS, LEAST_POSITIVES, MOST_CHANCE = 10, 0.05, 1e-4
+"""A value counts if it has so many rows, such a share of the positives, and all its rows are positive by chance this rarely."""
+NEARLY_UNIQUE = 0.9
+"""Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
+DENSE = 1.25
+"""Numbers that count the rows span at most so many times the number of rows: some rows may have been deleted."""
+NAMED = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
+IDENTIFIER = re.compile(
+    NAMED.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE
+)
+"""Names of columns that number or name rows, if their values differ."""
+ENTITY = re.compile(NAMED.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
+"""Names of columns that name what a row belongs to (a user, a machine), whose values may repeat."""
+MOST_ROWS_EACH = 20
+"""A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""
+
+
+def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> tuple[float, float]:
+    """Return the AUC of a column, and the standard deviation that the AUC has if the column says nothing.
+
+    `values`, of shape (n,): distinct or not; each stands for some rows, of which some are positive.
+    Both classes must have rows.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered, count, of_positives = values[order], rows[order].astype(np.float64), positives[order].astype(np.float64)
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    if len(first) < len(ordered):
+        count, of_positives = np.add.reduceat(count, first), np.add.reduceat(of_positives, first)
+    of_negatives = count - of_positives
+    n_pos, n_neg, n = of_positives.sum(), of_negatives.sum(), count.sum()
+    area = float(of_positives @ (np.cumsum(of_negatives) - of_negatives / 2.0) / (n_pos * n_neg))
+    ties = float(count @ (count**2 - 1.0)) / (n * max(n - 1.0, 1.0))  # Wilcoxon's rank sum test
+    return area, float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
+
+
+def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
+    """Return the AUC of a column of numbers alone, in the direction that is above one half; 0.5 where a class has few rows.
+
+    Where values are missing (nan) it is the larger one of those that are there, and of their being there.
+    """
+    there = ~np.isnan(values)
+    found = _either_way(values[there], rows[there], positives[there])
+    return found if there.all() else max(found, _either_way(there.astype(np.float64), rows, positives))
+
+
+def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
+    """Return the share of positive rows in each category; categories of few rows count as one."""
+    few = rows < FEW
+    found = positives / np.maximum(rows, 1)
+    found[few] = positives[few].sum() / max(rows[few].sum(), 1)
+    return found
+
+
+def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
+    n_pos = positives.sum()
+    if min(n_pos, rows.sum() - n_pos) < FEW:
+        return 0.5
+    area = auc_and_deviation(values, rows, positives)[0]
+    return max(area, 1.0 - area)
+
+
+def gives_away(
+    rows: np.ndarray, positives: np.ndarray, n_rows: int, n_pos: int, negatives_for_one: float = 1.0
+) -> np.ndarray:
+    """Tell of each value of a column whether nearly all of its rows are positive, as those of a failure mode are.
+
+    `rows` and `positives`, of shape (n_values,): those of each value.
+    `n_rows` and `n_pos`: those of all values.
+    `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
+    """
+    prevalence = n_pos / max(n_rows, 1)
+    if n_pos < FEW or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
+        return np.zeros(len(rows), dtype=bool)
+    negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
+    enough = max(LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
+    return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
+
+
+def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
+    """Tell whether whole numbers number or name the rows, and so say nothing of new ones.
+
+    `values`: the distinct ones.
+    `n_rows`: rows that have a value.
+    """
+    low, high, n = float(values.min()), float(values.max()), len(values)
+    if max(-low, high) > 2**53:
+        return True
+    if n < NEARLY_UNIQUE * n_rows:
+        return is_entity(name, n, n_rows)
+    span = high - low + 1.0
+    return IDENTIFIER.fullmatch(name) is not None or span <= (DENSE * n_rows if n_rows >= FEW else n_rows)
+
+
+def is_entity(name: str, n_values: int, n_rows: int) -> bool:
+    """Tell whether a column names what each row belongs to, such as a user, with few rows for each value."""
+    return ENTITY.fullmatch(name) is not None and n_values >= 10 and n_rows <= MOST_ROWS_EACH * n_values
