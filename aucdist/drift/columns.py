@@ -13,6 +13,8 @@ FEW = 20
 """Of fewer rows of a class nothing is said: chance separates them too often."""
 NEARLY_ALL = 0.95
 """A value with such a share of positive rows gives the label away."""
+MOST_FLAG_VALUES = 10
+"""Numbers with more values than this are no flags, whose single values say something."""
 LEAST_ROWS, LEAST_POSITIVES, MOST_CHANCE = 10, 0.05, 1e-4
 """A value counts if it has so many rows, such a share of the positives, and all its rows are positive by chance this rarely."""
 NEARLY_UNIQUE = 0.9
@@ -87,7 +89,9 @@ def gives_away(
     if n_pos < FEW or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
         return np.zeros(len(rows), dtype=bool)
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
-    enough = max(LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
+    enough = max(MOST_FLAG_VALUES = 10
+"""Numbers with more values than this are no flags, whose single values say something."""
+LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
     return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
 
 
@@ -100,6 +104,8 @@ def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
     low, high, n = float(values.min()), float(values.max()), len(values)
     if max(-low, high) > 2**53:
         return True
+    if n < 3:
+        return False
     if n < NEARLY_UNIQUE * n_rows:
         return is_entity(name, n, n_rows)
     span = high - low + 1.0

@@ -100,7 +100,7 @@ def init_lines(result: dict[str, Any]) -> list[str]:
     """Return what `aucdist init` prints."""
     file = result["config"]
     return [
-        *(f"{column:24} {kind}" for column, kind in result["columns"].items()),
+        *["\n".join(f"{column:24} {kind}" for column, kind in result["columns"].items())] * bool(result["columns"]),
         *result["warnings"],
         f"{file}: {result['rows']:,} rows",
         f"next: aucdist data preview {file} --html {Path(file).stem}.html",
