@@ -71,6 +71,7 @@ FLOORS = [
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
 
 BETWEEN_USE_CASES = {
+    ("train", "init"),
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("simulate", "shard"),  # both describe the shards that they wrote
     ("keep_current", "train"),  # a night of all of them

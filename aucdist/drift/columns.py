@@ -89,9 +89,7 @@ def gives_away(
     if n_pos < FEW or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
         return np.zeros(len(rows), dtype=bool)
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
-    enough = max(MOST_FLAG_VALUES = 10
-"""Numbers with more values than this are no flags, whose single values say something."""
-LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
+    enough = max(LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
     return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
 
 

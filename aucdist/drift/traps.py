@@ -15,6 +15,7 @@ from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     FEW,
     IDENTIFIER,
+    MOST_FLAG_VALUES,
     NEARLY_UNIQUE,
     SUSPICIOUS,
     alone,
@@ -118,7 +119,7 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     auc = alone(distinct if categories is None else shares(rows, positives), rows, positives)
     n_pos = int(sample.positive.sum())
     away = np.flatnonzero(gives_away(rows, positives, len(values), n_pos, sample.negatives_for_one))
-    if not len(away):
+    if not len(away) or (categories is None and len(distinct) > MOST_FLAG_VALUES):
         return Alone(auc)
     first = int(away[np.argmax(rows[away])])
     if categories is not None:

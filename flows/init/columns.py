@@ -23,6 +23,8 @@ MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
 """So many words stand for missing numbers at most, and so many different numbers are written wrongly."""
 LONGEST_WORD = 100
 RARE, OFTEN = 0.02, 0.05
+ROWS_EACH = 1.5
+"""Texts with fewer rows each, on average, are no categories."""
 FEW_OF_A_CLASS, CLEAR = 10, 3.0
 """The direction of a number is said with so many rows of each class, beyond so many standard deviations of chance."""
 LAST = 0.2
@@ -229,11 +231,7 @@ class Table:
         there = ~self.missing[at]
         rows = self.cells.rows[at][there]
         n, present = len(rows), int(rows.sum())
-        if (
-            n > max(FEW_CATEGORIES, present // 2)
-            or (n >= 3 and n == present)
-            or (n >= 10 and n >= single.NEARLY_UNIQUE * present)
-        ):
+        if n > max(FEW_CATEGORIES, present // 2) or (n >= 3 and n == present) or (n >= 5 and present <= ROWS_EACH * n):
             return Column(name, "drop", f"{n:,} different texts in {present:,} rows: an identifier or a free text")
         if single.is_entity(name, n, present):
             return Column(name, "drop", _identifier(name, n, present, "texts"))
@@ -264,7 +262,7 @@ class Table:
             column.leak = f"AUC {area:.4f} alone"
         else:
             away = np.flatnonzero(single.gives_away(rows, positives, self.n_rows, self.n_pos))
-            if len(away):
+            if len(away) and (column.kind == "categorical" or len(rows) <= single.MOST_FLAG_VALUES):
                 first = away[np.argmax(rows[away])]
                 (value,) = self._texts(at, np.arange(len(rows)) == first)
                 column.leak = f"{positives[first]:,} of {rows[first]:,} rows with {value or '(missing)'} are positive"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.command_line import run
 
-from flows.init.read import is_svmlight
+from aucdist.data.formats.registry import keys_by_content
 
 
 def svmlight(n: int = 60, features: int = 3, share: float = 1.0) -> bytes:
@@ -75,7 +75,7 @@ def test_yaml_is_taken_by_preview_and_train(
     ("name", "text", "message"),
     [
         ("a.csv", "a,b\n1,2\n", "needs `label`"),
-        ("a.txt", "hello there\n", "its suffix does not give its format"),
+        ("a.txt", "hello there\n", "needs `label`"),
         ("a.txt", "", "a.txt"),
         ("a.svm", "\n", "a.svm is empty"),
         ("a.svm", "".join(f"{i} 1:1\n" for i in range(30)), "the labels have 30 different values"),
@@ -92,17 +92,16 @@ def test_what_cannot_be_described(
 
 
 @pytest.mark.parametrize(
-    ("line", "is_one"),
+    ("line", "form"),
     [
-        ("1 1:0.5 3:2", True),
-        ("-1.0 1:1e-3 # remark", True),
-        ("2 qid:7 1:1", True),
-        ("1,2,3", False),
-        ("1 2 3", False),
-        ("12:30 arrived", False),
-        ("1 a:b", False),
+        ("1 1:0.5 3:2", "svmlight"),
+        ("-1.0 1:1e-3 # remark", "svmlight"),
+        ("2 qid:7 1:1", "svmlight"),
+        ("1,2,3", "csv"),
+        ("1 2 3", "csv"),
+        ("12:30 arrived", "csv"),
+        ("1 a:b", "csv"),
     ],
 )
-def test_first_row_tells_svmlight(line: str, is_one: bool, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text(f"\n{line}\n")
-    assert is_svmlight(str(tmp_path / "a.txt")) is is_one
+def test_first_row_tells_svmlight(line: str, form: str) -> None:
+    assert keys_by_content(f"\n{line}\n".encode(), "f")["format"] == form
