@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from aucdist.data.formats.header import pick
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import REMEDY
+from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files

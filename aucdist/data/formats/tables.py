@@ -97,7 +97,9 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
 
     def numbers_of(name: str) -> Any:
         column = columns[name]
-        if are_cells and _is_text(column.type):
+        if not are_cells and _is_text(column.type):  # as a workbook has them that mixes numbers and texts
+            column = column.cast(pa.string()).fill_null("")
+        if _is_text(column.type) and (are_cells or _holds_numbers(column, form, True)):
             return _parsed_numbers(column, name, form, place)
         return column if are_cells else _numbers(column, where, name, place, name in free)
 
