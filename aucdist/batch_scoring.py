@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.formats.parts import StoredPart
@@ -37,7 +36,8 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, LinearModel, digest_of_model, is_card
+from aucdist.linear_model import ClassModels, LinearModel, labels_schema
+from aucdist.model import ABOUT, digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
 
@@ -144,7 +144,7 @@ def begin(
     """
     model, output = absolute(model), absolute(output)
     model = model if is_card(model) else resolve(model, ABOUT)
-    loaded = load_any_model(model)
+    loaded = load_model(model)
     if contributions:
         loaded.contribution_names()  # refuses models without them
     if top:
@@ -166,7 +166,7 @@ def begin(
         *(["contributions"] if contributions else []),
     ]
     said += [f"top {top}"] if top else []
-    said += [] if cost is None else [asdict(cost)]
+    said += [] if cost is None else [asdict(cost), "of each class"]
     key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     urls = carried(*source.urls(), model, manifest or "")
     url = below(output, IN_PROGRESS)
@@ -263,7 +263,7 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     scoring = Scoring(
         known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top, known.cost
     )
-    return scoring, load_any_model(known.model)
+    return scoring, load_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -338,33 +338,23 @@ def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
-    scores = model.decision_function(X)
-    columns: dict[str, Any] = {"row_id": row_id, "prediction": pa.array(model.predict(scores), pa.string())}
-    best = model.most_likely(scores, scoring.top)
-    columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
-    columns |= {f"score {name}": scores[:, k] for k, name in enumerate(model.classes)}
-    if (probabilities := model.probabilities(scores)) is not None:
-        columns |= {f"probability {name}": probabilities[:, k] for k, name in enumerate(model.classes)}
-    if scoring.contributions:
-        columns |= model.contributions(X, scores)
-    return pa.table(columns)
-
-
 def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
-    if isinstance(model, ClassModels):
-        return _scores_of_classes(model, X, row_id, scoring)
     scores = model.decision_function(X)
-    columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
-    if model.cutoff is not None:
-        columns["points"] = (scores + model.cutoff).astype(np.int64)
-    if model.probability is not None:
-        columns["probability"] = model.probability(scores)[:, 1]
-    if scoring.contributions:
-        from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
-
-        columns |= with_rounding(model.explain(X), scores, model.contribution_names())
-    return pa.table(columns)
+    columns: dict[str, Any] = {"row_id": row_id}
+    if isinstance(model, ClassModels):
+        columns["prediction"] = pa.array(model.predict(scores), pa.string())
+        best, probabilities = model.most_likely(scores, scoring.top), model.probabilities(scores)
+        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
+        for what, values in (("score", scores), ("probability", probabilities)):
+            if values is not None:
+                columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
+    else:
+        columns |= {"score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
+        if model.cutoff is not None:
+            columns["points"] = (scores + model.cutoff).astype(np.int64)
+        if model.probability is not None:
+            columns["probability"] = model.probability(scores)[:, 1]
+    return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
 
 
 def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

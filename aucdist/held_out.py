@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.batch_scoring import to_test
-from aucdist.class_models import ClassModels, labels_schema, load_any_model
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import Source
@@ -15,7 +14,8 @@ from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.drift.statistics import more_than
 from aucdist.errors import InputError
-from aucdist.model import DIGESTS, PROFILE, LinearModel, refuse_infinite
+from aucdist.linear_model import ClassModels, LinearModel, labels_schema, refuse_infinite
+from aucdist.model import DIGESTS, PROFILE, load_model
 
 SURELY = 0.001
 """The p-value below which rows that a model knows are more than those which occur twice by chance."""
@@ -142,7 +142,7 @@ def load_with_seen(folder: str) -> tuple[LinearModel | ClassModels, tuple[Profil
     InputError
         If there is no such model, it is damaged, or it keeps nothing: an older version of aucdist made it.
     """
-    model, seen = load_any_model(folder), read_seen(folder)
+    model, seen = load_model(folder), read_seen(folder)
     if seen is None:
         raise InputError(
             f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known of its training "

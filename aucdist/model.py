@@ -1,215 +1,38 @@
-"""A fitted linear model on disk: weights as ``.npy``, everything else as JSON, nothing that runs on loading."""
+"""Models on disk: weights as ``.npy``, feature maps as ``.npz``, everything else as JSON, nothing that runs on loading.
 
+A model is a list of classes, each against the rest, which share features and encoding; of two classes the list has one.
+"""
+
+import functools
 import hashlib
 import io
 import json
-from dataclasses import dataclass, field
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from aucdist.data.block import Block, as_rows, n_rows
-from aucdist.data.checked import CHECKED, Sha256, parse_checked
+from aucdist.data.checked import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.errors import InputError
-from aucdist.kernels.rows import project
+from aucdist.linear_model import ClassModels, LinearModel, schema_of_class
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 from aucdist.scorecard import Scorecard, parse_card
 from aucdist.store.history import resolve
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from aucdist.maps.base import FittedMap
-    from aucdist.maps.explain import Reasons
 
-FORMAT = 2
-"""Models without a feature map are written as format 1, which older versions read."""
-CLASSES_FORMAT = 3
-"""A list of models of two classes, see `aucdist.class_models`."""
-Odds = Annotated[float, Field(gt=0.0)]
+FORMAT, LIST_OF_FOLDERS = 4, 3
+"""The models of older versions are read, too: 1 and 2 (with a feature map) were of two classes, 3 a list of folders of these."""
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
 """Of the training rows, where a run made the model: scores do not need them, `aucdist watch` and `aucdist promote` do."""
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """A linear scorer together with the encoding of its features.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_weights,), float64
-        Weights of the encoded features, or of the basis functions of the feature map.
-    schema : Schema
-        Features, label and classes.
-    preprocessor : Preprocessor
-        What is done to the features before the weights apply.
-    about : dict
-        What else was saved: estimator, parameters, certificate, data, versions.
-    probability : ProbabilityMap or None
-        From scores to probabilities, where the model has them.
-    feature_map : FittedMap or None
-        What the encoded features go through before the weights apply.
-    reading : dict
-        The keys of the training data's source that say how other files with these features are read; empty in older models.
-    cutoff : int or None
-        Of a scorecard: the points that a score of 0 stands for.
-    """
-
-    coef: np.ndarray
-    intercept: float
-    schema: Schema
-    preprocessor: Preprocessor
-    about: dict[str, Any]
-    probability: ProbabilityMap | None = None
-    feature_map: "FittedMap | None" = None
-    reading: dict[str, Any] = field(default_factory=dict)
-    cutoff: int | None = None
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of rows; higher means more likely positive, and above zero means called positive.
-
-        Parameters
-        ----------
-        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
-            A table of pandas, polars or pyarrow has the columns of the training files, with texts and categories as they are, in
-            any order and among others. An array has features in the order of ``schema.feature_names``, categories as their 0/1
-            columns, before any scaling.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-
-        Raises
-        ------
-        InputError
-            If X has another number of features, or if a score is not finite.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.scores(self.encoded(X))
-        refuse_infinite(scores)
-        return scores
-
-    def scores(self, block: Block) -> np.ndarray:
-        """Return the scores of rows that `encoded` returned, float64 of shape (n_samples,); not finite where X is not."""
-        # By the kernel that scored the rows of the run, so that both have the same bits.
-        scores = np.empty(block.n_samples)
-        project((block if self.feature_map is None else self.feature_map.encode(block)).rows, self.coef, scores)
-        scores += self.intercept
-        return scores
-
-    def encoded(self, X: Any) -> Block:
-        """Return rows with encoded features, before the feature map; their labels are all 1.
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Raises
-        ------
-        InputError
-            If X has another number of features.
-        """
-        if hasattr(X, "columns") or hasattr(X, "column_names"):
-            from aucdist.estimators.tables import features_of_table  # loads scikit-learn
-
-            X = features_of_table(X, self.schema, self.reading)
-        rows = as_rows(X)
-        block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
-        n_features = len(self.coef) if self.feature_map is None else self.feature_map.n_features_in
-        if block.n_features != n_features:
-            raise InputError(f"X has {block.n_features} features, but the model was fitted on {n_features}")
-        return self.preprocessor.transform(block)
-
-    def explain(self, X: Any) -> "pd.DataFrame":
-        """Return what each feature, and each pair of features, adds to the score of each row.
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        DataFrame
-            A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
-            contributes its shape, whose mean over the training rows is 0; one of a model without a map its weight times its
-            encoded value.
-
-        Raises
-        ------
-        InputError
-            If X has another number of features, or the model's feature map mixes features.
-        """
-        from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
-
-        return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
-
-    def contribution_names(self) -> list[str]:
-        """Return the names that contributions have beside scores: ``adds_`` and what `explain` calls each, the constant last.
-
-        Raises
-        ------
-        InputError
-            If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
-        """
-        from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
-
-        return exported_names(self.schema.feature_names, self.feature_map)
-
-    def reasons(self, X: Any) -> "Reasons":
-        """Return which columns raise the score of each row most, of a model of bins.
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Raises
-        ------
-        InputError
-            If X has another number of features, or the model has no bins.
-        """
-        from aucdist.maps.explain import reasons  # loads scikit-learn
-
-        names, categories = self.schema.feature_names, self.schema.categories
-        return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
-        return np.where(self.decision_function(X) > 0, 1, -1).astype(np.int8)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Raises
-        ------
-        InputError
-            If the model gives no probabilities, or X has another number of features.
-        """
-        if self.probability is None:
-            raise InputError(
-                "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
-                "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
-            )
-        return self.probability(self.decision_function(X))
-
-
-def refuse_infinite(scores: np.ndarray) -> None:
-    """Raise an InputError if a score is not finite."""
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores)))
-        raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
+Odds = Annotated[float, Field(gt=0.0)]
 
 
 def save_model(
@@ -224,7 +47,7 @@ def save_model(
     feature_map: "FittedMap | None" = None,
     reading: dict[str, Any] | None = None,
 ) -> None:
-    """Write a model into a folder.
+    """Write a model of two classes into a folder.
 
     Parameters
     ----------
@@ -233,38 +56,79 @@ def save_model(
     coef, intercept, schema, preprocessor, about, probability, feature_map, reading
         As the attributes of `LinearModel`; `about` and `reading` in types of JSON.
     """
+    write_model(url, LinearModel(coef, intercept, schema, preprocessor, about, probability, feature_map, reading or {}))
+
+
+def write_model(url: str, model: LinearModel | ClassModels, schema: Schema | None = None) -> None:
+    """Write a model into a folder; parameters as of `model_content`."""
+    for name, data in model_content(model, schema).items():
+        write_bytes(f"{url}/{name}", data)
+
+
+def model_content(model: LinearModel | ClassModels, schema: Schema | None = None) -> dict[str, bytes]:
+    """Return the files of a model by their names.
+
+    Parameters
+    ----------
+    model : LinearModel or ClassModels
+    schema : Schema, optional
+        Of the rows of several classes; by default that of `ClassModels.schema_of_labels` with the classes of the model.
+    """
+    if isinstance(model, LinearModel):
+        model, schema = ClassModels(("",), (model,), False, np.ones(1)), model.schema
+    else:
+        schema = replace(schema or model.schema_of_labels, classes=model.classes, topics=model.topics, sets=())
+    models, files, maps = model.models, {}, dict[int, str]()
+    for one in models:
+        if one.feature_map is not None and id(one.feature_map) not in maps:
+            from aucdist.maps.state import map_to_bytes
+
+            name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
+            maps[id(one.feature_map)], files[name] = name, map_to_bytes(one.feature_map)
     buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(coef, dtype=np.float64), allow_pickle=False)
-    weights = buffer.getvalue()
+    np.save(buffer, np.concatenate([one.coef for one in models], dtype=np.float64), allow_pickle=False)
+    files[WEIGHTS] = buffer.getvalue()
+    first = models[0].about
+    common = {key: v for key, v in first.items() if all(key in one.about and one.about[key] == v for one in models)}
     content = {
-        "format": 1 if feature_map is None else FORMAT,
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
-        "intercept": float(intercept),
+        "format": FORMAT,
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         "schema": schema.to_json(),
-        "preprocessor": preprocessor.to_json(),
-        "about": about,
-        "probability": None if probability is None else probability.to_json(),
+        "preprocessor": models[0].preprocessor.to_json(),
+        "reading": models[0].reading,
+        "about": common,
+        "classes": [
+            {
+                "name": name,
+                "intercept": float(one.intercept),
+                "spread": spread,
+                "probability": None if one.probability is None else one.probability.to_json(),
+                "features": maps.get(id(one.feature_map)),
+                "about": {key: value for key, value in one.about.items() if key not in common},
+            }
+            for one, name, spread in zip(models, model.classes, model.spreads.tolist(), strict=True)
+        ],
     }
-    if reading:
-        content["reading"] = reading
-    if feature_map is not None:
-        from aucdist.maps.state import map_to_bytes
-
-        features = map_to_bytes(feature_map)
-        content["features_sha256"] = hashlib.sha256(features).hexdigest()
-        write_bytes(f"{url}/{FEATURES}", features)
-    write_bytes(f"{url}/{WEIGHTS}", weights)
-    write_bytes(f"{url}/{ABOUT}", json.dumps(content, indent=2, allow_nan=False).encode())
+    return {
+        **files,
+        ABOUT: json.dumps(content, indent=2, allow_nan=False).encode(),
+    }  # what lists the others is written last
 
 
-def load_model(url: str) -> LinearModel:
+def load_model(url: str) -> Any:
     """Read a model from a folder.
 
     Parameters
     ----------
     url : str
         The folder, the run folder that it is in, the ``.json`` file of a scorecard, or a model store, whose current version is
-        meant, or ``store@3``: a path or an fsspec URL.
+        meant, or ``store@3``: a path or an fsspec URL. ``class-00002`` below the folder of a model of several classes is the one
+        at position 2 against the rest.
+
+    Returns
+    -------
+    LinearModel or ClassModels
+        The latter if the model has several classes.
 
     Raises
     ------
@@ -289,52 +153,158 @@ def load_model(url: str) -> LinearModel:
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
-    url = resolve(url.rstrip("/"), ABOUT)
-    if not exists(f"{url}/{ABOUT}") and exists(f"{url}/model/{ABOUT}"):
-        url = f"{url}/model"
-    where, about = shown(url), f"{shown(url)}/{ABOUT}"
+    folder, k = _split_class(resolve(url.rstrip("/"), ABOUT))
+    if not exists(f"{folder}/{ABOUT}") and exists(f"{folder}/model/{ABOUT}"):
+        folder = f"{folder}/model"
+    where = shown(folder)
     try:
-        data = read_bytes(f"{url}/{ABOUT}")
-        found = parse_checked(data, _Version, about)
-        if found.format == CLASSES_FORMAT:
-            raise InputError(
-                f"it is a model of several classes; take the folder of one of them, such as {where}/class-00000"
-            )
-        weights = read_bytes(f"{url}/{WEIGHTS}")
+        content = _read_json(folder)
+        if content.get("format") != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
+            read_bytes(f"{folder}/{WEIGHTS}")  # says why it cannot be read
     except InputError as e:
         raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
-    if found.format is None or found.format < 1:
-        raise InputError(f"{about} is not a model of aucdist")
-    if found.format > CLASSES_FORMAT:
+    if content.get("format", 0) > FORMAT:
         raise InputError(
-            f"{where} has model format {found.format}; this aucdist reads up to {CLASSES_FORMAT}. Install a newer one"
+            f"{where} has model format {content['format']}; this aucdist reads up to {FORMAT}. Install a newer one"
         )
-    if hashlib.sha256(weights).hexdigest() != found.weights_sha256:
-        raise InputError(f"{where}/{WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
-    content = parse_checked(data, _ModelFile, about)
+    model = _read_folders(folder, content) if content["format"] == LIST_OF_FOLDERS else _read_model(folder, content)
+    if k is None:
+        return model
+    if not isinstance(model, ClassModels) or k >= len(model.models):
+        raise InputError(f"{where} has no class at position {k}")
+    return model.models[k]
+
+
+def load_two_classes(url: str, purpose: str) -> LinearModel:
+    """Read a model of two classes, or the class of a model of several that `url` names; `purpose` is what needs one, in errors.
+
+    Parameters and errors as of `load_model`.
+    """
+    model = load_model(url)
+    if isinstance(model, ClassModels):
+        raise InputError(
+            f"{shown(url)} is a model of several classes, and {purpose} is of one: take the folder of one of them, such as "
+            f"{shown(url)}/class-00000"
+        )
+    assert isinstance(model, LinearModel)
+    return model
+
+
+def _split_class(url: str) -> tuple[str, int | None]:
+    """Return the folder of a model, and the position of the class that its URL names."""
+    folder, _, last = url.rpartition("/")
+    if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{ABOUT}"):
+        return folder, int(last.removeprefix("class-"))
+    return url, None
+
+
+def digest_of_model(url: str) -> str:
+    """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
+    if is_card(url):
+        return hashlib.sha256(read_bytes(url)).hexdigest()
+    folder, k = _split_class(url)
+    data = read_bytes(f"{folder}/{ABOUT}")
+    return hashlib.sha256(data if k is None else data + str(k).encode()).hexdigest()
+
+
+def files_of_model(url: str) -> dict[str, bytes]:
+    """Return the files of a sound model by their names: as they are, or those of one class, or of an older format, made anew.
+
+    Parameters and errors as of `load_model`.
+    """
+    model = load_model(url)
+    folder, k = _split_class(resolve(url, ABOUT))
+    content = _read_json(folder)
+    if k is not None or content["format"] != FORMAT:
+        return model_content(model)
+    return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], ABOUT)}
+
+
+def _read_json(folder: str) -> dict[str, Any]:
+    """Return the content of the JSON of a model, whose format is a number from 1 on."""
+    where = f"{shown(folder)}/{ABOUT}"
+    content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), dict[str, Any], where)
+    version = content.get("format")
+    if version is not None and type(version) is not int:
+        raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
+    if version is None or version < 1:
+        raise InputError(f"{where} is not a model of aucdist")
+    return content
+
+
+def _read_model(url: str, content: dict[str, Any]) -> LinearModel | ClassModels:
+    where = f"{shown(url)}/{ABOUT}"
+    if content["format"] < FORMAT:
+        content = _renewed(content)
+    checked = parse_checked(json.dumps(content).encode(), _ModelFile, where)
+    schema, entries = checked.schema_, checked.classes
+    n_features, names = len(schema.feature_names), schema.classes
+
+    @functools.cache
+    def file(name: str) -> bytes:
+        if name not in checked.files:
+            raise InputError(f"{name} is not among its files")
+        data = read_bytes(f"{url}/{name}")
+        if hashlib.sha256(data).hexdigest() != checked.files[name]:
+            raise InputError(f"the checksum of {name} is not the one in {ABOUT}")
+        return data
+
+    @functools.cache
+    def feature_map(name: str) -> "FittedMap":
+        return _read_map(file(name), n_features)
+
     try:
-        preprocessor = Preprocessor.from_json(content.preprocessor)
-        n_features = len(content.schema_.feature_names)
+        if len(names or ("",)) != len(entries):
+            raise InputError(f"it has {len(entries)} models for the classes of its schema")
+        preprocessor = Preprocessor.from_json(checked.preprocessor)
         preprocessor.check_width(n_features)
-        probability = None if content.probability is None else map_from_json(content.probability.model_dump())
-        feature_map = None if content.features_sha256 is None else _read_map(url, content.features_sha256, n_features)
-        coef = _read_weights(weights, n_features if feature_map is None else feature_map.n_features_out)
+        maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
+        ends = np.cumsum([n_features if one is None else one.n_features_out for one in maps])
+        coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
+        models = tuple(
+            LinearModel(
+                coef, entry.intercept, schema_of_class(schema, k) if names else schema, preprocessor,
+                checked.about | entry.about, _probability_of(entry.probability), fitted, checked.reading,
+            )
+            for k, (entry, coef, fitted) in enumerate(zip(entries, coefs, maps, strict=True))
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
-        raise InputError(f"{about} is damaged: {reason}") from None
-    return LinearModel(
-        coef, content.intercept, content.schema_, preprocessor, content.about, probability, feature_map, content.reading
-    )  # fmt: skip
+        raise InputError(f"{where} is damaged: {reason}") from None
+    if not names:
+        return models[0]
+    spreads = np.array([entry.spread for entry in entries])
+    return ClassModels(tuple(entry.name for entry in entries), models, schema.topics, spreads)
+
+
+def _renewed(old: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a model of format 1 or 2, which were of two classes, as one of the current format."""
+    digests = {WEIGHTS: old.get("weights_sha256"), FEATURES: old.get("features_sha256")}
+    entry = {key: old[key] for key in ("intercept", "probability") if key in old}
+    features = None if digests[FEATURES] is None else FEATURES
+    kept = {key: v for key, v in old.items() if key not in (*entry, "weights_sha256", "features_sha256")}
+    files = {name: digest for name, digest in digests.items() if digest is not None}
+    return {"reading": {}} | kept | {"files": files, "classes": [{"name": "", "features": features} | entry]}
+
+
+def _read_folders(url: str, content: dict[str, Any]) -> ClassModels:
+    """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
+    where = f"{shown(url)}/{ABOUT}"
+    listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
+    for member in listed.classes:
+        folder = f"{url}/{member.folder}"
+        if digest_of_model(folder) != member.about_sha256:
+            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}")
+        models.append(load_two_classes(folder, "each of its folders"))
+    if len({model.schema.feature_names for model in models}) > 1:
+        raise InputError(f"{where} is damaged: its classes have different features")
+    names, spreads = tuple(m.name for m in listed.classes), np.array([m.spread for m in listed.classes])
+    return ClassModels(names, tuple(models), listed.topics, spreads)
 
 
 def is_card(url: str) -> bool:
     """Return whether a model is the file of a scorecard, by its name."""
     return url.endswith(".json")
-
-
-def digest_of_model(url: str) -> str:
-    """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
-    return hashlib.sha256(read_bytes(url if is_card(url) else f"{url}/{ABOUT}")).hexdigest()
 
 
 def card_model(card: Scorecard) -> LinearModel:
@@ -356,13 +326,7 @@ def card_model(card: Scorecard) -> LinearModel:
     )  # fmt: skip
 
 
-class _Version(BaseModel):
-    """What is read of a model first; a newer format may have other keys."""
-
-    model_config = ConfigDict(strict=True)
-
-    format: int | None = None
-    weights_sha256: str = ""
+# ---- what the JSON may hold ---------------------------------------------------------------------------------------------------
 
 
 class _Link(BaseModel):
@@ -400,6 +364,18 @@ class _IsotonicMap(BaseModel):
 
 
 _Probability: Any = Annotated[_LinkMap | _IsotonicMap, Field(discriminator="kind")]
+Spread = Annotated[float, Field(gt=0.0)]
+
+
+class _Class(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    intercept: float
+    spread: Spread = 1.0
+    probability: _Probability | None = None
+    features: FileName | None
+    about: dict[str, Any] = Field(default_factory=dict)
 
 
 class _ModelFile(BaseModel):
@@ -408,23 +384,40 @@ class _ModelFile(BaseModel):
     model_config = CHECKED
 
     format: int
-    weights_sha256: Sha256
-    intercept: float
+    files: dict[FileName, Sha256]
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
+    reading: dict[str, Any]
     about: dict[str, Any]
-    probability: _Probability | None = None
-    features_sha256: Sha256 | None = None
-    reading: dict[str, Any] = Field(default_factory=dict)
+    classes: list[_Class] = Field(min_length=1)
 
 
-def _read_map(url: str, sha256: str, n_features: int) -> "FittedMap":
-    """Return the feature map of a model."""
+class _Member(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    folder: FileName
+    about_sha256: Sha256
+    spread: Spread
+
+
+class _ListOfFolders(BaseModel):
+    """A model of several classes in JSON, of format 3."""
+
+    model_config = CHECKED
+
+    format: int
+    topics: bool
+    classes: list[_Member] = Field(min_length=1)
+
+
+def _probability_of(content: Any) -> ProbabilityMap | None:
+    return None if content is None else map_from_json(content.model_dump())
+
+
+def _read_map(data: bytes, n_features: int) -> "FittedMap":
     from aucdist.maps.state import map_from_bytes  # loads scikit-learn
 
-    data = read_bytes(f"{url}/{FEATURES}")
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise InputError(f"{FEATURES} is damaged: its checksum is not the one in {ABOUT}")
     feature_map = map_from_bytes(data)
     if feature_map.n_features_in != n_features:
         raise InputError(f"{FEATURES} maps {feature_map.n_features_in} features, and the model has {n_features}")

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.class_models import ClassModels, labels_schema
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED
 from aucdist.data.dataset import Schema
@@ -18,11 +17,12 @@ from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.arrow_files import opened
 from aucdist.data.storage.files import require
+from aucdist.linear_model import ClassModels, LinearModel, labels_schema
 from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
-from aucdist.model import LinearModel
 
-LARGEST = b"aucdist.largest_costs"
-"""In the metadata of a file of scores: what a wrong decision on a positive and on a negative row costs at most."""
+LARGEST = b"aucdist.largest_costs_of_classes"
+"""In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
+these costs at most."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,14 @@ class RowCosts:
     classes: tuple[str, ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The classes; of a model of two classes one without a name."""
+        return self.classes or ("",)
+
+    @property
     def columns(self) -> dict[str, pa.DataType]:
         """The columns that scores get."""
-        return {f"cost {name}": pa.float64() for name in self.classes} or {"cost": pa.float64()}
+        return {column("cost", name): pa.float64() for name in self.names}
 
     def columns_of(self, source: Source) -> dict[str, Any]:
         """Return the keys of the source that name the columns of labels and costs."""
@@ -55,7 +60,9 @@ class RowCosts:
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def added(self, scores: pa.Table, block: Block, model: LinearModel | ClassModels, schema: Schema) -> pa.Table:
-        """Return the scores with ``cost``, and ``y`` where labels are known: -1 or 1. Of several classes with a cost for each.
+        """Return the scores with ``cost`` of each class, and ``y`` of two classes where labels are known: -1 or 1.
+
+        Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
 
         `model`: gave the scores.
         `schema`: of the rows as they were read.
@@ -64,78 +71,53 @@ class RowCosts:
             for name in self.columns:
                 scores = scores.append_column(name, pa.nulls(scores.num_rows, pa.float64()))
             return scores
-        if isinstance(model, ClassModels):
-            return self._added_for_classes(scores, block, model, schema)
-        flagged = scores["prediction"].to_numpy() > 0
-        if not self.labelled:
-            expected = cost_by_probability(scores["probability"].to_numpy(), flagged, block.cost, self.cost)
-            return scores.append_column("cost", pa.array(expected))
-        positive, of_row = block.y > 0, costs_of_labels(block.y, block.cost, self.cost)
-        largest = [float(of_row[which].max(initial=0.0)) for which in (positive, ~positive)]
-        table = scores.append_column("y", pa.array(block.y))
-        table = table.append_column("cost", pa.array(np.where(flagged != positive, of_row, 0.0)))
-        return table.replace_schema_metadata({LARGEST: json.dumps(largest)})
-
-    def _added_for_classes(self, scores: pa.Table, block: Block, model: ClassModels, schema: Schema) -> pa.Table:
-        """Return the scores with a cost for each class; without labels by its own probabilities, before their sum is made 1."""
-        members = None
-        if self.labelled:
+        models = model.models if isinstance(model, ClassModels) else (model,)
+        members = block.y[:, np.newaxis] > 0
+        if self.labelled and self.classes:
             assert block.code is not None
             places = [schema.classes.index(name) for name in self.classes]
             members = LabelSets.of_schema(schema).only(places).indicator(block.code).toarray()
+        elif self.labelled:
+            scores = scores.append_column("y", pa.array(block.y))
         about = []
-        for k, name in enumerate(self.classes):
-            of_class, probability = scores[f"score {name}"].to_numpy(), model.models[k].probability
+        for k, (name, one) in enumerate(zip(self.names, models, strict=True)):
+            of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
-            if members is None:
-                assert probability is not None  # else the costs are unknown
-                cost = cost_by_probability(probability(of_class)[:, 1], flagged, block.cost, self.cost)
-            else:
+            if self.labelled:
                 positive = members[:, k]
                 of_row = costs_of_labels(np.where(positive, 1, -1), block.cost, self.cost)
-                about.append(
-                    [[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in (positive, ~positive)]
-                )
+                sides = (positive, ~positive)
+                about.append([[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in sides])
                 cost = np.where(flagged != positive, of_row, 0.0)
-            scores = scores.append_column(f"cost {name}", pa.array(cost))
+            else:
+                assert one.probability is not None  # else the costs are unknown
+                cost = cost_by_probability(one.probability(of_class)[:, 1], flagged, block.cost, self.cost)
+            scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
 
-    def _read_classes(self, parquet: pq.ParquetFile) -> list[Any]:
-        """Return what `read` does of one class for each. A wrong decision on a row that is flagged is a false alarm."""
-        found: list[Any] = []
-        about = json.loads(parquet.schema_arrow.metadata[LARGEST])
-        for k, name in enumerate(self.classes):
-            table = parquet.read(columns=[f"score {name}", f"cost {name}"])
-            flagged, cost = table[f"score {name}"].to_numpy() > 0, table[f"cost {name}"].to_numpy()
-            if not self.labelled:
-                found.append((float(cost.sum()), len(cost)))
-                continue
-            (n_pos, most_pos), (n_neg, most_neg) = about[k]
-            wrong = cost > 0
-            found.append(
-                DecisionCosts((n_pos, n_neg), (most_pos, most_neg), (cost[wrong & ~flagged], cost[wrong & flagged]))
-            )
-        return found
-
     def read(self, url: str) -> Any:
-        """Return what the decisions on the rows of a file of scores cost: `DecisionCosts`, or the sum and the number of rows.
+        """Return for each class what the decisions on the rows of a file of scores cost.
 
-        Of several classes a list.
+        Where labels are known it is `DecisionCosts`, else the sum and the number of rows. A wrong decision on a row that is
+        flagged is a false alarm.
         """
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
             if self.unknown:
-                return 0.0, parquet.metadata.num_rows
-            if self.classes:
-                return self._read_classes(parquet)
-            table = parquet.read(columns=["cost", *(["y"] if self.labelled else [])])
-            cost = table["cost"].to_numpy()
-            if not self.labelled:
-                return float(cost.sum()), len(cost)
-            positive = table["y"].to_numpy() > 0
-            largest = json.loads(parquet.schema_arrow.metadata[LARGEST])
-        rows = int(positive.sum()), int((~positive).sum())
-        return DecisionCosts(rows, tuple(largest), (cost[positive & (cost > 0)], cost[~positive & (cost > 0)]))
+                return []
+            found: list[Any] = []
+            about = json.loads(parquet.schema_arrow.metadata[LARGEST])
+            for k, name in enumerate(self.names):
+                table = parquet.read(columns=[column("score", name), column("cost", name)])
+                flagged, cost = (values.to_numpy() for values in table.columns)
+                if not self.labelled:
+                    found.append((float(cost.sum()), len(cost)))
+                    continue
+                (n_pos, most_pos), (n_neg, most_neg) = about[k]
+                wrong, flagged = cost > 0, flagged > 0
+                amounts = (cost[wrong & ~flagged], cost[wrong & flagged])
+                found.append(DecisionCosts((n_pos, n_neg), (most_pos, most_neg), amounts))
+        return found
 
     def total(self, parts: Sequence[Any]) -> dict[str, Any]:
         """Return the mean cost of a row.
@@ -146,21 +128,26 @@ class RowCosts:
         """
         if self.unknown:
             return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}
-        if self.classes:
-            each = {name: self._total([one[k] for one in parts]) for k, name in enumerate(self.classes)}
-            kind, value = each[self.classes[0]]["kind"], sum(one["value"] for one in each.values())
-            return {"kind": kind, "value": value, "interval": None, "classes": each}
-        return self._total(parts)
+        each = {name: self._total([part[k] for part in parts]) for k, name in enumerate(self.names)}
+        if not self.classes:
+            return each[""]
+        kind, value = each[self.classes[0]]["kind"], sum(one["value"] for one in each.values())
+        return {"kind": kind, "value": value, "interval": None, "classes": each}
 
     def _total(self, parts: Sequence[Any]) -> dict[str, Any]:
         if not self.labelled:
-            total, rows = (sum(column) for column in zip(*parts, strict=True))
+            total, rows = (sum(values) for values in zip(*parts, strict=True))
             return {"kind": "expected", "value": total / rows, "interval": None}
         all_rows = parts[0]
         for part in parts[1:]:
             all_rows = all_rows + part
         found = all_rows.interval()
         return {"kind": "realised", "value": found.value, "interval": [found.low, found.high]}
+
+
+def column(what: str, name: str) -> str:
+    """Return the name of a column of scores for a class; that of two classes has no name."""
+    return f"{what} {name}" if name else what
 
 
 def _manifest_of(source: Source) -> Manifest | None:

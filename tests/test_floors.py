@@ -51,7 +51,7 @@ FLOORS = [
         "aucdist.search",
         "aucdist.scorecard",
         "aucdist.model",
-        "aucdist.class_models",
+        "aucdist.linear_model",
         "aucdist.export",
         "aucdist.batch_scoring",
         "aucdist.scoring_costs",

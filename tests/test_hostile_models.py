@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 def with_weights(folder: Path, data: bytes) -> None:
     (folder / "weights.npy").write_bytes(data)
-    change(folder, lambda content: content.update(weights_sha256=hashlib.sha256(data).hexdigest()))
+    change(folder, lambda content: content["files"].update({"weights.npy": hashlib.sha256(data).hexdigest()}))
 
 
 def change(folder: Path, edit: Any) -> None:
@@ -83,12 +83,25 @@ def of_preprocessor(**changes: Any) -> Any:
     return lambda content: content["preprocessor"].update(changes)
 
 
+def of_class(**changes: Any) -> Any:
+    return lambda content: content["classes"][0].update(changes)
+
+
+def of_probability(**changes: Any) -> Any:
+    return lambda content: content["classes"][0]["probability"].update(changes)
+
+
 CONTENT = {
-    "an infinite intercept": (lambda c: c.update(intercept=float("inf")), "`intercept`"),
-    "an intercept that is a text": (lambda c: c.update(intercept="0"), "`intercept`"),
+    "an infinite intercept": (of_class(intercept=float("inf")), "`classes.0.intercept`"),
+    "an intercept that is a text": (of_class(intercept="0"), "`classes.0.intercept`"),
     "no schema": (lambda c: c.pop("schema"), "`schema`: Field required"),
     "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
     "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "not one of 1 features"),
+    "no class": (lambda c: c.update(classes=[]), "`classes`"),
+    "two classes more": (lambda c: c.update(classes=3 * c["classes"]), "it has 3 models for the classes of its schema"),
+    "a spread of 0": (of_class(spread=0.0), "`classes.0.spread`"),
+    "a map that is no file of it": (of_class(features="digests.npy"), "digests.npy is not among its files"),
+    "a map elsewhere": (of_class(features="../map.npz"), "is not the name of a file in its folder"),
     "an unknown key": (lambda c: c.update(more=1), "`more`: Extra inputs are not permitted"),
     "about as a list": (lambda c: c.update(about=[]), "`about`"),
     "a factor that is nan": (of_preprocessor(factor=[1.0, float("nan")]), "damaged"),
@@ -100,17 +113,17 @@ CONTENT = {
     "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`log1p.0`"),
     "nothing to fill in": (of_preprocessor(fill=None), "the imputation does not go with"),
     "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
-    "probabilities of another kind": (lambda c: c["probability"].update(kind="x"), "`probability`: Input tag 'x'"),
-    "a kind that is a list": (lambda c: c["probability"].update(kind=[1]), "`probability`"),
+    "probabilities of another kind": (of_probability(kind="x"), "`classes.0.probability`: Input tag 'x'"),
+    "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
     "a map without points": (
-        lambda c: c["probability"].update(scores=[], probabilities=[]),
-        "`probability.isotonic.scores`",
+        of_probability(scores=[], probabilities=[]),
+        "`classes.0.probability.isotonic.scores`",
     ),
-    "a map of unequal points": (lambda c: c["probability"].update(scores=[1.0]), "1 scores, but 2 probabilities"),
-    "a map that falls": (lambda c: c["probability"].update(probabilities=[1.0, 0.0]), "must ascend"),
-    "probabilities above 1": (lambda c: c["probability"].update(probabilities=[0.0, 2.0]), "less than or equal to 1"),
-    "odds of 0": (lambda c: c["probability"].update(odds=0.0), "greater than 0"),
-    "odds that are a text": (lambda c: c["probability"].update(odds="1"), "`probability.isotonic.odds`"),
+    "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
+    "a map that falls": (of_probability(probabilities=[1.0, 0.0]), "must ascend"),
+    "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "less than or equal to 1"),
+    "odds of 0": (of_probability(odds=0.0), "greater than 0"),
+    "odds that are a text": (of_probability(odds="1"), "`classes.0.probability.isotonic.odds`"),
 }
 
 

@@ -12,7 +12,8 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
-from aucdist.model import LinearModel, load_model, save_model
+from aucdist.linear_model import LinearModel
+from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, save_model, write_model
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
@@ -72,7 +73,10 @@ def test_probabilities_to_the_bit(probability: ProbabilityMap, tmp_path: Path) -
     )  # fmt: skip
     found = load_model(str(tmp_path)).predict_proba(X)
     np.testing.assert_array_equal(found, probability(plain.decision_function(X)))
-    change(tmp_path, probability={"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}})
+    (entry,) = json.loads((tmp_path / "model.json").read_text())["classes"]
+    change(
+        tmp_path, classes=[entry | {"probability": {"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}}]
+    )
     with pytest.raises(InputError, match="damaged"):
         load_model(str(tmp_path))
 
@@ -85,12 +89,12 @@ def change(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 4}, "model format 4; this aucdist reads up to 3"),
+        ({"format": 5}, "model format 5; this aucdist reads up to 4"),
         ({"format": "x"}, "`format`: Input should be a valid integer"),
         ({"format": None}, "not a model"),
         ({"schema": None}, "damaged"),
         ({"preprocessor": {}}, "damaged"),
-        ({"weights_sha256": "0"}, "checksum"),
+        ({"files": {"weights.npy": "0" * 64}}, "checksum"),
     ],
 )
 def test_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -122,3 +126,41 @@ def test_json_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text("{")
     with pytest.raises(InputError, match="no model can be read"):
         load_model(str(tmp_path))
+
+
+OLD = Path(__file__).with_name("old_models")
+ROWS = np.array([[1.0, 1.0], [3.0, 2.0], [8.0, 7.0]])
+OLD_SCORES = {
+    1: [0.3068528194400547, 0.4013877113318902, 0.6705584583201643],
+    2: [-1.7101668165453168, -1.1799258535104082, 0.7615533282077163],
+    3: [[-0.25, 0.6875], [-0.25, 1.4375], [-2.75, 5.1875]],
+}
+
+
+@pytest.mark.parametrize("version", OLD_SCORES)
+def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version: int, tmp_path: Path) -> None:
+    url = f"{OLD}/format-{version}"
+    old = load_model(url)
+    assert old.decision_function(ROWS).tolist() == OLD_SCORES[version]
+    for name, data in files_of_model(url).items():
+        (tmp_path / name).write_bytes(data)
+    assert json.loads((tmp_path / "model.json").read_text())["format"] == 4
+    new = load_model(str(tmp_path))
+    assert new.decision_function(ROWS).tolist() == OLD_SCORES[version]
+    for one, other in zip(getattr(new, "models", [new]), getattr(old, "models", [old]), strict=True):
+        assert (one.schema, one.about, one.reading) == (other.schema, other.about, other.reading)
+    assert files_of_model(str(tmp_path)) == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_class_of_several_is_a_model(tmp_path: Path) -> None:
+    several = load_model(f"{OLD}/format-3")
+    write_model(str(tmp_path), several)
+    for k in range(2):
+        for url in (str(tmp_path), f"{OLD}/format-3"):
+            one = load_model(f"{url}/class-0000{k}")
+            np.testing.assert_array_equal(one.decision_function(ROWS), several.models[k].decision_function(ROWS))
+    assert len({digest_of_model(str(tmp_path)), *(digest_of_model(f"{tmp_path}/class-0000{k}") for k in range(2))}) == 3
+    with pytest.raises(InputError, match="has no class at position 2"):
+        load_model(f"{tmp_path}/class-00002")
+    with pytest.raises(InputError, match="a scorecard is of one: take the folder of one of them, such as"):
+        load_two_classes(str(tmp_path), "a scorecard")

@@ -1,6 +1,6 @@
 """Blocks whose rows have several classes, and their views: one class against the rest, with the same rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,6 +131,14 @@ AnyBlocks = Blocks | ClassBlocks
 def viewed(rows: AnyBlocks, change: Callable[[Blocks], Blocks]) -> AnyBlocks:
     """Return what `change` makes of rows, or of the rows of each class."""
     return rows.then(change) if isinstance(rows, ClassBlocks) else change(rows)
+
+
+def each_class(rows: AnyBlocks) -> Iterator[Blocks]:
+    """Yield the rows with the labels of each class against the rest; of two classes once, as they are."""
+    if isinstance(rows, ClassBlocks):
+        yield from map(rows.of_class, range(rows.sets.n_classes))
+    else:
+        yield rows
 
 
 def of_all_classes(rows: AnyBlocks) -> Blocks:

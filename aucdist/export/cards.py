@@ -9,9 +9,10 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.export.portable import Steps, portable
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.model import LinearModel, card_model
+from aucdist.model import card_model
 from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
 from aucdist.scorecard import CardFeature, Scorecard
 

@@ -7,9 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aucdist import __version__
-from aucdist.class_models import ClassModels
 from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, PortableColumn, Score, Steps, portable
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 
 if TYPE_CHECKING:
     from aucdist.maps.shapes import PairShape, Shape
@@ -46,8 +45,7 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
     >>> from aucdist.export import to_json
-    >>> from aucdist.model import LinearModel
-    >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
+    >>>     >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> json.loads(to_json(LinearModel(np.array([1.0, -2.0]), 0.5, schema, scaling, {})))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.class_models import ClassModels
 from aucdist.errors import InputError
 from aucdist.export.onnx_graph import ML, Graph, features_of
 from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, TreeSplit, portable, portable_classes
 from aucdist.export.probability import ProbabilityTarget, probability_of
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.objectives.probability_maps import IsotonicMap
 
 ONE_CLASS = "contributions are of one class: export the folder of one of them to {target}, or all of them to json"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aucdist.class_models import ClassModels
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import date_features
 from aucdist.data.formats.spelling import Spelling
@@ -19,7 +18,7 @@ from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap

@@ -11,7 +11,8 @@ from aucdist.batch_scoring import to_score
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import InputError
-from aucdist.model import LinearModel, load_model
+from aucdist.linear_model import LinearModel
+from aucdist.model import load_two_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,4 +84,4 @@ def _scores_of_file(model: LinearModel, file: str) -> np.ndarray:
 
 def _load_pyfunc(path: str) -> PyfuncModel:
     """Return the model in a folder; MLflow calls it by this name."""
-    return PyfuncModel(load_model(path))
+    return PyfuncModel(load_two_classes(path, "an MLflow model"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aucdist.class_models import ClassModels
 from aucdist.data.formats.spelling import ANY_CASE, Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
@@ -31,7 +30,7 @@ from aucdist.export.sql_expressions import (
     text,
     total,
 )
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.objectives.probability_maps import IsotonicMap
 
 MOST_PRODUCTS = 200_000

@@ -24,8 +24,12 @@ LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e0
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 
+ABOVE: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncol": 3}
+"""Where a legend covers no curve."""
 MAX_POINTS = 1000
 N_BINS = 60
+RARE = 0.05
+"""With a smaller share of positives the axes of a reliability diagram are logarithmic; linear ones would show one corner."""
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and set in the page's font
     "font.family": "sans-serif",
@@ -122,21 +126,13 @@ def roc(
 
     def plot(axes: Any) -> None:
         smallest = 10.0 ** np.floor(np.log10(1 / max((test or train).rows_neg, 10)))
-        on_axis = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
         if test is not None and not test.weighted:
-            fpr_low, fpr_high, tpr_low, tpr_high = roc_band(test)
-            above, below = thin(on_axis(fpr_low), tpr_high), thin(on_axis(fpr_high), tpr_low)
-            # Along the upper edge and back along the lower one, through the corners in which every ROC curve starts and ends.
-            x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
-            y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
-            left = smallest if log_x else 0.0
-            axes.fill(np.maximum(x, left), y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+            x, y = roc_outline(test, smallest if log_x else None)
+            axes.fill(x, y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
         for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
             if counts is not None:
-                fpr, tpr, _ = roc_curve(counts)
-                points = thin(on_axis(fpr), tpr)
-                x = np.maximum(fpr[points], smallest) if log_x else fpr[points]
-                axes.plot(x, tpr[points], style, color=POS if label == "test" else INK, label=label)
+                x, y = _roc_points(counts, smallest if log_x else None)
+                axes.plot(x, y, style, color=POS if label == "test" else INK, label=label)
         chance = np.geomspace(smallest, 1, 100) if log_x else np.array([0.0, 1.0])
         axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
         if max_fpr is not None:
@@ -147,7 +143,7 @@ def roc(
         if log_x:
             axes.set(xscale="log", xlim=(smallest, 1))
             if point is not None or max_fpr is not None:
-                axes.legend(loc="upper left")
+                axes.legend(**ABOVE)
         else:
             axes.set_xlim(-0.01, 1.01)
             axes.legend(loc="lower right")
@@ -155,18 +151,54 @@ def roc(
     return plot
 
 
+def _roc_points(counts: ScoreCounts, smallest: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
+    fpr, tpr, _ = roc_curve(counts)
+    points = _spread(fpr, tpr, smallest)
+    return np.maximum(fpr[points], smallest or 0.0), tpr[points]
+
+
+def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
+    """Return the positions of points that represent a curve, evenly along an axis, with `smallest` a log axis from there on."""
+    return thin(x if smallest is None else np.log10(np.maximum(x, smallest)), y)
+
+
+def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outline of the band around a ROC curve: along its upper edge, and back along the lower one.
+
+    It passes through the corners in which every ROC curve starts and ends. Where all positives of these rows are found, the lower
+    edge rises in a straight line to (1, 1).
+
+    `smallest`: the left end of a log axis.
+    """
+    fpr_low, fpr_high, tpr_low, tpr_high = roc_band(counts)
+    above = _spread(fpr_low, tpr_high, smallest)
+    last = int(np.searchsorted(roc_curve(counts).tpr, 1.0)) + 1
+    below = _spread(fpr_high[:last], tpr_low[:last], smallest)
+    x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
+    y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
+    return np.maximum(x, smallest or 0.0), y
+
+
+def pr_edges(counts: ScoreCounts, n_points: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return recall, and the lowest and the highest precision of the points whose rectangles of confidence have this recall."""
+    band, curve = pr_band(counts), pr_curve(counts)
+    points = thin(curve.recall, curve.precision)
+    low, high = band.recall_low[points, np.newaxis], band.recall_high[points, np.newaxis]
+    x = np.linspace(float(low.min()), float(high.max()), n_points)
+    # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
+    there = (low <= x) & (x <= high)
+    there[np.abs(curve.recall[points, np.newaxis] - x).argmin(axis=0), np.arange(n_points)] = True
+    lowest = np.where(there, band.precision_low[points, np.newaxis], np.inf).min(axis=0)
+    return x, lowest, np.where(there, band.precision_high[points, np.newaxis], -np.inf).max(axis=0)
+
+
 def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[Any], None]:
     """Return a plot of precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
     def plot(axes: Any) -> None:
         if test is not None and not test.weighted:
-            band = pr_band(test)
-            above, below = (
-                thin(band.recall_high, band.precision_high), thin(band.recall_low, band.precision_low)
-            )  # fmt: skip
-            x = np.concatenate((band.recall_high[above], band.recall_low[below][::-1]))
-            y = np.concatenate((band.precision_high[above], band.precision_low[below][::-1]))
-            axes.fill(x, y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+            axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
         for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
             if counts is not None:
                 curve = pr_curve(counts)
@@ -182,7 +214,7 @@ def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[
         share = shown.n_pos / (shown.n_pos + shown.n_neg)
         axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
         axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
-        axes.legend(loc="best")
+        axes.legend(**ABOVE)
 
     return plot
 
@@ -192,12 +224,9 @@ def roc_curves(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Cal
 
     def plot(axes: Any) -> None:
         smallest = 10.0 ** np.floor(np.log10(1 / max(curves[0][1].rows_neg, 10)))
-        on_axis = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
         for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
-            fpr, tpr, _ = roc_curve(counts)
-            points = thin(on_axis(fpr), tpr)
-            x = np.maximum(fpr[points], smallest) if log_x else fpr[points]
-            axes.plot(x, tpr[points], style, color=colour, label=label)
+            x, y = _roc_points(counts, smallest if log_x else None)
+            axes.plot(x, y, style, color=colour, label=label)
         axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
         if log_x:
             axes.set(xscale="log", xlim=(smallest, 1))
@@ -248,12 +277,12 @@ def metric_path(
 
 
 def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any], None]:
-    """Return a plot of the score histograms of both classes, with a log scale if one class is ten times the other."""
+    """Return a plot of the histograms of ``score - threshold`` by class, with a log scale if one class is ten times the other."""
 
     def plot(axes: Any) -> None:
-        low, high = central_range(counts)
+        low, high = (end - threshold for end in central_range(counts))
         edges = np.linspace(low, high, N_BINS + 1)
-        inside = np.clip(counts.values, low, high)
+        inside = np.clip(counts.values - threshold, low, high)
         bars = [np.histogram(inside, edges, weights=weight)[0] for weight in (counts.neg, counts.pos)]
         log_y = max(counts.n_pos, counts.n_neg) > 10 * min(counts.n_pos, counts.n_neg)
         floor = 0.6 * min(float(b[b > 0].min()) for b in bars) if log_y else 0.0
@@ -261,12 +290,71 @@ def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any]
             raised = np.maximum(heights, floor)
             axes.stairs(raised, edges, baseline=floor, fill=True, alpha=0.25, color=colour)
             axes.stairs(raised, edges, baseline=floor, linestyle=style, linewidth=1.5, color=colour, label=name)
-        if low <= threshold <= high:
-            axes.axvline(threshold, color=INK, linewidth=1, linestyle="-.", label="threshold")
+        if low <= 0.0 <= high:
+            axes.axvline(0.0, color=INK, linewidth=1, linestyle="-.", label="threshold")
         label = "Weight per bar" if counts.weighted else "Rows per bar"
         axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
         axes.set_ylim(bottom=floor)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3)  # bars may be highest anywhere
+        axes.legend(**ABOVE)  # bars may be highest anywhere
+
+    return plot
+
+
+def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> Callable[[Any], None]:
+    """Return a plot of observed against predicted probability, with intervals if rows are not weighted.
+
+    `counts`: counts of the predicted probabilities.
+    `n_bins`: number of bins, which have nearly equal numbers of rows.
+    Raises InputError if a score is not a probability.
+    """
+    from aucdist.metrics.probability import reliability  # loads SciPy
+
+    bins = reliability(counts, n_bins, level=level)
+    log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
+
+    def plot(axes: Any) -> None:
+        known = [v[v > 0] for v in (bins.predicted, bins.observed)]
+        least = 0.5 * float(min(v.min() for v in known if len(v))) if log else 0.0
+        clip = (lambda v: np.maximum(v, least)) if log else (lambda v: v)
+        line = np.array([least, 1.0])
+        axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
+        x, y = clip(bins.predicted), clip(bins.observed)
+        if not np.isnan(bins.low).any():
+            lengths = np.maximum(np.stack([y - clip(bins.low), clip(bins.high) - y]), 0.0)
+            axes.errorbar(
+                x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=f"{100 * level:g} % interval"
+            )
+        axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
+        scale = "log" if log else "linear"
+        axes.set(
+            xlabel="Predicted probability" + ", log scale" * log,
+            ylabel="Share of positives",
+            xscale=scale,
+            yscale=scale,
+        )
+        axes.legend(loc="upper left")
+
+    return plot
+
+
+def shape_trace(trace: pd.DataFrame) -> Callable[[Any], None]:
+    """Return a plot of xi against the rounds of its estimation, and of the log-posterior or log-likelihood.
+
+    `trace`: `xi_trace_` of a LinkClassifier.
+    """
+    level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
+
+    def plot(axes: Any) -> None:
+        marker = "." if len(trace) <= 40 else None
+        (shape,) = axes.plot(trace["round"], trace["xi"], "-", marker=marker, color=POS, label="xi, left")
+        beside = axes.twinx()
+        words = level.replace("_", " ")
+        (reached,) = beside.plot(trace["round"], trace[level], "--", color=NEG, label=f"{words}, right")
+        beside.grid(visible=False)
+        beside.spines["right"].set_visible(True)
+        axes.set(xlabel="Round", ylabel="Shape xi")
+        beside.set_ylabel(words.capitalize())
+        axes.legend(handles=[shape, reached], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=2, labelcolor=INK)
 
     return plot
 

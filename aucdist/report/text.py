@@ -9,53 +9,44 @@ UNSEEN = "training rows, each scored by a model that had not seen it"
 
 
 def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (label, value) for the summary table of a run.
+    """Return (label, value) for the summary table of a run, of two classes or of several.
 
     `run`: the object that ``aucdist train --json`` prints.
     """
-    metrics, certificate, seconds = run["metrics"], run["certificate"], run["seconds"]
-    share = run["n_pos"] / (run["n_pos"] + run["n_neg"])
-    point = run.get("operating_point")
+    metrics, classes = run["metrics"], run.get("classes")
+    passes = f"{number_text(run['passes'], 6)} passes"
+    if classes is None:
+        share, certificate = run["n_pos"] / (run["n_pos"] + run["n_neg"]), run["certificate"]
+        point = run.get("operating_point")
+        rows = [
+            ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
+            ("Train AUC", auc_text(metrics["train_auc"])),
+            ("Test AUC", _test_auc(metrics)),
+            *(group_rows(run["groups"]) if "groups" in run else []),
+            *([] if point is None else [("Operating point", operating_point_text(point))]),
+            ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
+            ("Certificate", certificate_text(certificate)),
+            ("Status", f"{certificate['status']} after {passes}"),
+        ]
+    else:
+        gap = number_text(max(row["certificate"]["relative_gap"] for row in classes))
+        converged = sum(row["certificate"]["status"] == "converged" for row in classes)
+        weighted, accuracy = (metrics.get(name) for name in ("test_auc_weighted", "test_accuracy"))
+        rows = [
+            ("Topics" if run["topics"] else "Classes", f"{len(classes):,}"),
+            ("Mean train AUC", auc_text(metrics["train_auc"])),
+            ("Mean test AUC", auc_text(metrics["test_auc"])),
+            *([] if weighted is None else [("Weighted by rows", auc_text(weighted))]),
+            *([] if accuracy is None else [("Test accuracy", percent_text(accuracy))]),
+            *([("Operating points", operating_points_text(classes))] if "operating_point" in classes[0] else []),
+            ("Certificates", f"largest relative gap {gap}; {converged} of {len(classes)} converged after {passes}"),
+        ]
     return [
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
         ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
-        ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
-        ("Train AUC", auc_text(metrics["train_auc"])),
-        ("Test AUC", _test_auc(metrics)),
-        *(group_rows(run["groups"]) if "groups" in run else []),
-        *([] if point is None else [("Operating point", operating_point_text(point))]),
-        ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
-        ("Certificate", certificate_text(certificate)),
-        ("Status", f"{certificate['status']} after {number_text(run['passes'], 6)} passes"),
-        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
-    ]
-
-
-def classes_summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (label, value) for the summary table of a run of several classes; `run` is what ``aucdist train --json`` prints."""
-    metrics, seconds = run["metrics"], run["seconds"]
-    gap = max(row["certificate"]["relative_gap"] for row in run["classes"])
-    converged = sum(row["certificate"]["status"] == "converged" for row in run["classes"])
-    found = [
-        ("Run", str(run["run"])),
-        ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
-        ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
-        ("Topics" if run["topics"] else "Classes", f"{len(run['classes']):,}"),
-        ("Mean train AUC", auc_text(metrics["train_auc"])),
-        ("Mean test AUC", auc_text(metrics["test_auc"])),
-    ]
-    if metrics["test_auc"] is not None:
-        found.append(("Weighted by rows", auc_text(metrics["test_auc_weighted"])))
-    if metrics.get("test_accuracy") is not None:
-        found.append(("Test accuracy", percent_text(metrics["test_accuracy"])))
-    if "operating_point" in run["classes"][0]:
-        found.append(("Operating points", operating_points_text(run["classes"])))
-    return [
-        *found,
-        ("Certificates", f"largest relative gap {number_text(gap)}; {converged} of {len(run['classes'])} converged"),
-        ("Passes", f"{run['passes']:,}"),
-        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
+        *rows,
+        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
     ]
 
 
@@ -96,7 +87,7 @@ def group_sentences(groups: dict[str, Any]) -> list[str]:
     return [*measured, f"Pairs are rows of one group: {counted}."]
 
 
-def _wanted_text(wanted: dict[str, Any]) -> str:
+def wanted_text(wanted: dict[str, Any]) -> str:
     """Return what an operating point is to meet, as the beginning of a sentence."""
     ((name, value),) = wanted.items()
     if name == "fpr":
@@ -123,7 +114,7 @@ def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
     found = [point["recall"]["value"] for point in points]
     origin = f" The thresholds were set on {UNSEEN}." if points[0].get("out_of_fold") else ""
     return (
-        f"{_wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(found) / len(found))} of a "
+        f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(found) / len(found))} of a "
         f"class's rows in the mean over classes, and {percent_text(min(found))} of the class with the fewest "
         f"({points[0]['rows']} rows).{origin}"
     )
@@ -134,7 +125,7 @@ def operating_point_text(point: dict[str, Any]) -> str:
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
-    where = _wanted_text(point["wanted"])
+    where = wanted_text(point["wanted"])
     right = point["precision"]["value"]
     alarms = (
         "there is no alarm"

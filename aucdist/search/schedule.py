@@ -136,7 +136,6 @@ def run_schedules(
     return [done[i] for i in range(len(schedules))]
 
 
-
 def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
     """Return all combinations of the grid's values, each accepted by the estimator.
 

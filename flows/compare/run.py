@@ -3,14 +3,16 @@
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
-from aucdist.data.storage.files import exists, shown
+from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import (
     Difference,
@@ -26,47 +28,86 @@ from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, pair
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
-from aucdist.metrics.ranking import auc_interval, average_precision_interval
-from aucdist.report.classes_comparison import classes_sentences
-from aucdist.report.comparison import Comparison, render_comparison_page, sentences
+from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
+from aucdist.report.comparison import render_comparison_page, sentences
+from aucdist.report.text import value_text
 from aucdist.search.choice import groups_test
 from aucdist.store.history import resolve
-from flows.compare.classes import compare_classes
-from flows.compare.labels import settings_of, unique_names
 from flows.config.base import Cli, Strict
+from flows.config.loading import parse_yaml
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, read_about, run_folder, timestamped
-from flows.run_folder.scores import SCORES, read_scores
+from flows.run_folder.scores import SCORES, members_of, read_scores
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
+OF_ROWS = ("group", "grade", "cost")
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The content of a run folder, with its test rows in the order of their ids."""
+    """The content of a run folder, with its test rows in the order of their ids.
+
+    A run of two classes has one class, whose name is empty.
+    """
 
     url: str
     name: str
     about: dict[str, Any]
-    row_id: np.ndarray
-    y: np.ndarray
-    scores: np.ndarray
-    counts: ScoreCounts
-    group: np.ndarray | None = None
-    grade: np.ndarray | None = None
-    cost: np.ndarray | None = None
+    table: pd.DataFrame
 
     @property
-    def wrong(self) -> np.ndarray:
-        """Whether the run's threshold decides a row wrongly."""
-        return (self.scores > self.about["threshold"]) != (self.y > 0)
+    def several(self) -> bool:
+        """Whether each of several classes was fitted against the rest."""
+        return "classes" in self.about
+
+    @cached_property
+    def row_id(self) -> np.ndarray:
+        """The ids of the test rows, ascending."""
+        return self.table["row_id"].to_numpy()
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """The labels of a run of two classes, -1 and +1."""
+        return self.labels("")
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The scores of a run of two classes."""
+        return self.scores_of([""])[:, 0]
+
+    @cached_property
+    def counts(self) -> ScoreCounts:
+        """The counts of the scores of a run of two classes."""
+        return ScoreCounts.from_scores(self.y, self.scores)
+
+    def column(self, name: str) -> np.ndarray | None:
+        """Return the group, grade or cost of each test row; None where they have none."""
+        return self.table[name].to_numpy() if name in self.table else None
+
+    def labels(self, name: str) -> np.ndarray:
+        """Return +1 for the rows of a class and -1 for the others."""
+        if not self.several:
+            return self.table["y"].to_numpy()
+        return np.where(members_of(self.table["label"].to_numpy(), [name], topics=self.about["topics"])[:, 0], 1, -1)
+
+    def scores_of(self, names: Sequence[str]) -> np.ndarray:
+        """Return the scores of classes, of shape (n_test, len(names))."""
+        return self.table[[f"score {name}" if name else "score" for name in names]].to_numpy()
+
+    def about_class(self, name: str) -> dict[str, Any]:
+        """Return what ``metrics.json`` has of a class."""
+        return next(row for row in self.about["classes"] if row["name"] == name) if name else self.about
+
+    def wrong(self, name: str = "") -> np.ndarray:
+        """Return which rows are decided wrongly as to a class."""
+        return (self.scores_of([name])[:, 0] > 0) != (self.labels(name) > 0)
 
     def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
-        """Return a measure as a function of counts, with the run's own threshold."""
-        return lambda counts: MEASURES[measure].of(counts, self.about["threshold"])
+        """Return a measure as a function of counts."""
+        return lambda counts: MEASURES[measure].of(counts, 0.0)
 
 
 class CompareConfig(Strict):
@@ -89,96 +130,155 @@ def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
 
     Returns what ``aucdist compare --json`` prints.
     Raises InputError if `max_fpr` is not above 0 and at most 1, if there are fewer than two runs, if one is damaged or
-        has no test scores, or if their test rows differ.
+        has no test scores, or if their test rows or classes differ.
     """
     urls, output, max_fpr = config.runs, config.output, config.max_fpr
     if max_fpr is not None:
         check_max_fpr(max_fpr)
     urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
-    found = [resolve(url, METRICS) for url in urls if shown(url) not in skipped]
-    if any("classes" in read_about(url) for url in found):
-        if max_fpr is not None:
-            raise InputError(
-                "max_fpr is for runs of two classes: runs of several are compared by the AUC of each class"
-            )
-        return compare_classes(found, output, skipped)
-    runs = _with_unique_names([read_run(url) for url in found])
+    runs = [read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped]
+    settings = [settings_of(run.url, run.about) for run in runs]
+    names = unique_names([run.name for run in runs], [run.url for run in runs], settings)
+    runs = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
     comparable(runs, skipped)
+    several = runs[0].several
+    if several and max_fpr is not None:
+        raise InputError("max_fpr is for runs of two classes: runs of several are compared by the AUC of each class")
     with run_folder(output, timestamped("compare")) as folder:
-        result = {"run": folder.url, **_compared(runs, max_fpr), "skipped": skipped}
-        page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
+        compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
+        result: dict[str, Any] = {"run": folder.url, **jsonable(compared), "skipped": skipped}
+        page = render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs])
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
         (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
         folder.publish()
     return result
 
 
+def compared_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist compare` prints."""
+    skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
+    return [*skipped, *sentences(result), f"report: {result['run']}/report.html"]
+
+
+def read_run(url: str) -> Run:
+    """Return the content of a run folder, or of a version in a model store."""
+    about = read_about(url)
+    if not exists(f"{url}/{SCORES}"):
+        raise InputError(
+            f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
+            "Train again with `data.test`"
+        )
+    table = read_scores(url)
+    missing = [row["name"] for row in about.get("classes", ()) if f"score {row['name']}" not in table]
+    if missing or ("classes" in about and not {"topics", "metrics"} <= about.keys()):
+        raise InputError(f"{shown(url)} is damaged: its {METRICS} and its {SCORES} have other classes")
+    if "weight" in table:
+        raise InputError(
+            f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
+        )
+    return Run(url, about["name"], about, table)
+
+
+def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
+    """Refuse runs that cannot be compared: fewer than two, one twice, of different kinds, or with different test rows."""
+    if len(runs) < 2:
+        more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""
+        raise InputError(f"at least two runs are needed to compare, and {len(runs)} were found{more}")
+    if len({run.url for run in runs}) < len(runs):
+        raise InputError("a run is given twice")
+    first = runs[0]
+    for run in runs[1:]:
+        if run.several != first.several:
+            two, others = (first, run) if run.several else (run, first)
+            raise InputError(
+                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} of several: compare those of one kind"
+            )
+        label = "label" if run.several else "y"
+        if not first.table[["row_id", label]].equals(run.table[["row_id", label]]):
+            raise InputError(
+                f"{shown(run.url)} and {shown(first.url)} have different test rows ({len(run.table):,} and "
+                f"{len(first.table):,}), or other classes: runs are compared on the same rows, so give both the same data, "
+                "`positive` and `data.test`"
+            )
+        for what in OF_ROWS:
+            values, others_values = run.column(what), first.column(what)
+            if values is not None and others_values is not None and not np.array_equal(values, others_values):
+                raise InputError(
+                    f"{shown(run.url)} and {shown(first.url)} have different {what}s of the same test rows"
+                )
+
+
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
     y = runs[0].y
-    areas = _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
     precisions = _pairs(runs, lambda a, b: precision_test(y, a.scores, b.scores))
     folds = _over_folds(runs)
     areas_in_groups, cost = _areas_in_groups(runs), _cost_of_rows(runs)
-    tests = _within_groups(runs, areas_in_groups) | {"auc": areas}
+    tests = _within_groups(runs, areas_in_groups) | {
+        "auc": _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
+    }
     if max_fpr is not None:
         tests["partial_auc"] = _pairs(
             runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
         )
     if cost is not None:
-        tests["expected_cost"] = _pairs(runs, lambda a, b: mean_cost_difference(y > 0, (a.wrong, b.wrong), cost))
+        tests["expected_cost"] = _pairs(runs, lambda a, b: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
     tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
-    return jsonable(
-        {
-            **({} if max_fpr is None else {"max_fpr": max_fpr}),
-            "n_pos": int((y == 1).sum()),
-            "n_neg": int((y == -1).sum()),
-            "runs": [_row(run, max_fpr, areas_in_groups.get(run.name), cost) for run in runs],
-            "differences": tests,
-        }
-    )
+    return {
+        **({} if max_fpr is None else {"max_fpr": max_fpr}),
+        "n_pos": int((y == 1).sum()),
+        "n_neg": int((y == -1).sum()),
+        "runs": [_row(run, max_fpr, areas_in_groups.get(run.name), cost) for run in runs],
+        "differences": tests,
+    }
 
 
-def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> dict[str, Any]:
-    about, found = run.about, {}
-    if in_groups is not None:
-        found["group_auc"] = {"value": in_groups.mean, "interval": list(in_groups.interval())}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        spread = auc_interval(run.counts)
-        if max_fpr is not None:
-            top = partial_auc_interval(run.counts, max_fpr, standardized=True)
-            found["partial_auc"] = {"value": top.value, "interval": [top.low, top.high]}
-        precision = average_precision_interval(run.counts)
-    found["average_precision"] = {"value": precision.value, "interval": [precision.low, precision.high]}
-    if cost is not None:
-        mean = mean_cost_interval(run.y > 0, run.wrong, cost)
-        found["expected_cost"] = {"value": mean.value, "interval": [mean.low, mean.high]}
-    for name in BY_BOOTSTRAP:
-        measure = run.measure(name)
-        estimate = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
-        found[name] = {"value": estimate.value, "interval": [estimate.low, estimate.high]}
+def _about(run: Run) -> dict[str, Any]:
+    about = run.about
     return {
         "name": run.name,
         "run": shown(run.url),
         "estimator": about["estimator"],
         "solver": about["solver"],
         "seconds": about["seconds"]["fit"],
-        "auc": {"value": spread.auc, "interval": [spread.low, spread.high]},
-        **found,
-        "warnings": [str(w.message) for w in caught],
     }
+
+
+def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> dict[str, Any]:
+    measured: dict[str, tuple[float, tuple[float, float]]] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        area = auc_interval(run.counts)
+        measured["auc"] = (area.auc, (area.low, area.high))
+        if in_groups is not None:
+            measured["group_auc"] = (in_groups.mean, in_groups.interval())
+        if max_fpr is not None:
+            top = partial_auc_interval(run.counts, max_fpr, standardized=True)
+            measured["partial_auc"] = (top.value, (top.low, top.high))
+        precision = average_precision_interval(run.counts)
+        measured["average_precision"] = (precision.value, (precision.low, precision.high))
+    if cost is not None:
+        mean = mean_cost_interval(run.y > 0, run.wrong(), cost)
+        measured["expected_cost"] = (mean.value, (mean.low, mean.high))
+    for name in BY_BOOTSTRAP:
+        estimate = bootstrap_interval(run.counts, run.measure(name), n_resamples=RESAMPLES)
+        measured[name] = (estimate.value, (estimate.low, estimate.high))
+    values = {name: {"value": value, "interval": list(ends)} for name, (value, ends) in measured.items()}
+    return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 
 
 def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[dict[str, Any]]:
     """Return the test of every pair of runs, with p-values corrected for the number of pairs."""
-    pairs = list(itertools.combinations(runs, 2))
-    found = [test(a, b) for a, b in pairs]
-    corrected = holm([difference.p_value for difference in found])
-    return [
-        {"first": a.name, "second": b.name, **asdict(difference), "p_holm": p}
-        for (a, b), difference, p in zip(pairs, found, corrected, strict=True)
-    ]
+    return _corrected(
+        {"first": a.name, "second": b.name} | asdict(test(a, b)) for a, b in itertools.combinations(runs, 2)
+    )
+
+
+def _corrected(tests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tests with p-values corrected for their number, by Holm's method."""
+    made = list(tests)
+    corrected = holm([test["p_value"] for test in made])
+    return [{**test, "p_holm": p} for test, p in zip(made, corrected, strict=True)]
 
 
 def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
@@ -186,36 +286,39 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
 
     All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.
     """
-    if any(run.group is None for run in runs):
+    if any(run.column("group") is None for run in runs):
         return {}
-    y = runs[0].y if runs[0].grade is None else runs[0].grade
+    grade = runs[0].column("grade")
+    y = runs[0].y if grade is None else grade
     weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
     try:
-        return {run.name: auc_of_groups(y, run.scores, groups=runs[0].group, group_weight=weight) for run in runs}
+        return {
+            run.name: auc_of_groups(y, run.scores, groups=runs[0].column("group"), group_weight=weight) for run in runs
+        }
     except InputError:  # no group has a pair
         return {}
-
-
-def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
-    """Return what a wrong decision on each test row costs, by the operating points of the runs; None where they do not say it."""
-    cost = common_cost([run.about.get("operating_point") for run in runs])
-    column = next((run.cost for run in runs if run.cost is not None), None)
-    if cost is None or (COST_COLUMN in cost.values() and column is None):
-        return None
-    return costs_of_labels(runs[0].y, column, cost)
 
 
 def _within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[dict[str, Any]]]:
     """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where runs have no such AUC."""
     if not areas:
         return {}
-    groups, grade = runs[0].group, runs[0].grade
-    found = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
+    groups, grade = runs[0].column("group"), runs[0].column("grade")
+    tests = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
     if grade is not None:
         y = grade - min(0.0, float(grade.min()))
         gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
-        found["ndcg@10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
-    return found
+        tests["ndcg@10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
+    return tests
+
+
+def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
+    """Return what a wrong decision on each test row costs, by the operating points of the runs; None where they do not say it."""
+    cost = common_cost([run.about.get("operating_point") for run in runs])
+    column = next((values for run in runs if (values := run.column("cost")) is not None), None)
+    if cost is None or (COST_COLUMN in cost.values() and column is None):
+        return None
+    return costs_of_labels(runs[0].y, column, cost)
 
 
 def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
@@ -250,58 +353,115 @@ def _chosen(search: dict[str, Any]) -> list[float]:
     return [] if None in values else values
 
 
-def read_run(url: str) -> Run:
-    """Return the content of a run folder, or of a version in a model store."""
-    about = read_about(url)
-    if not exists(f"{url}/{SCORES}"):
-        raise InputError(
-            f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
-            "Train again with `data.test`"
+# ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------
+
+
+def _compared_classes(runs: Sequence[Run]) -> dict[str, Any]:
+    tested = [[row["name"] for row in run.about["classes"] if row["test_auc"] is not None] for run in runs]
+    classes = [name for name in tested[0] if all(name in others for others in tested[1:])]
+    if not classes:
+        raise InputError("there is no class that test rows of all runs have")
+    labels = {name: runs[0].labels(name) for name in classes}
+
+    def each(test: Callable[[np.ndarray, Run, Run, str], Difference]) -> list[dict[str, Any]]:
+        """Return a paired test for each class and each pair of runs; Holm's method corrects for all of them."""
+        return _corrected(
+            {"class": name, "first": a.name, "second": b.name, **asdict(test(y, a, b, name))}
+            for name, y in labels.items()
+            for a, b in itertools.combinations(runs, 2)
         )
-    table = read_scores(url)
-    if about.get("threshold") is None:
-        raise InputError(f"{shown(url)} is damaged: its {METRICS} has no threshold")
-    if "weight" in table:
-        raise InputError(
-            f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
-        )
-    y, scores = table["y"].to_numpy(), table["score"].to_numpy()
-    more = [table[name].to_numpy() if name in table else None for name in ("group", "grade", "cost")]
-    counts = ScoreCounts.from_scores(y, scores)
-    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, counts, *more)
 
+    def scores(run: Run, name: str) -> np.ndarray:
+        return run.scores_of([name])[:, 0]
 
-def _with_unique_names(runs: list[Run]) -> list[Run]:
-    """Return the runs with unique names."""
-    names = unique_names(
-        [run.name for run in runs], [run.url for run in runs], [settings_of(run.url, run.about) for run in runs]
-    )
-    return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
-
-
-def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
-    """Refuse runs that cannot be compared: fewer than two, one twice, or different test rows."""
-    if len(runs) < 2:
-        more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""
-        raise InputError(f"at least two runs are needed to compare, and {len(runs)} were found{more}")
-    if len({run.url for run in runs}) < len(runs):
-        raise InputError("a run is given twice")
-    first = runs[0]
-    for run in runs[1:]:
-        if not (np.array_equal(run.row_id, first.row_id) and np.array_equal(run.y, first.y)):
-            raise InputError(
-                f"{shown(run.url)} and {shown(first.url)} have different test rows ({len(run.y):,} and {len(first.y):,}): "
-                "runs are compared on the same rows, so give both the same `data.test`"
+    compared = {
+        "topics": runs[0].about["topics"],
+        "runs": [
+            _about(run) | {key: run.about["metrics"][key] for key in ("test_auc", "test_auc_weighted", "test_accuracy")}
+            for run in runs
+        ],
+        "classes": [
+            {
+                "name": name,
+                "n_pos": int((y > 0).sum()),
+                "n_neg": int((y < 0).sum()),
+                "auc": {run.name: auc(ScoreCounts.from_scores(y, scores(run, name))) for run in runs},
+            }
+            for name, y in labels.items()
+        ],
+        "differences": each(lambda y, a, b, name: delong_test(y, scores(a, name), scores(b, name))),
+    }
+    cost = common_cost([run.about_class(name).get("operating_point") for run in runs for name in classes])
+    if cost is not None:
+        column = runs[0].column("cost") if COST_COLUMN in cost.values() else None
+        compared["cost_differences"] = each(
+            lambda y, a, b, name: mean_cost_difference(
+                y > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(y, column, cost)
             )
-        for what, one, other in (
-            ("groups", run.group, first.group), ("grades", run.grade, first.grade), ("costs", run.cost, first.cost)
-        ):  # fmt: skip
-            if one is not None and other is not None and not np.array_equal(one, other):
-                raise InputError(f"{shown(run.url)} and {shown(first.url)} have different {what} of the same test rows")
+        )
+    return compared
 
 
-def compared_lines(result: dict[str, Any]) -> list[str]:
-    """Return what `aucdist compare` prints."""
-    skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
-    said = classes_sentences(result) if "classes" in result else sentences(result)
-    return [*skipped, *said, f"report: {result['run']}/report.html"]
+# ---- names that tell runs apart, by what differs in their configurations -------------------------------------------------------
+
+MOST_KEYS, MOST_TEXT = 3, 60
+IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
+"""Keys that decide nothing of a model."""
+
+
+def unique_names(names: Sequence[str], urls: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return names of runs, no two alike.
+
+    `names`: of their configurations; returned as they are where they differ.
+    `urls`: of their folders, which name them where their settings do not tell them apart.
+    `settings`: what `settings_of` returned of each.
+    """
+    by_settings = [f"{name}{_difference(of, settings)}" for name, of in zip(names, settings, strict=True)]
+    by_folder = [shown(url).rpartition("/")[2] for url in urls]
+    for candidates in (list(names), by_settings, by_folder):
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    return [shown(url) for url in urls]
+
+
+def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run by their keys, such as ``model.lam``; those that a search chose are its own.
+
+    `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
+    """
+    try:
+        config = parse_yaml(read_bytes(f"{url}/config.yaml").decode(), shown(url))
+    except (InputError, UnicodeDecodeError):
+        return {}
+    found = _flat(config) if isinstance(config, dict) else {}
+    search = about.get("search")
+    chosen = search.get("best") if isinstance(search, dict) else None
+    return found | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}
+
+
+def _flat(content: Any, key: str = "") -> dict[str, Any]:
+    if not isinstance(content, dict):
+        return {key: content}
+    kept = {name: value for name, value in content.items() if key or name not in IGNORED}
+    below = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in kept.items())
+    return {name: value for found in below for name, value in found.items()}
+
+
+def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
+    if not all(all_runs):
+        return ""  # nothing is known of one of them
+    keys = list(dict.fromkeys(key for run in all_runs for key in run))
+    differing = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
+    parts = ([k for k in differing if k.startswith(start)] for start in ("model.", "data.", ""))
+    chosen = next((part for part in parts if part), [])[:MOST_KEYS]
+    texts = []
+    for key in chosen:
+        of_search = key.startswith(("grid.", "folds."))
+        name, value = key.replace(".", " ") if of_search else key.rpartition(".")[2], of.get(key)
+        if value is None:  # the default; of what belongs to a feature map or a search that there is none
+            text = f"no {name}" if of_search or ".features." in key else f"default {name}"
+        else:
+            text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
+        texts.append(text[:MOST_TEXT])
+    return f" ({', '.join(texts)})" if texts else ""

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from flows.progress.console import RunObserver
 
+COMPILING = "compiling kernels, once per machine"
+
 
 def kernels_are_new() -> bool:
     """Tell whether no compiled kernel is in the cache."""
@@ -33,7 +35,8 @@ class Stages:
     """The stages of one run.
 
     `observer`: is called with the name of each stage when it starts.
-    `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last.
+    `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last. The time in
+        which this process compiled kernels stands apart, under `COMPILING`.
     """
 
     def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):
@@ -44,8 +47,14 @@ class Stages:
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
         """Run a stage and return its result; as a `StageRunner`."""
+        from numba.core.event import install_timer  # loads Numba
+
         self._observer.stage(name)
         start = time.perf_counter()
-        result = self._run_stage(name, stage, *args, retry=retry)
-        self.seconds[name] = time.perf_counter() - start
+        with install_timer("numba:compile", lambda seconds: None) as compiling:
+            result = self._run_stage(name, stage, *args, retry=retry)
+        compiled = compiling.duration if compiling.done else 0.0
+        self.seconds[name] = time.perf_counter() - start - compiled
+        if compiled:
+            self.seconds[COMPILING] = self.seconds.get(COMPILING, 0.0) + compiled
         return result

@@ -1,8 +1,10 @@
 """Where the jobs of a search run: one after the other here, as tasks on workers, or several at a time on shared blocks."""
 
+import itertools
 import queue
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from aucdist.search.choice import Result
@@ -37,24 +39,10 @@ def run_in_threads(
     """
     with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
 
-        def submit(i: int) -> Future[list[Result]]:
+        def submit(i: int, before: Any) -> Any:
             return pool.submit(attempt, work, jobs[i], sides_of(jobs[i]), *args)
 
-        waiting = list(range(len(jobs)))[::-1]
-        running = {submit(i): (i, False) for i in _pop(waiting, CONCURRENT_FITS)}
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                i, retried = running.pop(future)
-                results = future.result()
-                if not retried and _can_retry(results):
-                    running[submit(i)] = (i, True)
-                    continue
-                yield i, results
-                running |= {submit(k): (k, False) for k in _pop(waiting, 1)}
-
-
-def _pop(waiting: list[int], n: int) -> list[int]:
-    return [waiting.pop() for _ in range(min(n, len(waiting)))]
+        yield from _as_done(jobs, submit, CONCURRENT_FITS)
 
 
 def run_on_workers(
@@ -64,36 +52,49 @@ def run_on_workers(
 
     A job whose worker dies is given to another one by Dask itself. Parameters and results are those of `run_here`.
     """
-    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    running: dict[str, tuple[int, Any, bool]] = {}
 
-    def submit(i: int, retried: bool, **options: Any) -> None:
-        future = client.submit(work, jobs[i], sides_of(jobs[i]), *args, pure=False, **options)
-        running[future.key] = (i, future, retried)
-        future.add_done_callback(lambda f: done.put(f.key))
+    def submit(i: int, before: Any) -> Any:
+        options: dict[str, Any] = {}
+        if before is not None:
+            (used,) = client.who_has([before]).values()
+            others = [address for address in client.scheduler_info(n_workers=-1)["workers"] if address not in used]
+            options = {"workers": others or None, "allow_other_workers": True}
+        return client.submit(work, jobs[i], sides_of(jobs[i]), *args, pure=False, **options)
+
+    yield from _as_done(jobs, submit, len(jobs), client.cancel)
+
+
+def _as_done(
+    jobs: Sequence[FitJob],
+    submit: Callable[[int, Any], Any],
+    most: int,
+    cancel: Callable[[list[Any]], Any] = lambda futures: None,
+) -> JobResults:
+    """Yield the results of jobs as they are done, `most` of them at a time.
+
+    `submit`: ``submit(i, before)`` returns a future of the job at position i; `before` is that of its first attempt, or None.
+    """
+    done: queue.SimpleQueue[int] = queue.SimpleQueue()
+    running: dict[int, tuple[int, Any, bool]] = {}
+    waiting, numbers = deque(range(len(jobs))), itertools.count()
+
+    def start(i: int, before: Any) -> None:
+        number, future = next(numbers), submit(i, before)
+        running[number] = (i, future, before is not None)
+        future.add_done_callback(lambda _: done.put(number))
 
     try:
-        for i in range(len(jobs)):
-            submit(i, False)
-        while running:
+        while waiting or running:
+            while waiting and len(running) < most:
+                start(waiting.popleft(), None)
             i, future, retried = running.pop(done.get())
             try:
-                results = future.result()
+                results: list[Result] = future.result()
             except Exception as e:  # its workers died again and again, or the cluster is gone
                 results = failed(jobs[i], e)
-            if not retried and _can_retry(results):
-                submit(i, True, workers=_other_workers(client, future) or None, allow_other_workers=True)
-                continue
-            yield i, results
+            if not retried and any(result.get("again", False) for result in results):
+                start(i, future)
+            else:
+                yield i, results
     finally:
-        client.cancel([future for _, future, _ in running.values()])
-
-
-def _other_workers(client: Any, future: Any) -> list[str]:
-    """Return the addresses of the workers that did not run a task."""
-    (used,) = client.who_has([future]).values()
-    return [address for address in client.scheduler_info(n_workers=-1)["workers"] if address not in used]
-
-
-def _can_retry(results: Sequence[Result]) -> bool:
-    return any(result.get("again", False) for result in results)
+        cancel([future for _, future, _ in running.values()])

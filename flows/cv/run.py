@@ -16,7 +16,7 @@ from flows.rows.costs import check_cost_column
 from flows.rows.directions import check_monotone
 from flows.run_folder.folder import run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
-from flows.train.fit_rows import fit_rows, publish_run
+from flows.train.run import fit_rows, publish_run
 
 
 def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:

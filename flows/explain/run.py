@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from aucdist.batch_scoring import to_score
-from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.block import Block
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, unknown
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.model import load_model
 from aucdist.report.text import number_text
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
@@ -36,48 +36,49 @@ def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("explain")
-        model = load_any_model(model_folder(config.model))
+        model = load_model(model_folder(config.model))
         models = _of_classes(model, config.classes)
-        first = next(iter(models.values()))
-        blocks = list(_first_rows(config, first))
+        blocks = list(_first_rows(config, next(iter(models.values()))[0]))
         about = {"model": shown(config.model), "rows": sum(block.n_samples for block in blocks), "output": None}
         if config.output is not None:
-            tables = [_all_of(one, blocks).table() for one in models.values()]
+            tables = [_all_of(*one, blocks).table() for one in models.values()]
             if isinstance(model, ClassModels):
                 tables = [_with_class(table, name) for name, table in zip(models, tables, strict=True)]
             _write(pd.concat(tables, ignore_index=True), config.output)
             return about | {"output": shown(config.output), "explained": None}
-        found = {name: _said_of(one, blocks, config) for name, one in models.items()}
+        said = {name: _said_of(*one, blocks, config) for name, one in models.items()}
     if not isinstance(model, ClassModels):
-        return about | found[None]
-    return about | {"explained": None, "classes": [{"name": name} | said for name, said in found.items()]}
+        return about | said[""]
+    return about | {"explained": None, "classes": [{"name": name} | of_class for name, of_class in said.items()]}
 
 
-def _of_classes(model: LinearModel | ClassModels, wanted: Sequence[str]) -> dict[str | None, LinearModel]:
-    """Return the models of the wanted classes, by default of all; a model of two classes has no name."""
+def _of_classes(model: LinearModel | ClassModels, names: Sequence[str]) -> dict[str, tuple[LinearModel, float]]:
+    """Return the models of some classes, by default of all, and what their scores are divided by; that of two has no name."""
     if isinstance(model, LinearModel):
-        if wanted:
+        if names:
             raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
-        return {None: model}
-    for name in wanted:
+        return {"": (model, 1.0)}
+    for name in names:
         if name not in model.classes:
             raise unknown("class", name, model.classes)
-    return {name: one for name, one in zip(model.classes, model.models, strict=True) if not wanted or name in wanted}
+    of_each = zip(model.classes, model.models, model.spreads.tolist(), strict=True)
+    return {name: (one, spread) for name, one, spread in of_each if not names or name in names}
 
 
-def _said_of(model: LinearModel, blocks: Sequence[Block], config: ExplainConfig) -> dict[str, Any]:
+def _said_of(model: LinearModel, spread: float, blocks: Sequence[Block], config: ExplainConfig) -> dict[str, Any]:
     """Return what is printed of the rows: their largest contributions, or their reasons."""
     if config.reasons is None:
-        return {"explained": _all_of(model, blocks).largest(config.top)}
-    return {"explained": None, "reasons": [row for block in blocks for row in _reasons(model, block, config.reasons)]}
+        return {"explained": _all_of(model, spread, blocks).largest(config.top)}
+    reasons = [row for block in blocks for row in _reasons(model, spread, block, config.reasons)]
+    return {"explained": None, "reasons": reasons}
 
 
-def _all_of(model: LinearModel, blocks: Sequence[Block]) -> "Explanations":
-    tables = [_explained(model, block) for block in blocks]
+def _all_of(model: LinearModel, spread: float, blocks: Sequence[Block]) -> "Explanations":
+    tables = [_explained(model, spread, block) for block in blocks]
     return Explanations(*(pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)))
 
 
-def _with_class(table: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def _with_class(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if "class" in table:
         raise InputError("a feature is named 'class', as another column of the output is: rename it")
     table.insert(1, "class", name)
@@ -148,19 +149,19 @@ def _write(table: pd.DataFrame, url: str) -> None:
     write_bytes(url, buffer.getvalue())
 
 
-def _explained(model: LinearModel, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def _explained(model: LinearModel, spread: float, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     X = block.X.toarray() if hasattr(block.X, "toarray") else block.X
-    scores = pd.DataFrame({"row_id": block.row_id, "score": model.decision_function(block.X)})
-    return scores, pd.DataFrame(X, columns=list(model.schema.feature_names)), model.explain(block.X)
+    scores = pd.DataFrame({"row_id": block.row_id, "score": model.decision_function(block.X) / spread})
+    return scores, pd.DataFrame(X, columns=list(model.schema.feature_names)), model.explain(block.X) / spread
 
 
-def _reasons(model: LinearModel, block: Block, n: int) -> list[dict[str, Any]]:
+def _reasons(model: LinearModel, spread: float, block: Block, n: int) -> list[dict[str, Any]]:
     """Return for each row the columns that raise its score most, beside the best cell and beside the average row."""
-    found, scores = model.reasons(block.X), model.decision_function(block.X)
+    found, scores = model.reasons(block.X), model.decision_function(block.X) / spread
 
     def largest(adds: np.ndarray) -> list[dict[str, Any]]:
         order = np.argsort(-adds, kind="stable")[:n]
-        return [{"feature": found.names[k], "adds": float(adds[k])} for k in order if adds[k] > 0.0]
+        return [{"feature": found.names[k], "adds": float(adds[k]) / spread} for k in order if adds[k] > 0.0]
 
     return [
         {

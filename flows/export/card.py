@@ -16,7 +16,7 @@ from aucdist.data.storage.files import exists, read_bytes
 from aucdist.errors import InputError
 from aucdist.export.card_pages import to_csv, to_markdown, to_page
 from aucdist.export.cards import Losses, to_scorecard
-from aucdist.model import LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.scorecard import Scorecard
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.export.config import CardConfig

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.card_pages import card_rows
-from aucdist.model import LinearModel, load_model
+from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.model import load_model, load_two_classes
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
 from flows.export.card import card_file, card_of
@@ -27,9 +27,8 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
-        model = load_model(folder) if config.to == "scorecard" else load_any_model(folder)
+        model = load_two_classes(folder, "a scorecard") if config.to == "scorecard" else load_model(folder)
         if config.to == "scorecard":
-            assert isinstance(model, LinearModel)
             card = card_of(model, folder, config.card or CardConfig())
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}

@@ -6,7 +6,7 @@ from typing import Any
 from prefect.artifacts import create_image_artifact
 
 from aucdist.report.plots import roc_curves, standalone_svg
-from aucdist.report.text import classes_summary_rows, summary_rows
+from aucdist.report.text import summary_rows
 from flows.run_folder.scores import score_counts
 
 
@@ -28,6 +28,5 @@ def flat_row(result: dict[str, Any]) -> dict[str, Any]:
 
 def summary_markdown(result: dict[str, Any]) -> str:
     """Return the summary of a training run as a table in Markdown."""
-    found = classes_summary_rows(result) if "classes" in result else summary_rows(result)
-    rows = [f"| {label} | {value} |" for label, value in found]
+    rows = [f"| {label} | {value} |" for label, value in summary_rows(result)]
     return "\n".join(["| | |", "|---|---|", *rows]) + "\n"

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aucdist.report.text import classes_summary_rows, seconds_text, summary_rows, value_text
+from aucdist.report.text import seconds_text, summary_rows, value_text
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal
@@ -205,8 +205,7 @@ def summary_table(result: Record) -> Table:
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    rows = classes_summary_rows if "classes" in result else summary_rows
-    for name, value in rows(dict(result)):
+    for name, value in summary_rows(dict(result)):
         table.add_row(name, Text(value))
     return table
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.held_out import same_classes
+from aucdist.linear_model import ClassModels
 from aucdist.metrics.compare import delong_test, holm, macro_auc_test, measured_classes
-from flows.compare.classes import ClassesRun, read_classes_run
+from aucdist.model import load_model
+from flows.compare.run import read_run
 from flows.json_values import jsonable
 from flows.promote.decision import (
     IN_USE,
@@ -34,7 +35,7 @@ def decide_classes(
     Under ``classes`` are the classes that have two rows and two others, which the mean is over: for each its difference, with the
     p-value corrected by Holm's method.
     """
-    new, old = load_any_model(model_folder(run)), load_any_model(in_use)
+    new, old = load_model(model_folder(run)), load_model(in_use)
     if not (isinstance(new, ClassModels) and isinstance(old, ClassModels) and same_classes([new, old])):
         raise InputError(
             f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
@@ -78,21 +79,15 @@ def _calibration(pair: Pair, new: ClassModels, old: ClassModels) -> dict[str, An
 
 def _on_test_rows(run: str, in_use: str, new: ClassModels, old: ClassModels) -> Pair:
     """Return the scores of the run's test rows."""
-    of_new = read_classes_run(run)
+    of_new = read_run(run)
     members = members_of(of_new.table["label"].to_numpy(), new.classes, topics=new.topics)
-    scores, row_id = _scores_of(of_new, new), of_new.table["row_id"].to_numpy()
+    scores, row_id = of_new.scores_of(new.classes), of_new.table["row_id"].to_numpy()
     if exists(f"{in_use}/{SCORES}"):
-        of_old = read_classes_run(in_use)
+        of_old = read_run(in_use)
         same_data = of_new.about["data"]["fingerprint"] == of_old.about["data"]["fingerprint"]
         if same_data and of_new.table[["row_id", "label"]].equals(of_old.table[["row_id", "label"]]):
-            return Pair("the test rows of both runs", members, scores, _scores_of(of_old, old))
+            return Pair("the test rows of both runs", members, scores, of_old.scores_of(old.classes))
         if same_data:
             refuse_other_split(run, row_id, of_old.table["row_id"].to_numpy())
     held_out = read_test_rows(run, in_use, row_id, members)
     return Pair("the test rows of the run", members, scores, held_out.scores)
-
-
-def _scores_of(run: ClassesRun, model: ClassModels) -> np.ndarray:
-    """Return the kept scores of a run as its model gives them."""
-    kept = np.column_stack([run.scores(name) for name in model.classes])
-    return np.asarray((kept + [one.intercept for one in model.models]) / model.spreads)

@@ -11,9 +11,10 @@ from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.performance import Z
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.compare import Difference, delong_test, partial_delong_test
-from aucdist.model import LinearModel, load_model
-from flows.compare.run import Run, read_run
+from aucdist.model import load_two_classes
+from flows.compare.run import read_run
 from flows.config.data import DataConfig, source_of
 from flows.config.loading import parse_yaml
 from flows.json_values import jsonable
@@ -51,7 +52,7 @@ def decide(
     Returns the difference, run minus version in use, with its interval; ``holds``; in types of JSON.
     Raises InputError if the rows cannot be read, or a model was trained on some of them.
     """
-    new, old = load_model(model_folder(run)), load_model(in_use)
+    new, old = (load_two_classes(url, "this test") for url in (model_folder(run), in_use))
     if not same_classes([new, old]):
         raise InputError(
             f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
@@ -109,11 +110,11 @@ def _on_test_rows(run: str, in_use: str) -> Pair:
         old = read_run(in_use)
         same_data = new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]
         if same_data and np.array_equal(new.row_id, old.row_id) and np.array_equal(new.y, old.y):
-            return Pair("the test rows of both runs", new.y, with_intercept(new, run), with_intercept(old, in_use))
+            return Pair("the test rows of both runs", new.y, new.scores, old.scores)
         if same_data:
             refuse_other_split(run, new.row_id, old.row_id)
     held_out = read_test_rows(run, in_use, new.row_id, new.y)
-    return Pair("the test rows of the run", new.y, with_intercept(new, run), held_out.scores)
+    return Pair("the test rows of the run", new.y, new.scores, held_out.scores)
 
 
 def refuse_other_split(run: str, new: np.ndarray, old: np.ndarray) -> None:
@@ -157,11 +158,6 @@ def scored_by(folder: str, who: str, source: Source, data: str, wanted: np.ndarr
     rows = score_labelled(model, source, seen, wanted, name=data)
     refuse_trained_on(rows, profile, who, data)
     return rows
-
-
-def with_intercept(run: Run, url: str) -> np.ndarray:
-    """Return the kept scores of a run as its model gives them."""
-    return np.asarray(run.scores + load_model(model_folder(url)).intercept)
 
 
 def _data_of(run: str) -> DataConfig:

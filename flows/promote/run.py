@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from aucdist.class_models import ClassModels, class_folder, has_classes, load_any_model
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, unknown
-from aucdist.model import ABOUT, DIGESTS, FEATURES, PROFILE, WEIGHTS
+from aucdist.linear_model import ClassModels
+from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.store.history import check_name, keep, keep_decision, promote, read_store
 from flows.config.base import Cli, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
@@ -81,7 +81,7 @@ def promote_run(
         if most is not None:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         registered_model(store_url)  # refuses a wrong one before anything is read
-        if has_classes(model_folder(run)):
+        if isinstance(load_model(model_folder(run)), ClassModels):
             raise InputError(
                 "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
             )
@@ -96,7 +96,8 @@ def promote_run(
     decision: Any = None
     if condition != "always" and current is not None:
         in_use = store.folder_of(current)
-        decider = decide_classes if has_classes(model_folder(run)) or has_classes(in_use) else decide
+        several = any(isinstance(load_model(url), ClassModels) for url in (model_folder(run), in_use))
+        decider = decide_classes if several else decide
         decision = decider(run, in_use, condition, margin, data) | {"version": current.version}
         title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
         result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
@@ -113,13 +114,8 @@ def promote_run(
 def _version_of(run: str) -> dict[str, bytes]:
     """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
     folder = model_folder(run)
-    model = load_any_model(folder)  # refuses a damaged one
-    classes = [f"{class_folder(k)}/" for k in range(len(model.classes))] if isinstance(model, ClassModels) else [""]
-    needed = {ABOUT, *(f"{of_class}{name}" for of_class in classes for name in (ABOUT, WEIGHTS))}
-    content = {name: read_bytes(f"{folder}/{name}") for name in sorted(needed)}
-    optional = {f"{of_class}{FEATURES}": folder for of_class in classes}
-    optional |= {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
-    return content | {
+    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
+    return files_of_model(folder) | {
         name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
     }
 

@@ -9,8 +9,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.sources.source import Source
 from aucdist.data.split import Strata
-from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig
@@ -21,18 +20,10 @@ from flows.rows.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class TrainTestBlocks:
-    """Training rows and test rows as blocks of the engine."""
+    """Training rows and test rows as blocks of the engine, of two classes or of several."""
 
-    train: Blocks
-    test: Blocks | None
-
-
-@dataclass(frozen=True, eq=False)
-class TrainTestClasses:
-    """Training rows and test rows of several classes as blocks of the engine."""
-
-    train: ClassBlocks
-    test: ClassBlocks | None
+    train: AnyBlocks
+    test: AnyBlocks | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,15 +90,11 @@ class TrainTestRows:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
         train = self.train.partition("training", self.schema, cache, workers, observer)
         train.feature_names = self.schema.feature_names
-        if self.test is None:
-            return TrainTestBlocks(train, None)
-        return TrainTestBlocks(train, self.test.partition("test", self.schema, cache, workers, observer))
-
-    def with_classes(self, blocks: TrainTestBlocks) -> TrainTestClasses:
-        """Return blocks of these rows with their classes."""
-        assert self.tables is not None
-        test = None if blocks.test is None else ClassBlocks(blocks.test, self.tables.test)
-        return TrainTestClasses(ClassBlocks(blocks.train, self.tables.train), test)
+        test = None if self.test is None else self.test.partition("test", self.schema, cache, workers, observer)
+        if self.tables is None:
+            return TrainTestBlocks(train, test)
+        of_classes = None if test is None else ClassBlocks(test, self.tables.test)
+        return TrainTestBlocks(ClassBlocks(train, self.tables.train), of_classes)
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.ipc  # pa.ipc
 
 from aucdist.metrics.costs import CostCounts, costs_of_labels, mean_cost, mean_cost_interval
 
@@ -25,15 +23,6 @@ class CostedRows:
     scores: np.ndarray
     cost: np.ndarray
     weight: np.ndarray | None = None
-
-
-def costed_rows(tables: Sequence[bytes]) -> CostedRows | None:
-    """Return the test rows, whose scores `flows.run_folder.scores.count_and_tabulate` returned; None without test rows."""
-    if not tables:
-        return None
-    table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in tables])
-    y, scores, cost = (table[name].to_numpy() for name in ("y", "score", "cost"))
-    return CostedRows(y > 0, scores, cost, table["weight"].to_numpy() if "weight" in table.column_names else None)
 
 
 def mean_cost_of_rows(

@@ -1,24 +1,31 @@
 """Writes the run folder: model, history, test scores, configuration, report and metrics."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from aucdist.data.dataset import Schema
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.drift.profile import Profile, ScoreBins, score_bins
+from aucdist.drift.profile import Profile, score_bins
+from aucdist.linear_model import ClassModels, LinearModel, schema_of_class
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.model import DIGESTS, PROFILE, save_model
+from aucdist.model import DIGESTS, PROFILE, write_model
 from aucdist.report.additive import AdditiveModel
-from aucdist.report.html import Report, render_run_page
-from aucdist.report.text import seconds_text
+from aucdist.report.run import Report, render_run_page
+from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.rows import Rows
 from flows.rows.train_test import TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.results import FittedRun, RowsSeen, details_of
-from flows.run_folder.scores import SCORES, write_scores
+from flows.run_folder.results import FittedRun, details_of
+from flows.run_folder.scores import SCORES
 from flows.versions import versions
 
 
@@ -28,35 +35,81 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     `result`: as `flows.run_folder.results.result_of` returned it.
     `command`: what runs the configuration again.
     """
-    config = to_yaml(fitted.config)
-    rows = fitted.rows
-    save_fitted(fitted.estimator, rows, rows.schema, fitted.config, result["certificate"], folder.draft / "model")
-    _save_profile(fitted, folder.draft / "model")
-    fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
-    if fitted.rows.test is not None:
-        write_scores(fitted.evaluation.scores, folder.draft / SCORES)
+    config, draft = to_yaml(fitted.config), folder.draft
+    _save_model(fitted, result, draft / "model")
+    history = fitted.estimator.histories_ if fitted.several else [fitted.estimator.history_]
+    if fitted.several:
+        names = fitted.rows.schema.classes
+        history = [table.assign(**{"class": name}) for name, table in zip(names, history, strict=True)]
+    pd.concat(history).to_parquet(draft / "history.parquet", index=False)
+    if fitted.evaluation.test_rows is not None:
+        pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
     page = render_run_page(report_of(fitted, result, config, command))
-    publish_texts(folder, config, page, result | details_of(fitted), fitted.search)
-
-
-def publish_texts(
-    folder: RunFolder, config: str, page: str, metrics: dict[str, Any], search: dict[str, Any] | None
-) -> None:
-    """Write the configuration, the report and the metrics of a run beside its other files, and publish the folder."""
-    (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
-    (folder.draft / "report.html").write_text(page, encoding="utf-8")
-    more = {} if search is None else {"search": search}
-    (folder.draft / METRICS).write_text(json.dumps(metrics | more, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    search = {} if fitted.search is None else {"search": fitted.search}
+    metrics = json.dumps(result | details_of(fitted) | search, indent=2, allow_nan=False)
+    for name, text in (("config.yaml", config), ("report.html", page), (METRICS, f"{metrics}\n")):
+        (draft / name).write_text(text, encoding="utf-8")
     folder.publish()
 
 
-def save_fitted(
-    estimator: Any, rows: TrainTestRows, schema: Schema, config: Any, certificate: dict[str, Any], folder: Path
-) -> None:
-    """Save a fitted estimator of two classes as a model."""
-    point = getattr(config, "operating_point", None)
-    save_model(
-        str(folder),
+def scores_table(fitted: FittedRun) -> pa.Table:
+    """Return id, label and score of the test rows, and weight, group, grade and cost if there are some.
+
+    Of several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
+    """
+    table, scores = fitted.evaluation.test_rows, fitted.scores
+    assert table is not None
+    if not fitted.several:
+        return table.add_column(2, "score", [scores[:, 0]])
+    classes = fitted.rows.schema.classes
+    columns: dict[str, Any] = {
+        "row_id": table["row_id"],
+        "label": _texts(fitted.members, classes),
+        "prediction": _texts(fitted.predicted, classes),
+    }
+    if "cost" in table.column_names:
+        columns["cost"] = table["cost"]
+    return pa.table(columns | {f"score {name}": scores[:, k] for k, name in enumerate(classes)})
+
+
+def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
+    """Return the classes of each row with commas between them."""
+    names = np.array(classes, dtype=object)
+    return pa.array([",".join(names[row]) for row in members], pa.string())
+
+
+def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
+    """Save the model, and beside it what it keeps of the training rows."""
+    rows, estimator, seen, bins = fitted.rows, fitted.estimator, fitted.seen, []
+    for model, of_class in zip(fitted.models, fitted.evaluation.classes, strict=True):
+        counts, part = (of_class.train, "training") if of_class.test is None else (of_class.test, "test")
+        bins.append(score_bins(counts, part, model.decision_intercept))
+    of_classes = {}
+    if fitted.several:
+        names, spreads = rows.schema.classes, estimator.spreads_
+        of_each = result["classes"]
+        models = tuple(
+            _linear_model(fitted, k, schema_of_class(rows.schema, k), of_each[k]["certificate"])
+            for k in range(len(names))
+        )
+        write_model(str(folder), ClassModels(names, models, rows.schema.topics, spreads), rows.schema)
+        of_classes = {
+            name: replace(own, edges=tuple(edge / spread for edge in own.edges))
+            for name, own, spread in zip(names, bins, spreads.tolist(), strict=True)
+        }
+    else:
+        write_model(str(folder), _linear_model(fitted, 0, rows.schema, result["certificate"]))
+    profile = Profile(
+        rows.train.n_samples, rows.train.n_features, seen.columns, None if fitted.several else bins[0],
+        seen.test_checked, seen.test_known, class_scores=of_classes,
+    )  # fmt: skip
+    write_bytes(f"{folder}/{PROFILE}", profile.to_bytes())
+    write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
+
+
+def _linear_model(fitted: FittedRun, k: int, schema: Schema, certificate: dict[str, Any]) -> LinearModel:
+    estimator, rows, point = fitted.models[k], fitted.rows, getattr(fitted.config, "operating_point", None)
+    return LinearModel(
         coef=estimator.coef_[0],
         intercept=estimator.decision_intercept,
         probability=getattr(estimator, "probability_", None),
@@ -67,7 +120,6 @@ def save_fitted(
         about={
             "estimator": type(estimator).__name__,
             "parameters": jsonable(estimator.plain_params()),
-            "threshold": jsonable(estimator.raw_threshold),
             **({} if point is None else {"operating_point": point.wanted}),
             "certificate": certificate,
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
@@ -76,48 +128,30 @@ def save_fitted(
     )
 
 
-def _save_profile(fitted: FittedRun, folder: Path) -> None:
-    """Write what the model keeps of its training rows, beside it."""
-    evaluation = fitted.evaluation
-    counts, rows = (evaluation.train, "training") if evaluation.test is None else (evaluation.test, "test")
-    score = score_bins(counts, rows, fitted.estimator.decision_intercept)
-    save_profile(fitted.seen, fitted.rows.train, str(folder), score)
-
-
-def save_profile(
-    seen: RowsSeen,
-    train: Rows,
-    folder: str,
-    score: ScoreBins | None = None,
-    *,
-    class_scores: dict[str, ScoreBins] | None = None,
-) -> None:
-    """Write what a model keeps of its training rows, with the bins of its score or of those of its classes."""
-    profile = Profile(
-        train.n_samples, train.n_features, seen.columns, score, seen.test_checked, seen.test_known,
-        class_scores=class_scores or {},
-    )  # fmt: skip
-    write_bytes(f"{folder}/{PROFILE}", profile.to_bytes())
-    write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
-
-
 def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:
     """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
-    rows, estimator = fitted.rows, fitted.estimator
-    return Report(
+    rows, estimator, of_class = fitted.rows, fitted.estimator, fitted.evaluation.classes[0]
+    report = Report(
         title=fitted.config.name,
         run=result,
         data=facts_of(rows),
         config=config,
-        history=estimator.history_,
-        train=fitted.evaluation.train,
-        test=fitted.evaluation.test,
-        threshold=estimator.raw_threshold,
-        weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
         cost=cost_of(fitted),
         versions=versions(),
         command=command,
         search=fitted.search,
+    )
+    if fitted.several:
+        tested = fitted.evaluation.scores is not None
+        curves = [one.test if tested and one.test is not None else one.train for one in fitted.evaluation.classes]
+        return replace(report, curves=curves, confusions=fitted.confusions)
+    return replace(
+        report,
+        train=of_class.train,
+        test=of_class.test,
+        threshold=estimator.raw_threshold,
+        history=estimator.history_,
+        weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
         probabilities=probability_counts(fitted),
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
@@ -133,14 +167,22 @@ def facts_of(rows: TrainTestRows) -> dict[str, Any]:
     """Return what the report says of the data."""
     source, schema = rows.source.source, rows.schema
     two = not schema.classes  # the schema of several has the first of them for the positive one
+
+    def positives(part: Rows) -> str:
+        return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"
+
     facts = {
         "name": rows.name,
         "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
         "training rows": rows.train.n_samples,
         "test rows": 0 if rows.test is None else rows.test.n_samples,
         "features": rows.train.n_features,
-        "positive": ", ".join(schema.positive) if two else None,
-        "negative": ", ".join(schema.negative) if two else None,
+        "positive class": ", ".join(schema.positive) if two else None,
+        "negative class" if len(schema.negative) == 1 else "negative classes": ", ".join(schema.negative)
+        if two
+        else None,
+        "positive training rows": positives(rows.train) if two else None,
+        "positive test rows": positives(rows.test) if two and rows.test is not None else None,
         "fingerprint": rows.fingerprint,
         "note": rows.source.note,
         "licence": rows.source.licence,
@@ -151,7 +193,7 @@ def facts_of(rows: TrainTestRows) -> dict[str, Any]:
 def _max_fpr(fitted: FittedRun) -> float | None:
     """Return the false positive rate up to which the model was trained, for the report."""
     share, number = (getattr(fitted.estimator, name, None) for name in ("max_fpr", "max_false_positives"))
-    return share if number is None else number / fitted.evaluation.train.n_neg
+    return share if number is None else number / fitted.evaluation.classes[0].train.n_neg
 
 
 def _weight_names(fitted: FittedRun) -> list[str]:
@@ -189,14 +231,14 @@ def probability_counts(fitted: FittedRun) -> ScoreCounts | None:
 
     None for a model without probabilities.
     """
-    estimator, evaluation = fitted.estimator, fitted.evaluation
+    estimator, of_class = fitted.estimator, fitted.evaluation.classes[0]
     if not hasattr(estimator, "predict_proba"):
         return None
-    counts = evaluation.train if evaluation.test is None else evaluation.test
+    counts = of_class.train if of_class.test is None else of_class.test
     return counts.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
 
 
-def cost_of(fitted: Any) -> list[tuple[str, str]]:
+def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
     """Return time, passes, rows, bytes and cluster of a run, as the report's table of costs."""
     estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
     where = {

@@ -1,12 +1,22 @@
-"""The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it."""
+"""The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it.
 
-from dataclasses import asdict, dataclass, field
+Two classes are one of several: an evaluation has a list of classes, of which a run of two classes has one.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import WatchedColumn
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
+from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
@@ -19,34 +29,48 @@ from aucdist.metrics.decisions import (
     precision,
     recall,
 )
+from aucdist.metrics.groups import GroupWeight, measures_of_groups
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
+from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
-from flows.run_folder.costs import costed_rows, mean_cost_of_rows
+from flows.run_folder.costs import CostedRows, mean_cost_of_rows
+from flows.run_folder.scores import DECISION
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """How a fitted estimator scores the rows.
+class ClassEvaluation:
+    """How the model of one class against the rest scores the rows.
 
-    `train` and `test`: of the training rows, and of the test rows, where there are some.
+    `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
-    `scores`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
-    `groups`: what `flows.run_folder.groups.group_results` returns.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
     `unseen`: of the training rows, scored by models of the other folds, where they set the threshold.
     """
 
     train: ScoreCounts
-    test: ScoreCounts | None
-    interval: Interval | None
-    scores: list[bytes] = field(default_factory=list)
-    groups: dict[str, Any] | None = None
+    test: ScoreCounts | None = None
+    interval: Interval | None = None
     costs: CostCounts | None = None
     unseen: ScoreCounts | CostCounts | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How a fitted estimator scores the rows.
+
+    `test_rows` and `scores`, of shape (n_test, n_classes): what `flows.run_folder.scores.score_test_rows` returns; None without
+        test rows.
+    `groups`: what `group_results` returns.
+    """
+
+    classes: list[ClassEvaluation]
+    test_rows: pa.Table | None = None
+    scores: np.ndarray | None = None
+    groups: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +111,7 @@ class FittedRun:
 
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: where the configuration asks for more fits.
+    `baselines`: what `flows.train.baselines` returns.
     """
 
     config: Any
@@ -97,69 +122,166 @@ class FittedRun:
     seen: RowsSeen
     search: dict[str, Any] | None = None
     more: MoreFits | None = None
+    baselines: Sequence[dict[str, Any]] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether each of several classes was fitted against the rest."""
+        return bool(self.estimator.has_several_classes)
+
+    @property
+    def models(self) -> Sequence[Any]:
+        """The fitted model of each class."""
+        return models_of(self.estimator)
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        """Which classes the test rows have, bool of shape (n_test, n_classes)."""
+        table = self.evaluation.test_rows
+        assert table is not None
+        if self.rows.tables is None:
+            return table["y"].to_numpy()[:, np.newaxis] > 0
+        return np.asarray(self.rows.tables.test.indicator(table["code"].to_numpy()).toarray())
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The scores of the test rows as the saved model gives them, of shape (n_test, n_classes): above 0 is positive."""
+        assert self.evaluation.scores is not None
+        spreads = self.estimator.spreads_ if self.several else 1.0
+        return (self.evaluation.scores + [model.decision_intercept for model in self.models]) / spreads
+
+    @cached_property
+    def predicted(self) -> np.ndarray:
+        """Which of several classes the test rows are predicted to be of, bool of shape (n_test, n_classes)."""
+        found = predicted_classes(self.estimator, self.scores)
+        return found > 0 if found.ndim == 2 else found[:, np.newaxis] == self.estimator.classes_
+
+    @cached_property
+    def confusions(self) -> np.ndarray | None:
+        """How many test rows of each of several classes are predicted to be of each: int64 of shape (n_classes, n_classes)."""
+        if self.evaluation.scores is None or not self.several:
+            return None
+        return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
+
+
+def models_of(estimator: Any) -> Sequence[Any]:
+    """Return the fitted model of each class against the rest; of two classes the estimator itself."""
+    return estimator.estimators_ if estimator.has_several_classes else [estimator]
 
 
 def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
 
-    Rows and classes are those of the training rows, over whose pairs the certificate holds.
+    Rows and classes are those of the training rows, over whose pairs the certificate holds. Of several classes the means of AUC
+    are over those that the rows have, each alike (macro) or weighted by its rows.
 
     `run`: the URL of the run folder.
     """
     estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
-    certificate = estimator.certificate_
-    test, interval = fitted.evaluation.test, fitted.evaluation.interval
-    result: dict[str, Any] = jsonable(
-        {
-            "run": run,
-            "estimator": type(estimator).__name__,
-            "solver": estimator.resolved_solver.name,
-            "n_samples": train.n_samples,
-            "n_features": train.n_features,
-            "n_pos": train.n_pos,
-            "n_neg": train.n_samples - train.n_pos,
-            "metrics": {
-                "train_auc": auc(fitted.evaluation.train),
-                "test_auc": None if test is None else auc(test),
-                "test_auc_interval": None if interval is None else [interval.low, interval.high],
-            },
-            "certificate": {
-                "primal": certificate.primal,
-                "dual": certificate.dual,
-                "relative_gap": certificate.relative_gap,
-                "status": certificate.status.value,
-                "rounding": certificate.rounding,
-                "slack": certificate.slack,
-            },
-            "passes": estimator.n_passes_,
-            "seconds": {
-                "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
-                "fit": seconds["fit"],
-                "evaluate": seconds["evaluate"],
-            },
-        }
-    )
-    if fitted.evaluation.groups is not None:
-        result["groups"] = jsonable(fitted.evaluation.groups)
-    wanted = getattr(fitted.config, "operating_point", None)
-    if wanted is not None:
-        threshold, costs = float(estimator.raw_threshold), fitted.evaluation.costs
-        by_row = None
-        if costs is not None:
-            by_row = mean_cost_of_rows(costs, costed_rows(fitted.evaluation.scores), threshold, wanted.wanted["cost"])
-        point = operating_point_of(fitted.evaluation, threshold, wanted.wanted, by_row)
-        result["operating_point"] = jsonable(point | {"out_of_fold": fitted.evaluation.unseen is not None})
-    return result
+    result = {
+        "run": run,
+        "estimator": type(estimator).__name__,
+        "solver": estimator.resolved_solver.name,
+        "n_samples": train.n_samples,
+        "n_features": train.n_features,
+        **(_result_of_classes(fitted) if fitted.several else _result_of_two_classes(fitted)),
+        "passes": estimator.n_passes_,
+        "seconds": {
+            "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
+            "fit": seconds["fit"],
+            "evaluate": seconds["evaluate"],
+        },
+    }
+    if not fitted.several:
+        if fitted.evaluation.groups is not None:
+            result["groups"] = fitted.evaluation.groups
+        if (point := _operating_point(fitted, 0)) is not None:
+            result["operating_point"] = point
+        if fitted.baselines:
+            result["baselines"] = fitted.baselines
+    found: dict[str, Any] = jsonable(result)
+    return found
 
 
-def operating_point_of(
-    evaluation: Evaluation, threshold: float, wanted: dict[str, Any], by_row: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals.
+def _result_of_two_classes(fitted: FittedRun) -> dict[str, Any]:
+    of_class, train, certificate = fitted.evaluation.classes[0], fitted.rows.train, fitted.estimator.certificate_
+    return {
+        "n_pos": train.n_pos,
+        "n_neg": train.n_samples - train.n_pos,
+        "metrics": {
+            "train_auc": auc(of_class.train),
+            "test_auc": None if of_class.test is None else auc(of_class.test),
+            "test_auc_interval": _ends(of_class.interval),
+        },
+        "certificate": {
+            "primal": certificate.primal,
+            "dual": certificate.dual,
+            "relative_gap": certificate.relative_gap,
+            "status": certificate.status.value,
+            "rounding": certificate.rounding,
+            "slack": certificate.slack,
+        },
+    }
 
-    `by_row`: where costs differ by row, what `flows.run_folder.costs.mean_cost_of_rows` returns.
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _result_of_classes(fitted: FittedRun) -> dict[str, Any]:
+    classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
+    tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
+    accuracy, topics = None, fitted.rows.schema.topics
+    if fitted.confusions is not None and not topics:
+        accuracy = float(np.trace(fitted.confusions)) / max(len(fitted.members), 1)
+    return {
+        "topics": topics,
+        "metrics": {
+            "train_auc": float(np.mean([row["train_auc"] for row in classes])),
+            "test_auc": float(np.mean([area for area, _ in tested])) if tested else None,
+            "test_auc_weighted": (
+                float(np.average([area for area, _ in tested], weights=[n for _, n in tested])) if tested else None
+            ),
+            "test_accuracy": accuracy,
+        },
+        "classes": classes,
+    }
+
+
+def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
+    model, of_class = fitted.models[k], fitted.evaluation.classes[k]
+    test, found = of_class.test, int(0 if of_class.test is None else of_class.test.n_pos)
+    recalled = precise = None
+    if fitted.confusions is not None:
+        right, flagged = float(fitted.confusions[k, k]), int(fitted.predicted[:, k].sum())
+        recalled, precise = right / found if found else None, right / flagged if flagged else None
+    return {
+        "name": fitted.rows.schema.classes[k],
+        "n_pos": int(of_class.train.n_pos),
+        "n_neg": int(of_class.train.n_neg),
+        "train_auc": auc(of_class.train),
+        "test_pos": found,
+        "test_auc": None if test is None else auc(test),
+        "test_auc_interval": _ends(of_class.interval),
+        "recall": recalled,
+        "precision": precise,
+        "threshold": 0.0,
+        "certificate": {**asdict(model.certificate_), "status": model.certificate_.status.value},
+        "passes": model.n_passes_,
+    } | ({} if (point := _operating_point(fitted, k)) is None else {"operating_point": point})
+
+
+def _operating_point(fitted: FittedRun, k: int) -> dict[str, Any] | None:
+    """Return what the threshold of a class finds on the test rows, or else on the training rows; None if none was asked for.
+
+    Weighted rows have no intervals.
     """
-    counts = evaluation.train if evaluation.test is None else evaluation.test
+    config = getattr(fitted.config, "operating_point", None)
+    if config is None:
+        return None
+    evaluation, of_class, wanted = fitted.evaluation, fitted.evaluation.classes[k], config.wanted
+    threshold = float(fitted.models[k].raw_threshold)
+    counts = of_class.train if of_class.test is None else of_class.test
     table = confusion(counts, threshold)
     rates: dict[str, Any] = {
         "recall": recall(table),
@@ -167,23 +289,27 @@ def operating_point_of(
         "precision": precision(table),
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
-    found = None if counts.weighted else operating_point(counts, threshold)
-    cost = {}
-    if "cost" in wanted:
-        cost["expected_cost"] = by_row or _expected_cost(counts, threshold, wanted["cost"])
-    return {
+    intervals = None if counts.weighted else operating_point(counts, threshold)
+    point = {
         "wanted": wanted,
-        "threshold": threshold,
-        "rows": "training" if evaluation.test is None else "test",
-        **{
-            name: {
-                "value": value,
-                "interval": None if found is None else [getattr(found, name).low, getattr(found, name).high],
-            }
-            for name, value in rates.items()
-        },
-        **cost,
+        "threshold": 0.0,
+        "rows": "training" if of_class.test is None else "test",
+    } | {
+        name: {
+            "value": value,
+            "interval": None if intervals is None else [getattr(intervals, name).low, getattr(intervals, name).high],
+        }
+        for name, value in rates.items()
     }
+    if of_class.costs is not None:
+        test, rows = None, evaluation.test_rows
+        if of_class.test is not None and rows is not None and evaluation.scores is not None:
+            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
+            test = CostedRows(fitted.members[:, k], evaluation.scores[:, k], rows["cost"].to_numpy(), weight)
+        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, wanted["cost"])
+    elif "cost" in wanted:
+        point["expected_cost"] = _expected_cost(counts, threshold, wanted["cost"])
+    return point | {"out_of_fold": of_class.unseen is not None}
 
 
 def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]) -> dict[str, Any]:
@@ -199,24 +325,27 @@ def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]
 
 def details_of(fitted: FittedRun) -> dict[str, Any]:
     """Return what ``metrics.json`` has beyond `result_of`."""
-    threshold, evaluation = fitted.estimator.raw_threshold, fitted.evaluation
-    parts = {"train": evaluation.train, "test": evaluation.test}
-    details: dict[str, Any] = jsonable(
-        {
-            "name": fitted.config.name,
-            "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
-            "threshold": threshold,
+    details: dict[str, Any] = {
+        "name": fitted.config.name,
+        "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
+        "versions": versions(),
+        "score": DECISION,
+    }
+    if not fitted.several:
+        of_class, threshold = fitted.evaluation.classes[0], fitted.estimator.raw_threshold
+        parts = {"train": of_class.train, "test": of_class.test}
+        details |= {
+            "threshold": 0.0,
             "details": {part: _detail(counts, threshold) for part, counts in parts.items() if counts is not None},
-            "interval": None if evaluation.interval is None else asdict(evaluation.interval),
-            "versions": versions(),
+            "interval": None if of_class.interval is None else asdict(of_class.interval),
         }
-    )
-    if (found := getattr(fitted.estimator, "monotone_", None)) is not None:
-        words = directions_as_parameter(found) or {}
+    if (directions := getattr(fitted.estimator, "monotone_", None)) is not None:
+        words = directions_as_parameter(directions) or {}
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
     if fitted.more is not None and fitted.more.free is not None:
-        details["free"] = jsonable(fitted.more.free)
-    return details
+        details["free"] = fitted.more.free
+    found: dict[str, Any] = jsonable(details)
+    return found
 
 
 def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
@@ -229,3 +358,37 @@ def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
         "g_mean": g_mean(table),
         "confusion": table,
     }
+
+
+def group_results(
+    train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight = "pairs"
+) -> dict[str, Any] | None:
+    """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
+
+    `test_rows` and `scores`: as of `Evaluation`.
+    `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
+    Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
+        the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from
+        resampling groups), and ``groups`` and ``without``, those that have the measure and those that have none.
+    """
+    found = pair_groups(train)
+    if found is None:
+        return None
+    counts: dict[str, Any] = {"grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight}
+    counts |= {"with_pairs": len(found.keys), "without_pairs": found.n_without_pairs, "measures": {}}
+    if test_rows is None or scores is None or "group" not in test_rows.column_names:
+        return counts
+    if "grade" in test_rows.column_names:
+        grades = test_rows["grade"].to_numpy()
+        y = grades - min(0.0, float(grades.min()))
+    else:
+        y = np.maximum(test_rows["y"].to_numpy(), 0)
+    measures = measures_of_groups(y, scores[:, 0], test_rows["group"].to_numpy(), group_weight)
+    with suppress(InputError):  # no group has a pair
+        counts["measures"] = {
+            name: {
+                "value": of.mean, "interval": list(of.interval()), "groups": len(of.values), "without": of.n_without,
+            }
+            for name, of in measures
+        }  # fmt: skip
+    return counts

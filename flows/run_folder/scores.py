@@ -1,83 +1,111 @@
 """The scores of a run's test rows, as a Parquet file of the run folder, and what they are measured by."""
 
 import io
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc  # pa.ipc
-import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
 from aucdist.data.checked import ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class
 from aucdist.errors import InputError
 from aucdist.estimators.scores import scores_of
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
-from aucdist.model import LinearModel
-from flows.run_folder.folder import METRICS, read_about
+from aucdist.model import load_model
+from flows.run_folder.folder import METRICS, model_folder, read_about
 
 SCORES = "scores.parquet"
+DECISION = "decision"
+"""``score`` in ``metrics.json``: the scores are those of the saved model, of which those above 0 are positive. The runs of older
+versions kept X w, without intercepts and spreads."""
 
 
-def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, list[bytes]]:
-    """Score rows where they lie, count the scores and put them into tables; one reduction.
+def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, np.ndarray]:
+    """Score test rows where they lie by the model of each class; one reduction for each, and one more for several classes.
 
-    Returns `counts`; `tables`, row id, label, score, and weight, group, grade and cost if there are some, of each
-        block, as a compressed Arrow stream.
+    Returns `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
+        classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
+        intercepts, which could round two scores to one.
     """
-    w = estimator.coef_[0]  # without the intercept, which could round two scores to one
-    found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
-    return found["counts"].counts, found["tables"]
+    counts, scores, tables = [], [], []
+    for model, of_class in zip(models, each_class(rows), strict=True):
+        with_rows = isinstance(rows, Blocks)
+        found = of_class.without_memory().reduce(
+            _score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows
+        )
+        counts.append(found["counts"].counts)
+        scores.append(np.concatenate(found["scores"]))
+        tables = found["tables"]
+    if isinstance(rows, ClassBlocks):
+        tables = rows.of_all().without_memory().reduce(_tabulate_block)["tables"]
+    table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in tables])
+    return counts, table, np.column_stack(scores)
 
 
-def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
+def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any, with_rows: bool) -> tuple[None, Summary]:
     scores = scores_of(block.X, w, fitted=fitted)
-    columns = {"row_id": block.row_id, "y": block.y, "score": scores}
+    counts = BoundedCounts.from_scores(block.y, scores, block.weight)
+    return None, {"counts": counts, "scores": [scores], "tables": [_stream(block)] if with_rows else []}
+
+
+def _tabulate_block(block: Block, memory: None) -> tuple[None, Summary]:
+    return None, {"tables": [_stream(block)]}
+
+
+def _stream(block: Block) -> bytes:
+    """Return what is known of the rows of a block beside their features, as a compressed Arrow stream."""
+    labels = {"y": block.y} if block.code is None else {"code": block.code}
     more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
-    table = pa.table(columns | {name: values for name, values in more.items() if values is not None})
-    stream = io.BytesIO()
+    columns = {"row_id": block.row_id} | labels | {name: v for name, v in more.items() if v is not None}
+    table, stream = pa.table(columns), io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
-    counts = BoundedCounts.from_scores(block.y, scores, block.weight)
-    return None, {"counts": counts, "tables": [stream.getvalue()]}
-
-
-def write_scores(tables: Iterable[bytes], path: Path) -> None:
-    """Write what `count_and_tabulate` returned as one Parquet file, table by table: what `aucdist compare` needs."""
-    with ExitStack() as stack:
-        writer = None
-        for one in tables:
-            table = pa.ipc.open_stream(one).read_all()
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(path, table.schema, compression="zstd"))
-            writer.write_table(table)
+    return stream.getvalue()
 
 
 OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
-def read_scores(run: str, *, several: bool = False) -> pd.DataFrame:
+def read_scores(run: str) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
-    `several`: the run has several classes: the label is a text, and each class has a score.
+    Scores are those of the run's model. Of several classes the label is a text, and each class has a score.
     Raises InputError if there are none, as of a run without test rows, or the file is damaged.
     """
+    about, url = read_about(run), f"{run}/{SCORES}"
+    several = "classes" in about
 
     def optional(name: str) -> Any:
         return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
 
     label = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
-    url = f"{run}/{SCORES}"
     table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
     if not several and not table["y"].isin([-1, 1]).all():
         raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1")
+    if about.get("score") != DECISION:
+        _shift(table, run, about)
     return table.sort_values(ROW_ID, ignore_index=True)
+
+
+def _shift(table: pd.DataFrame, run: str, about: dict[str, Any]) -> None:
+    """Turn the X w that runs of older versions kept into the scores of their models."""
+    if "classes" not in about:
+        if about.get("threshold") is None:
+            raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold")
+        table["score"] -= about["threshold"]
+        return
+    model = load_model(model_folder(run))
+    columns = [f"score {name}" for name in model.classes]
+    if missing := [column for column in columns if column not in table]:
+        raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
+    table[columns] = (table[columns] + [one.intercept for one in model.models]) / model.spreads
 
 
 def score_counts(run: str) -> ScoreCounts:

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 from aucdist import batch_scoring
-from aucdist.class_models import load_any_model
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.arrow_files import absolute
+from aucdist.model import load_model
 from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -43,7 +43,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
 
 def format_of(model: str) -> str | None:
     """Return the format of the rows that a model was trained on; None if it does not say."""
-    return load_any_model(model_folder(absolute(model))).reading.get("format")
+    return load_model(model_folder(absolute(model))).reading.get("format")
 
 
 def score_lines(result: dict[str, Any]) -> list[str]:

@@ -6,13 +6,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from aucdist import __version__
-from aucdist.class_models import class_folder
 from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
@@ -27,18 +26,70 @@ GRACE = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
 
 
-class Termination:
-    """Delays SIGTERM until a round is done and its checkpoint is written.
+class Checkpoints:
+    """The checkpoints of the fits of a run: of two classes those of one fit, of several one for each class, in its own folder.
 
-    `terminate`, callable or None: ends the process, once a SIGTERM has come.
+    A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
+
+    `identity`: what decides the bits, but for the class.
+    `blocks`: the rows to fit to, which record what a checkpoint needs.
     """
 
-    def __init__(self) -> None:
-        self.terminate: Callable[[], None] | None = None
+    def __init__(
+        self,
+        url: str,
+        identity: dict[str, Any],
+        train: AnyBlocks,
+        config: CheckpointConfig,
+        note: Callable[[str], None],
+    ):
+        self._url, self._identity, self._config, self._note = url, identity, config, note
+        self._journals: dict[str, Journal] = {}
+        self._terminate: Callable[[], None] | None = None  # ends the process, once a SIGTERM has come
+        self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
+        self.blocks: AnyBlocks = (
+            replace(train, follow=self._follow_class)
+            if isinstance(train, ClassBlocks)
+            else self._follow(url, identity, "", train)
+        )
+
+    def _follow_class(self, k: int, blocks: Blocks) -> Blocks:
+        name = self._names[k]
+        return self._follow(f"{self._url}/class-{k:05d}", {**self._identity, "class": name}, name, blocks)
+
+    def _follow(self, url: str, identity: dict[str, Any], name: str, blocks: Blocks) -> Blocks:
+        """Return rows as blocks that record what the checkpoints of a class need."""
+
+        def note(text: str) -> None:
+            self._note(f"class {name!r}: {text}" if name else text)
+
+        journal = self._journals[name] = Journal(url, identity, blocks, note)
+        if blocks.unmapped is not blocks:
+            journal.blocks._unmapped, journal.blocks.feature_map = blocks.unmapped, blocks.feature_map
+        return journal.blocks
+
+    def round_done(self, name: str = "", last: bool = False) -> None:
+        """Write a checkpoint of the class of this name if one is due, this is its `last` round, or a SIGTERM has come.
+
+        After a SIGTERM the main thread then ends the process.
+        """
+        self._journals[name].round_done(
+            self._config.rounds, self._config.seconds, now=last or self._terminate is not None
+        )
+        if self._terminate is not None and threading.current_thread() is threading.main_thread():
+            self._terminate()
+
+    def remove(self) -> None:
+        """Remove the checkpoints, once the run folder is complete."""
+        for journal in self._journals.values():
+            journal.remove()
+        above = self._url.rpartition("/")[0]
+        if self._names and not names_in(above):
+            remove(above)
 
     @contextmanager
-    def after_round(self) -> Iterator[None]:
-        """Delay SIGTERM for `GRACE` seconds at most."""
+    def finish_round_on_sigterm(self) -> Iterator[None]:
+        """Delay SIGTERM until the fits in work have written checkpoints, for `GRACE` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread handles signals
             return
@@ -50,9 +101,9 @@ class Termination:
             os.kill(os.getpid(), signal.SIGTERM)
 
         def on_sigterm(number: int, frame: Any) -> None:
-            if self.terminate is not None:  # the second SIGTERM
+            if self._terminate is not None:  # the second SIGTERM
                 terminate()
-            self.terminate = terminate
+            self._terminate = terminate
             signal.alarm(GRACE)
 
         alarm_before = signal.signal(signal.SIGALRM, lambda number, frame: terminate())
@@ -65,89 +116,9 @@ class Termination:
             signal.signal(signal.SIGTERM, before)
 
 
-class CheckpointStore:
-    """The checkpoints of one fit: its journal, and when the next one is due.
-
-    `blocks`, Blocks: the blocks to fit to, which record what a checkpoint needs.
-    """
-
-    def __init__(self, journal: Journal, config: CheckpointConfig, termination: Termination | None = None):
-        self._journal, self._config = journal, config
-        self._termination = Termination() if termination is None else termination
-        self.blocks: Blocks = journal.blocks
-
-    def round_done(self, last: bool = False) -> None:
-        """Write a checkpoint if one is due, or this is the `last` round; after SIGTERM write one in any case, and terminate."""
-        terminate = self._termination.terminate
-        self._journal.round_done(self._config.rounds, self._config.seconds, now=last or terminate is not None)
-        if terminate is not None and threading.current_thread() is threading.main_thread():
-            terminate()
-
-    def remove(self) -> None:
-        """Remove the checkpoints, once the run folder is complete."""
-        self._journal.remove()
-
-    def finish_round_on_sigterm(self) -> AbstractContextManager[None]:
-        """Delay SIGTERM until the round is done and its checkpoint is written, for `GRACE` seconds at most."""
-        return self._termination.after_round()
-
-
-class ClassCheckpoints:
-    """The checkpoints of the fits of several classes, each in a folder of its own.
-
-    A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
-
-    `identity`: what decides the bits, but for the class.
-    `blocks`: the rows to fit to, as of `CheckpointStore`.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        identity: dict[str, Any],
-        train: ClassBlocks,
-        config: CheckpointConfig,
-        note: Callable[[str], None],
-    ):
-        self._url, self._identity, self._config, self._note = url, identity, config, note
-        self._names = train.sets.names()
-        self.blocks = replace(train, follow=self.follow)
-        self._stores: dict[str, CheckpointStore] = {}
-        self._termination = Termination()
-
-    def follow(self, k: int, blocks: Blocks) -> Blocks:
-        """Return the rows of a class as blocks that record what its checkpoints need."""
-        name = self._names[k]
-
-        def note(text: str) -> None:
-            self._note(f"class {name!r}: {text}")
-
-        journal = Journal(f"{self._url}/{class_folder(k)}", {**self._identity, "class": name}, blocks, note)
-        if blocks.unmapped is not blocks:
-            journal.blocks._unmapped, journal.blocks.feature_map = blocks.unmapped, blocks.feature_map
-        self._stores[name] = CheckpointStore(journal, self._config, self._termination)
-        return journal.blocks
-
-    def round_done(self, name: str, last: bool) -> None:
-        """Count a round of the class of this name, as `CheckpointStore.round_done` does."""
-        self._stores[name].round_done(last)
-
-    def finish_round_on_sigterm(self) -> AbstractContextManager[None]:
-        """Delay SIGTERM until the classes in work have written checkpoints, for `GRACE` seconds at most."""
-        return self._termination.after_round()
-
-    def remove(self) -> None:
-        """Remove the checkpoints, once the run folder is complete."""
-        for store in self._stores.values():
-            store.remove()
-        above = self._url.rpartition("/")[0]
-        if not names_in(above):
-            remove(above)
-
-
 def open_checkpoints(
     config: Any, model: ModelConfig, fingerprint: str, train: AnyBlocks, observer: RunObserver
-) -> CheckpointStore | ClassCheckpoints | None:
+) -> Checkpoints | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
     `config`: of training, or of a search, whose last fit has none.
@@ -158,9 +129,13 @@ def open_checkpoints(
     if getattr(config, "checkpoint", None) is None:
         return None
     identity = _identity(config, model, fingerprint, of_all_classes(train))
-    if isinstance(train, ClassBlocks):
-        return ClassCheckpoints(_url(config, identity), identity, train, config.checkpoint, observer.note)
-    return CheckpointStore(Journal(_url(config, identity), identity, train, observer.note), config.checkpoint)
+    scratch = getattr(config.cluster, "scratch", None)
+    folder = config.checkpoint.url or (
+        f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"
+    )
+    folder = folder.rstrip("/") if "://" in folder else str(Path(folder).absolute())
+    url = f"{folder}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
+    return Checkpoints(url, identity, train, config.checkpoint, observer.note)
 
 
 def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks) -> dict[str, Any]:
@@ -177,12 +152,6 @@ def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: 
     }
 
 
-def _url(config: TrainConfig, identity: dict[str, Any]) -> str:
-    """Return the folder of the checkpoints of a fit."""
-    assert config.checkpoint is not None
-    return f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
-
-
 def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: RunObserver) -> Any:
     """Return the result of work on a cluster; if the cluster is lost, repeat it: the fit resumes from its last checkpoint.
 
@@ -195,15 +164,6 @@ def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: R
         except ClusterLost as error:
             observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
     return work()
-
-
-def _folder(config: TrainConfig) -> str:
-    assert config.checkpoint is not None
-    scratch = getattr(config.cluster, "scratch", None)
-    url = config.checkpoint.url or (
-        f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"
-    )
-    return url.rstrip("/") if "://" in url else str(Path(url).absolute())
 
 
 def _digest(content: Any) -> str:

@@ -42,6 +42,11 @@ class TrainConfig(Strict):
         default_factory=ShapesConfig,
         description="More fits for the report: a band of shapes, and what `monotone` costs",
     )
+    baselines: bool = Field(
+        default=True,
+        description="Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of "
+        "the report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none",
+    )
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
     blocks: int | None = Field(
         default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"

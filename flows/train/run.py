@@ -4,22 +4,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aucdist.model import load_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.workers import Workers
 from flows.config.data import refuse_for_classes
+from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.rows.costs import check_cost_column
+from flows.rows.costs import check_cost_column, check_costs_of_rows
 from flows.rows.directions import check_monotone
 from flows.rows.source import RowSource, open_source
-from flows.run_folder.classes import FittedClasses
-from flows.run_folder.folder import run_folder, run_name
+from flows.rows.train_test import TrainTestRows
+from flows.run_folder.folder import RunFolder, run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
-from flows.run_folder.results import FittedRun
-from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, retry_lost_cluster
+from flows.run_folder.publish import publish
+from flows.run_folder.results import FittedRun, result_of
+from flows.train.baselines import baselines
+from flows.train.checkpoints import Checkpoints, open_checkpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
-from flows.train.fit_rows import fit_rows, publish_run
+from flows.train.feature_choice import choose_features
+from flows.train.shapes import more_fits
+from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
 
 
 def train(
@@ -63,7 +70,7 @@ def _train_on_cluster(
     observer: MetricsObserver,
     report: Path | None,
     start: str | None,
-) -> tuple[FittedRun | FittedClasses, CheckpointStore | ClassCheckpoints | None]:
+) -> tuple[FittedRun, Checkpoints | None]:
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     with (
         open_cluster(config.cluster, name, observer) as workers,
@@ -75,3 +82,48 @@ def _train_on_cluster(
             refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
         return fit_rows(config, config.model, rows, workers, stages, observer, start=start)
+
+
+def fit_rows(
+    config: Any,
+    model: ModelConfig,
+    rows: TrainTestRows,
+    workers: Workers,
+    stages: Stages,
+    observer: MetricsObserver,
+    search: dict[str, Any] | None = None,
+    start: str | None = None,
+) -> tuple[FittedRun, Checkpoints | None]:
+    """Partition the rows, fit and evaluate; each class that has enough rows, where there are several.
+
+    `config`: of training or of a search, whose last stages these are.
+    `search`: what chose the model's parameters.
+    `start`: a model from whose weights the fit starts, of several classes for each class that it has.
+    """
+    blocks = stages("partition", rows.partition, config.cache, workers, observer)
+    observer.about(rows.size())
+    rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
+    check_costs_of_rows(blocks.train, config.operating_point)
+    if model.chooses_features:
+        missing = config.data.impute == "keep"
+        choice = stages("choose features", choose_features, model, blocks.train, missing, observer)
+        model, search = choice.model, choice.search
+    checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+    if start is not None and checkpoints is None:  # a fit that resumes begins as it began
+        observer.note(start_from(model.built, load_model(start), rows))
+    point = config.operating_point
+    estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints, point)
+    evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point)
+    seen = stages("profile", profile, estimator, rows, blocks)
+    more = None
+    if config.shapes.wanted:
+        more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
+    beside = stages("baselines", baselines, rows) if getattr(config, "baselines", False) else []
+    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside), checkpoints
+
+
+def publish_run(fitted: FittedRun, folder: RunFolder, stages: Stages, command: str) -> dict[str, Any]:
+    """Write the run folder, and return the result of the run; `command` is what runs the configuration again."""
+    result = result_of(fitted, folder.url)
+    stages("publish", publish, fitted, result, folder, command, retry=True)
+    return result

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import AnyBlocks, of_all_classes
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.maps.base import changed, with_weight
@@ -36,6 +37,7 @@ def more_fits(
     wants_band = config.halves is not None and isinstance(getattr(fitted, "feature_map_", None), BinMap)
     if config.halves is not None and not wants_band:
         observer.note("shapes: no band, since the model has no bins")
+    train = of_all_classes(blocks.train)
     n_fits, free, bands = (config.halves or 0) * wants_band + compare_free, None, None
     unfitted = clone(model.built)
     if compare_free:
@@ -44,10 +46,10 @@ def more_fits(
     if wants_band:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
-        row_id, y = row_ids_and_labels(blocks.train)
+        row_id, y = row_ids_and_labels(train)
         found = []
         for k in range(config.halves or 0):
-            found.append(_shapes_of_half(unfitted, fitted, blocks.train, _half(row_id, y, k)))
+            found.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
         bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*found, strict=True)]
     return MoreFits(free, bands, config.halves if wants_band else None)
@@ -60,12 +62,14 @@ def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted
         warnings.simplefilter("ignore")  # the summary has the gap of the fit
         free.fit(blocks.train)
 
-    def area(rows: Blocks | None) -> float | None:
-        return None if rows is None else auc(count_scores(mapped_rows(free, rows), free.coef_[0]))
+    (of_class,) = evaluation.classes
+
+    def area(rows: AnyBlocks | None) -> float | None:
+        return None if rows is None else auc(count_scores(mapped_rows(free, of_all_classes(rows)), free.coef_[0]))
 
     of_model = {
-        "objective": fitted.certificate_.primal, "passes": fitted.n_passes_, "train_auc": auc(evaluation.train),
-        "test_auc": None if evaluation.test is None else auc(evaluation.test),
+        "objective": fitted.certificate_.primal, "passes": fitted.n_passes_, "train_auc": auc(of_class.train),
+        "test_auc": None if of_class.test is None else auc(of_class.test),
     }  # fmt: skip
     return {
         "objective": free.certificate_.primal, "relative_gap": free.certificate_.relative_gap, "passes": free.n_passes_,

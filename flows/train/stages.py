@@ -1,4 +1,7 @@
-"""The stages of training that a search shares: fit an estimator, evaluate it."""
+"""The stages of training that a search shares: fit an estimator, evaluate it, and keep what is known of the training rows.
+
+Two classes are one of several: each stage works through the models of the estimator and the rows of their classes side by side.
+"""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -6,38 +9,72 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
+from aucdist.data.preprocess import Preprocessor
 from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class, of_all_classes
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.pair_options import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
+from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.metrics.costs import CostCounts
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.ranking import auc_interval
+from aucdist.search.classes import LEAST_ROWS
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestRows
-from flows.run_folder.groups import group_results
-from flows.run_folder.results import Evaluation, RowsSeen
-from flows.run_folder.scores import count_and_tabulate
-from flows.train.checkpoints import CheckpointStore, ClassCheckpoints
+from flows.run_folder.results import ClassEvaluation, Evaluation, RowsSeen, group_results, models_of
+from flows.run_folder.scores import score_test_rows
+from flows.train.checkpoints import Checkpoints
+
+
+def usable_classes(
+    rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
+) -> tuple[TrainTestRows, TrainTestBlocks]:
+    """Return the rows with the classes that can be fitted; a note names those that are left out."""
+    train, test, tables = blocks.train, blocks.test, rows.tables
+    if tables is None:
+        return rows, blocks
+    assert isinstance(train, ClassBlocks)
+    n = train.blocks.without_memory().reduce(_count_classes, train.sets)["n"]
+    enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
+    if enough.all():
+        return rows, blocks
+    if not enough.any():
+        raise InputError(f"no class has {LEAST_ROWS} training rows and as many others: there is nothing to fit")
+    names = train.sets.names()
+    for k in np.flatnonzero(~enough).tolist():
+        observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
+    which = np.flatnonzero(enough).tolist()
+    schema = replace(rows.schema, classes=tuple(names[k] for k in which))
+    train = replace(train, sets=train.sets.only(which))
+    test = replace(test, sets=test.sets.only(which)) if isinstance(test, ClassBlocks) else test
+    return replace(rows, schema=schema, tables=tables.only(which)), TrainTestBlocks(train, test)
+
+
+def _count_classes(block: Block, memory: None, sets: LabelSets) -> tuple[None, Summary]:
+    assert block.code is not None
+    return None, {"n": sets.counts(block.code)}
 
 
 def fit(
     model: ModelConfig,
     train: AnyBlocks,
     observer: RunObserver,
-    checkpoints: CheckpointStore | ClassCheckpoints | None = None,
+    checkpoints: Checkpoints | None = None,
     operating_point: OperatingPointConfig | None = None,
-) -> tuple[Any, Any]:
-    """Return the fitted estimator, and the counts of the training scores where the fit needed them; of each class, if several.
+) -> tuple[Any, list[Any]]:
+    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
     `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
@@ -49,80 +86,138 @@ def fit(
 
     def round_done(record: dict[str, Any]) -> None:
         observer.round(record, estimator.tol)
-        if isinstance(checkpoints, ClassCheckpoints):
-            checkpoints.round_done(record["class"], last=record["relative_gap"] <= estimator.tol)
-        elif checkpoints is not None:
-            checkpoints.round_done()
+        if checkpoints is not None:
+            name = record.get("class", "")
+            checkpoints.round_done(name, last=bool(name) and record["relative_gap"] <= estimator.tol)
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
         counts = estimator.fit_blocks(train if checkpoints is None else checkpoints.blocks, callback=round_done)
-    return estimator, counts
-
-
-def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str, Any]) -> None:
-    """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
-    counts = next(known for known in (evaluation.unseen, evaluation.costs, evaluation.train) if known is not None)
-    estimator.set_raw_threshold(_threshold(counts, wanted))
-
-
-def _threshold(counts: ScoreCounts | CostCounts, wanted: dict[str, Any]) -> float:
-    return counts.cheapest_threshold() if isinstance(counts, CostCounts) else threshold_at(counts, **wanted)
-
-
-def set_operating_points(estimator: Any, counts: Sequence[ScoreCounts | CostCounts], wanted: dict[str, Any]) -> None:
-    """Set the threshold of each class to what its training rows need."""
-    found = []
-    for name, of_class in zip(estimator.label_sets_.names(), counts, strict=True):
-        try:
-            found.append(_threshold(of_class, wanted))
-        except InputError as error:
-            raise InputError(f"class {name!r}: {error}") from None
-    estimator.set_raw_threshold(found)
+    return estimator, [counts] if two_classes else counts
 
 
 def evaluate(
     estimator: Any,
-    train: ScoreCounts | None,
+    counts: Sequence[Any],
     blocks: TrainTestBlocks,
     observer: RunObserver,
     operating_point: OperatingPointConfig | None = None,
 ) -> Evaluation:
-    """Count the scores of the test rows, and keep them, and those of the training rows unless the fit has counted them.
+    """Count the scores of training and test rows, keep those of the test rows, and set the threshold of each class.
 
-    Where the operating point uses the cost column, what training rows cost at each score is counted, too. Warnings go to
-    `observer`.
+    Training rows are scored again only where the fit has not counted their scores. Where the operating point uses the cost
+    column, what training rows cost at each score is counted, too. Warnings go to `observer`.
     """
-    costs = unseen = None
-    if operating_point is not None:
-        cost = operating_point.wanted["cost"] if operating_point.uses_cost_column else None
-        costs = None if cost is None else count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], cost)
-        unseen = (
-            training_scores_unseen(estimator, blocks.train, cost) if operating_point.scores_unseen(estimator) else None
-        )
-    group_weight = group_weight_of(estimator)
-    if train is None:
-        train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
+    point, cost = operating_point, None
+    if point is not None and point.uses_cost_column:
+        cost = point.wanted["cost"]
+    classes = []
+    for model, rows, known in zip(models_of(estimator), each_class(blocks.train), counts, strict=True):
+        scored = mapped_rows(model, rows)
+        costs = None if cost is None else count_costs(scored, model.coef_[0], cost)
+        unseen = None
+        if point is not None and point.scores_unseen(model):
+            unseen = training_scores_unseen(model, rows, cost)
+        train = count_scores(scored, model.coef_[0]) if known is None else known
+        classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
+    if point is not None:
+        _set_thresholds(estimator, classes, point.wanted)
     if blocks.test is None:
-        return Evaluation(
-            train, None, None, groups=group_results(blocks.train, [], group_weight), costs=costs, unseen=unseen
-        )
-    test, tables = count_and_tabulate(blocks.test, estimator)
-    with warnings_to(observer):
-        return Evaluation(
-            train, test, auc_interval(test), tables, group_results(blocks.train, tables, group_weight), costs, unseen
-        )
+        table = scores = None
+    else:
+        tested, table, scores = score_test_rows(blocks.test, models_of(estimator))
+        with warnings_to(observer):
+            for k, test in enumerate(tested):
+                if test.n_pos > 0 and test.n_neg > 0:
+                    classes[k] = replace(classes[k], test=test, interval=auc_interval(test))
+    groups = None
+    if isinstance(blocks.train, Blocks):
+        groups = group_results(blocks.train, table, scores, group_weight_of(estimator))
+    return Evaluation(classes, table, scores, groups)
+
+
+def _set_thresholds(estimator: Any, classes: Sequence[ClassEvaluation], wanted: dict[str, Any]) -> None:
+    """Set the threshold of each class to what its training rows need, such as ``{"fpr": 0.001}``."""
+    thresholds = []
+    for k, of_class in enumerate(classes):
+        counts = next(known for known in (of_class.unseen, of_class.costs, of_class.train) if known is not None)
+        try:
+            thresholds.append(
+                counts.cheapest_threshold() if isinstance(counts, CostCounts) else threshold_at(counts, **wanted)
+            )
+        except InputError as error:
+            if not estimator.has_several_classes:
+                raise
+            raise InputError(f"class {estimator.label_sets_.names()[k]!r}: {error}") from None
+    estimator.set_raw_threshold(thresholds if estimator.has_several_classes else thresholds[0])
 
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
-    """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with."""
-    seen = rows_seen(blocks, rows, estimator.coef_[0])
-    found = traps(blocks.train, blocks.test, rows.schema, known=seen.test_known, checked=seen.test_checked)
-    return replace(seen, traps=found)
+    """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with.
+
+    Of wide data those columns are watched that move the scores most, of several classes all of them together.
+    """
+    train, test = of_all_classes(blocks.train), None if blocks.test is None else of_all_classes(blocks.test)
+    coef = np.zeros(0)
+    if not estimator.has_several_classes:
+        coef = estimator.coef_[0]
+    elif hasattr(estimator, "coef_"):
+        coef = np.abs(estimator.coef_ / estimator.spreads_[:, np.newaxis]).sum(axis=0)
+    columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
+    checked, known = (0, 0) if test is None else count_known(test, digests)
+    sentences: tuple[str, ...] = ()
+    if not estimator.has_several_classes:
+        sentences = traps(train, test, rows.schema, known=known, checked=checked)
+    return RowsSeen(columns, digests, checked, known, sentences)
 
 
-def rows_seen(blocks: TrainTestBlocks, rows: TrainTestRows, coef: np.ndarray) -> RowsSeen:
-    """Return the counts of the training rows in bins of their columns, and their digests; `coef` says which of many columns."""
-    columns = fit_columns(blocks.train, rows.schema, rows.preprocessor, coef)
-    digests = fit_digests(blocks.train)
-    checked, known = (0, 0) if blocks.test is None else count_known(blocks.test, digests)
-    return RowsSeen(columns, digests, checked, known)
+# ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
+
+
+def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTestRows) -> str:
+    """Let a fit start from the weights of a model, where these mean the same, and return what was done, in words.
+
+    The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
+    several classes each starts from the weights of the same class, and those that the model does not have from zero.
+
+    `estimator`: changed in place.
+    """
+    several, before = rows.tables is not None, model.models if isinstance(model, ClassModels) else (model,)
+    if isinstance(model, ClassModels) != several:
+        fits = "fits start" if several else "fit starts"
+        return f"the {fits} from zero: the model in use is of {'two' if several else 'several'} classes"
+    if (cannot := _why_not(estimator, before[0], rows)) is not None:
+        return f"the {'fits start' if several else 'fit starts'} from zero: {cannot}"
+    if not isinstance(model, ClassModels) or rows.tables is None:
+        _set_start(estimator, before[0], rows)
+        return "the fit starts from the weights in use"
+    known, names = dict(zip(model.classes, model.models, strict=True)), rows.tables.train.names()
+    estimator.estimators_ = [clone(estimator) for _ in names]
+    for of_class, name in zip(estimator.estimators_, names, strict=True):
+        if name in known:
+            _set_start(of_class, known[name], rows)
+    estimator.label_sets_, estimator.warm_start = rows.tables.train, True
+    n = sum(name in known for name in names)
+    return f"{n} of {len(names)} classes start from the weights in use"
+
+
+def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
+    """Return why the weights of a model mean something else than those of the fit, or None."""
+    old, new = model.preprocessor, rows.preprocessor
+    if model.about.get("estimator") != type(estimator).__name__ or not hasattr(estimator, "warm_start"):
+        return "the model in use is of another kind"
+    if model.feature_map is not None or getattr(estimator, "features", None) is not None:
+        return "feature maps are fitted anew"
+    if model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p:
+        return "its features are others"
+    if "unit-row" in (old.scale, new.scale) and old.scale != new.scale:
+        return "its features are scaled in another way"
+    return None
+
+
+def _set_start(estimator: Any, model: LinearModel, rows: TrainTestRows) -> None:
+    def factor(preprocessor: Preprocessor) -> np.ndarray:
+        return np.ones(len(model.coef)) if preprocessor.factor is None else preprocessor.factor
+
+    coef = model.coef * factor(model.preprocessor) / factor(rows.preprocessor)
+    estimator.coef_, estimator.intercept_ = coef[None, :], np.array([model.intercept])
+    estimator.warm_start = True

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aucdist.class_models import ClassModels
 from aucdist.data.checked import ROW_ID
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels, class_name
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 
 
 def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFrame, int]:

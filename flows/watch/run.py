@@ -16,7 +16,6 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist import batch_scoring
-from aucdist.class_models import ClassModels
 from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
@@ -28,7 +27,8 @@ from aucdist.drift.performance import losses, performance, performance_of_classe
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
-from aucdist.model import LinearModel, digest_of_model, refuse_infinite
+from aucdist.linear_model import ClassModels, LinearModel, refuse_infinite
+from aucdist.model import digest_of_model
 from aucdist.store.history import read_store, split_version
 from aucdist.store.lease import lease
 from flows.compute.clusters import open_cluster
@@ -284,8 +284,7 @@ def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None
     table = read_scores(run)
-    scores = table["score"].to_numpy() + model.intercept
-    return max_fpr, performance(table["y"].to_numpy(), scores, max_fpr, model.probability)
+    return max_fpr, performance(table["y"].to_numpy(), table["score"].to_numpy(), max_fpr, model.probability)
 
 
 def _scores_of(watched: Watched, record: dict[str, Any], batch: str) -> list[pd.DataFrame]:

@@ -200,7 +200,7 @@ def test_the_weights_of_a_model(model_files, edits):
     """Their checksum is right: the attacker wrote it."""
     folder, files = model_files
     weights = mutated(files["weights.npy"], edits)
-    content = json.loads(files["model.json"]) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    content = json.loads(files["model.json"]) | {"files": {"weights.npy": hashlib.sha256(weights).hexdigest()}}
     (folder / "weights.npy").write_bytes(weights)
     (folder / "model.json").write_text(json.dumps(content))
     refused_or_done(loaded, folder)

@@ -18,8 +18,8 @@ from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources.source import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.linear_model import LinearModel
 from aucdist.maps.explain import MOST_CONTRIBUTIONS, exported_names, with_rounding
-from aucdist.model import LinearModel
 
 NAMES = [
     "linear",

@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucdist.class_models import ClassModels
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_onnx, to_sql
-from aucdist.model import LinearModel
+from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
 

@@ -13,7 +13,7 @@ import pytest
 from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, scores, table
 
 from aucdist.export import to_json, to_onnx, to_sql
-from aucdist.model import LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
 

@@ -11,7 +11,7 @@ from aucdist.data.date_parts import PARTS
 from aucdist.data.preprocess import Preprocessor
 from aucdist.export import to_onnx
 from aucdist.export.onnx_graph import IR_VERSION, OPSET
-from aucdist.model import LinearModel
+from aucdist.linear_model import LinearModel
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")

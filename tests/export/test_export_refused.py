@@ -16,7 +16,7 @@ from support.export_models import scores as expected_scores
 
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
-from aucdist.model import LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 STRICT = {**SOURCE, "missing": "refuse", "unknown": "error"}

@@ -18,7 +18,7 @@ from aucdist.errors import InputError
 from aucdist.export import to_sql
 from aucdist.export.sql import typed_spellings
 from aucdist.export.sql_expressions import date_part, identifier, number, table_name, text, total
-from aucdist.model import LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 

@@ -19,8 +19,9 @@ from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
 from aucdist.export.card_pages import card_rows, to_csv, to_markdown, to_page
 from aucdist.export.cards import Losses, mean_pair_hinge
+from aucdist.linear_model import LinearModel
 from aucdist.maps import BinExpander
-from aucdist.model import LinearModel, card_model, load_model
+from aucdist.model import card_model, load_model
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
 from aucdist.scorecard import Scorecard, parse_card

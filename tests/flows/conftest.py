@@ -23,6 +23,14 @@ os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", PR
 os.environ.pop("PREFECT_API_URL", None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def without_baselines() -> Iterator[None]:
+    """Fit nothing besides the model: `tests/flows/train/test_baselines.py` fits what stands beside it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("flows.train.run.baselines", lambda rows: [])
+        yield
+
+
 @pytest.fixture(autouse=True)
 def figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the figures of pages unrendered, but for tests that ask for `rendered`; fixtures of modules render theirs."""

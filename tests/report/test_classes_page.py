@@ -7,12 +7,12 @@ import pytest
 from support.browser import CLIPPED, WINDOW, Browser, browser, installed
 
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.classes import ClassesReport, render_classes_page
+from aucdist.report.run import Report, render_run_page
 
 EVIL = "</title></style></svg><script>alert('x')</script>&\"'"
 
 
-def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: float = 1e-3) -> ClassesReport:
+def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: float = 1e-3) -> Report:
     random = np.random.default_rng(n_classes)
     confusions = random.integers(0, 4, (n_classes, n_classes)) + 30 * np.eye(n_classes, dtype=int)
     curves, rows, bounds = [], [], {"primal": 1.0, "dual": 1.0 - excess, "relative_gap": excess}
@@ -38,15 +38,17 @@ def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: f
         "metrics": metrics, "classes": rows,
     }  # fmt: skip
     table = confusions if tested else None
-    return ClassesReport(f"title {EVIL}", run, curves, table, [("name", EVIL)], [("Time", "1 s")], f"name: {EVIL}")
+    return Report(
+        f"title {EVIL}", run, {"name": EVIL}, f"name: {EVIL}", [("Time", "1 s")], curves=curves, confusions=table
+    )
 
 
 @pytest.mark.parametrize("topics", [False, True])
 @pytest.mark.parametrize("tested", [False, True])
 def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
     report = made(5, topics=topics, tested=tested)
-    page = render_classes_page(report)
-    assert page == render_classes_page(report)
+    page = render_run_page(report)
+    assert page == render_run_page(report)
     assert "<script>" not in page
     assert "The fit did not converge for" in page
     assert page.count('aria-label="ROC curve"') == 5
@@ -61,14 +63,14 @@ def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
 
 
 def test_a_bound_of_exactly_0() -> None:
-    assert "above its minimum by at most 0 %" in render_classes_page(made(3, excess=0.0))
+    assert "above its minimum by at most 0 %" in render_run_page(made(3, excess=0.0))
 
 
 @pytest.mark.skipif(installed() is None, reason="needs a browser")
 @pytest.mark.parametrize("n_classes", [3, 100])
 def test_the_page_fits(n_classes: int, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    page.write_text(render_classes_page(made(n_classes)), encoding="utf-8")
+    page.write_text(render_run_page(made(n_classes)), encoding="utf-8")
     with browser(tmp_path / "profile") as window:
         for width in (1300, 400):
             fits(window, page, width)
@@ -87,7 +89,7 @@ def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) ->
     for k, row in enumerate(report.run["classes"]):
         row |= {"name": f"class {k}", "operating_point": point | dict.fromkeys(("recall", "precision", "fpr"), rate)}
     page = tmp_path / "page.html"
-    page.write_text(render_classes_page(report), encoding="utf-8")
+    page.write_text(render_run_page(report), encoding="utf-8")
     assert "<td>144</td><td>132 to 160</td><td>426</td>" in page.read_text(encoding="utf-8")
     with browser(tmp_path / "profile") as window:
         window.open(page, width=WINDOW)

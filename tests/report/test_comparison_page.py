@@ -3,7 +3,7 @@
 import pytest
 from test_page import Tags, scores, text_of
 
-from aucdist.report.comparison import Comparison, p_text, render_comparison_page, sentences
+from aucdist.report.comparison import p_text, render_comparison_page, sentences
 
 NAMES = ("auc", "average_precision", "g_mean", "balanced_accuracy")
 
@@ -39,7 +39,7 @@ def result():
 
 
 def test_the_page_begins_with_the_comparison_of_the_auc(result):
-    page = render_comparison_page(Comparison(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))]))
+    page = render_comparison_page(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))])
     text = text_of(page)
     assert Tags(page).open == []
     assert "<b>" not in page

@@ -8,7 +8,7 @@ from support.browser import browser, installed
 from test_page import history, report, scores  # noqa: F401  # the fixture
 from test_search_section import PATH, search
 
-from aucdist.report.html import render_run_page
+from aucdist.report.run import render_run_page
 
 CONTRAST = """
 (() => {
@@ -50,6 +50,7 @@ def test_the_page_in_chromium(tmp_path: Path, report) -> None:  # noqa: F811
     with browser(tmp_path / "profile") as chromium:
         for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
             chromium.open(page, width=width, dark=dark)
+            chromium.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
             assert chromium.evaluate("document.documentElement.scrollWidth") <= width
             assert chromium.evaluate(CONTRAST) == []
             paper = chromium.evaluate("getComputedStyle(document.body).backgroundColor")

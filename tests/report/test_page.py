@@ -13,8 +13,8 @@ from support.figures import render_only
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.html import Report, render_run_page
 from aucdist.report.plots import MAX_POINTS, central_range, thin, thin_history
+from aucdist.report.run import Report, render_run_page
 from aucdist.report.text import count_text
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
@@ -50,7 +50,7 @@ def report() -> Report:
         "passes": 40,
         "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1},
     }
-    card = {"name": "demo", "n_samples": 3000, "classes": {"a": 600, "b": 2400}, "columns": ["x", "y"], "note": None}
+    card = {"name": "demo", "training rows": 3000, "positive class": "a", "note": None}
     return Report(
         title="Demo", run=run, data=card, config="lam: 0.001\n", history=history(20), train=scores(400, 1600),
         test=scores(200, 800, seed=1), threshold=0.75, weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
@@ -133,8 +133,8 @@ def test_headline_numbers_are_on_the_page(page):
     for expected in (
         "The objective is at most 0.051 % above the minimum, over all 640,000 pairs",
         "95 % interval",
-        "a: 600, b: 2,400",
-        "x, y",
+        "Training rows 3,000",
+        "Positive class a",
         "lam: 0.001",
         "height",
         "The 2 largest of 3",
@@ -199,9 +199,7 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
 def test_hostile_text_is_escaped_everywhere(report):
     run = report.run | {"run": EVIL, "solver": EVIL, "estimator": EVIL}
     run["certificate"] = run["certificate"] | {"status": EVIL}
-    hostile = replace(
-        report, title=EVIL, run=run, data={EVIL: EVIL, "classes": {EVIL: 1}}, config=EVIL, weights=[(EVIL, 1.0)]
-    )
+    hostile = replace(report, title=EVIL, run=run, data={EVIL: EVIL}, config=EVIL, weights=[(EVIL, 1.0)])
     page = render_run_page(hostile)
     page.encode("utf-8")
     assert "<script" not in page
@@ -211,7 +209,7 @@ def test_hostile_text_is_escaped_everywhere(report):
 
 def test_warnings_come_first(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}}
-    text = text_of(render_run_page(replace(report, run=run, test=None, train=scores(20, 30, shift=0.0))))
+    text = text_of(render_run_page(replace(report, run=run, test=None, train=scores(8, 30, shift=-0.3))))
     head = text[: text.index("Ranking")]
     for expected in (
         "Before you rely on this run",
@@ -219,7 +217,7 @@ def test_warnings_come_first(report):
         "no bound",
         "There are no test rows",
         "includes 0.5",
-        "the smaller class has 20 rows",
+        "the smaller class has 8 rows",
     ):
         assert expected in head
     assert "Training AUC" in head
@@ -323,6 +321,6 @@ def test_the_range_of_the_histogram_leaves_outliers_out():
 
 
 def test_importing_the_report_loads_neither_matplotlib_nor_jinja():
-    code = "import sys, aucdist.report.html; print([m for m in ('matplotlib', 'jinja2', 'scipy') if m in sys.modules])"
+    code = "import sys, aucdist.report.run; print([m for m in ('matplotlib', 'jinja2', 'scipy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -13,8 +13,8 @@ from test_comparison_page import NAMES, pair
 from test_page import report, scores  # noqa: F401  # the fixture
 from test_search_section import row, search
 
-from aucdist.report.comparison import Comparison, render_comparison_page
-from aucdist.report.html import Report, render_run_page
+from aucdist.report.comparison import render_comparison_page
+from aucdist.report.run import Report, render_run_page
 from aucdist.report.watch import render_watch_page
 
 needs_chromium = pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
@@ -34,7 +34,7 @@ def assert_fits(chromium: Browser, folder: Path, page: str) -> None:
     assert chromium.evaluate(CLIPPED) == []
 
 
-def comparison(n_runs: int) -> Comparison:
+def comparison(n_runs: int) -> str:
     names = [f"kddcup99-standard-lam-0.0001-20250101-12000{i}" for i in range(n_runs)]
     spread = {key: {"value": 0.99912, "interval": [0.99861, 0.99955]} for key in NAMES}
     runs = [
@@ -51,12 +51,12 @@ def comparison(n_runs: int) -> Comparison:
     ]
     pairs = [pair(a, b, 0.0001234, 0.0123, 0.0000123, 0.0002345) for a in names for b in names if a < b]
     result = {"run": "c", "n_pos": 20, "n_neg": 80, "runs": runs, "differences": {"auc": pairs}}
-    return Comparison(result, [(name, scores(20, 80, seed=i)) for i, name in enumerate(names)])
+    return render_comparison_page(result, [(name, scores(20, 80, seed=i)) for i, name in enumerate(names)])
 
 
 @needs_chromium
 def test_a_comparison_of_four_runs_fits(chromium: Browser, tmp_path: Path) -> None:
-    assert_fits(chromium, tmp_path, render_comparison_page(comparison(4)))
+    assert_fits(chromium, tmp_path, comparison(4))
 
 
 @needs_chromium

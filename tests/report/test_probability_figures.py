@@ -6,8 +6,7 @@ import pytest
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.plots import inline_svg
-from aucdist.report.probability import reliability_diagram, shape_trace
+from aucdist.report.plots import inline_svg, reliability_diagram, shape_trace
 
 
 def counts(share, weighted=False):

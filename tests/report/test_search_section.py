@@ -9,7 +9,7 @@ import pytest
 from support.figures import render_only
 from test_page import Tags, history, scores, text_of
 
-from aucdist.report.html import Report, render_run_page
+from aucdist.report.run import Report, render_run_page
 from aucdist.report.search import search_section
 from aucdist.report.text import search_verdict
 
@@ -39,7 +39,7 @@ def report():
         "certificate": {"primal": 0.2, "dual": 0.1999, "relative_gap": 5e-4, "status": "converged"},
         "passes": 40, "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1},
     }  # fmt: skip
-    return Report("T", run, {}, "", history(3), scores(10, 40), None, 0.0, [])
+    return Report("T", run, {}, "", history=history(3), train=scores(10, 40))
 
 
 PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]

@@ -39,9 +39,7 @@ def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
     apart = groups_test(first, second, 0.25)
     width = 2 * 1.966 * (means[0] - means[1]).std() * np.sqrt(2.25)
     assert apart.high - apart.low == pytest.approx(width, rel=0.08)
-    assert apart.value == pytest.approx(
-        np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second)
-    )
+    assert apart.value == pytest.approx(np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second))
     assert groups_test(first, first, 0.25) is None
     assert groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
 

@@ -12,11 +12,11 @@ from sklearn.metrics import roc_auc_score
 from support.command_line import run as aucdist
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.class_models import load_class_models
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import block_seed
 from aucdist.metrics.measures import MEASURES
+from aucdist.model import load_model
 from aucdist.report.text import search_verdict
 from aucdist.search.choice import Row
 from aucdist.search.classes import SearchedClasses, summary_of_classes
@@ -125,10 +125,9 @@ def test_the_last_fit_has_all_classes_at_the_chosen_setting(whole: tuple[dict[st
     result, _ = whole
     assert [row["name"] for row in result["refit"]["classes"]] == ["0", "1", "2", "3", "9"]
     run = Path(result["run"])
-    model = load_class_models(str(run / "model"))
+    model = load_model(str(run / "model"))
     assert model.classes == ("0", "1", "2", "3", "9")
-    about = json.loads((run / "model" / "class-00002" / "model.json").read_text())
-    assert about["about"]["parameters"]["lam"] == result["best"]["lam"]
+    assert model.models[2].about["parameters"]["lam"] == result["best"]["lam"]
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["search"]["of_classes"] == result["of_classes"]
 

@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import load_digits
 from support.command_line import run
 
-from aucdist.class_models import load_class_models
 from aucdist.metrics.compare import macro_auc
+from aucdist.model import load_model
 
 
 def table(rows: slice, *, shift: float = 0.0) -> pd.DataFrame:
@@ -75,11 +75,11 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     sharded = as_json("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", tmp_path / "more")
     assert (sharded["decision"]["value"], sharded["decision"]["rows"]) == (0.0, 301)
     assert "mean AUC of the classes" in run("models", store)[0]
-    model, first = load_class_models(str(store)), load_class_models(f"{good}/model")
+    model, first = load_model(str(store)), load_model(f"{good}/model")
     for one, other in zip(model.models, first.models, strict=True):
         np.testing.assert_array_equal(one.coef, other.coef)
     run("rollback", f"{store}@1")
-    assert load_class_models(str(store)).models[0].coef[20] != model.models[0].coef[20]
+    assert load_model(str(store)).models[0].coef[20] != model.models[0].coef[20]
     _, err = run("promote", good, store, "--if", "better", "--data", folder / "rows.csv", code=2)
     assert "was trained on" in err
 
@@ -103,7 +103,7 @@ def test_batches_and_labels(folder: Path, runs: tuple[str, str], tmp_path: Path)
     assert (known["labelled"], known["unlabelled"], known["missing"]) == (200, 100, 100)
     X = pd.read_csv(folder / "new.csv").drop(columns="digit").to_numpy()[:200]
     members = digits.to_numpy()[:200, np.newaxis] == np.arange(4)
-    expected, _ = macro_auc(members, load_class_models(str(store)).decision_function(X))
+    expected, _ = macro_auc(members, load_model(str(store)).decision_function(X))
     assert known["measures"]["macro_auc"]["value"] == pytest.approx(expected)
     promised = json.loads((Path(runs[0]) / "metrics.json").read_text())["metrics"]["test_auc"]
     assert known["promised"]["measures"]["macro_auc"]["value"] == pytest.approx(promised)

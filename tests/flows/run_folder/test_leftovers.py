@@ -25,7 +25,7 @@ def pause(*args, **more):
     os.write(writing, b"paused")
     time.sleep(600)
 
-flows.train.fit_rows.fit = aucdist.data.shards.sharding.gather = pause
+flows.train.run.fit = aucdist.data.shards.sharding.gather = pause
 of_part = aucdist.batch_scoring.score_part
 aucdist.batch_scoring.score_part = lambda *args, **more: (of_part(*args, **more), pause())
 for args in json.loads(sys.argv[1]):

@@ -10,8 +10,8 @@ import yaml
 from support.command_line import run as aucdist
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.class_models import load_class_models
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
+from aucdist.model import load_model
 from aucdist.search.folds import Folds
 from aucdist.selection.folds import fold_numbers
 
@@ -61,13 +61,14 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, result: dic
     X, amount = left[list("abc")].to_numpy(), left["amount"].to_numpy()
     alone = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X, left["kind"])
     alone.set_threshold(X=X, y=left["kind"], cost={"false_alarm": 5, "miss": amount})
+    model = load_model(result["run"] + "/model")
     for k, (name, row) in enumerate(zip(NAMES, result["classes"], strict=True)):
         point = row["operating_point"]
         assert (row["name"], point["rows"]) == (name, "test")
-        assert row["threshold"] == pytest.approx(alone.thresholds_[k], abs=1e-3)
+        assert model.models[k].intercept == pytest.approx(alone.intercept_[k], abs=1e-3)
         costs = {"false_alarm": 5, "miss": table["cost"]}
         is_class, scores = table["label"] == name, table[f"score {name}"]
-        found = expected_cost_interval(is_class, scores, row["threshold"], **costs)
+        found = expected_cost_interval(is_class, scores, 0.0, **costs)
         assert point["expected_cost"]["value"] == pytest.approx(found.value)
         assert point["expected_cost"]["interval"] == pytest.approx([found.low, found.high])
         without = min((is_class * table["cost"]).mean(), 5 * (~is_class).mean())
@@ -81,7 +82,7 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, result: dic
 def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sharded: Path) -> None:
     both = "operating_point={cost: {false_alarm: cost_column, miss: cost_column}}"
     alone = printed("train", folder / "parts.yaml", "--set", both, "--set", "data.test=null")
-    rows, model = pd.read_csv(folder / "rows.csv"), load_class_models(alone["run"] + "/model")
+    rows, model = pd.read_csv(folder / "rows.csv"), load_model(alone["run"] + "/model")
     scores = model.decision_function(rows[list("abc")].to_numpy())
     for k, (name, row) in enumerate(zip(NAMES, alone["classes"], strict=True)):
         found = row["operating_point"]
@@ -144,7 +145,7 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
     rows = pd.read_csv(folder / "rows.csv")
     realised, table = scored(folder, result, "known", "label=kind", "cost_column=amount")
     expected, unlabelled = scored(folder, result, "unknown", "cost_column=amount")
-    model = load_class_models(result["run"] + "/model")
+    model = load_model(result["run"] + "/model")
     for k, name in enumerate(NAMES):
         flagged, is_class = table[f"score {name}"] > 0, rows["kind"] == name
         by_hand = np.where(flagged != is_class, np.where(is_class, rows["amount"], 5.0), 0.0)
@@ -178,14 +179,15 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
     rows = pd.read_csv(folder / "rows.csv")
     left = rows.drop(index=pd.read_parquet(Path(result["run"], "scores.parquet"))["row_id"])
     X, cost = left[list("abc")].to_numpy(), {"false_alarm": 5, "miss": left["amount"].to_numpy()}
-    for name, row in zip(NAMES, result["classes"], strict=True):
+    models = load_model(result["run"] + "/model").models
+    for name, row, saved in zip(NAMES, result["classes"], models, strict=True):
         y = np.where(left["kind"] == name, 1, -1)
         folds, scores = fold_numbers(left.index.to_numpy(), y, 5, 0), np.empty(len(y))
         for number in range(5):
             seen = folds != number
             model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], y[seen])
             scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
-        assert row["threshold"] == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
+        assert -saved.intercept == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
         assert row["operating_point"]["out_of_fold"]
     assert (
         "set on training rows, each scored by a model that had not seen it"
@@ -202,7 +204,7 @@ def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, m
     rows = pd.read_csv(folder / "rows.csv")
     rows["amount"] = rows["amount"].where(rows["kind"] != "fine", 0.0)
     rows.to_csv(folder / "free.csv", index=False)
-    monkeypatch.setattr("flows.train.fit_rows.fit", None)  # nothing is fitted
+    monkeypatch.setattr("flows.train.run.fit", None)  # nothing is fitted
     _, err = aucdist(
         "train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder / 'free.csv'}", code=2
     )

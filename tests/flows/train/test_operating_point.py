@@ -38,14 +38,15 @@ def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
     table = read_scores(found["run"])
     point, expected = (
         found["operating_point"],
-        operating_point(table["y"], table["score"], found["operating_point"]["threshold"]),
+        operating_point(table["y"], table["score"], 0.0),
     )
     assert (point["wanted"], point["rows"]) == ({"fpr": 0.01}, "test")
     for name in ("recall", "fpr", "precision", "alerts"):
         estimate = getattr(expected, name)
         assert point[name]["value"] == pytest.approx(estimate.value)
         assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
-    assert json.loads((Path(found["run"]) / "metrics.json").read_text())["threshold"] == point["threshold"]
+    metrics = json.loads((Path(found["run"]) / "metrics.json").read_text())
+    assert (metrics["score"], metrics["threshold"], point["threshold"]) == ("decision", 0.0, 0.0)
 
 
 def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
         seen = folds != number
         model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features="bins", tol=2e-3).fit(X[train][seen], y[seen])
         scores[~seen] = without_intercept(model, X[train][~seen])
-    assert result["operating_point"]["threshold"] == pytest.approx(
+    assert -load_model(f"{result['run']}/model").intercept == pytest.approx(
         threshold_at(y, scores, fpr=0.02), abs=0.1
     )  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
@@ -89,7 +90,8 @@ def test_leaves_flag_about_what_is_asked_for(tmp_path: Path) -> None:
     assert result["operating_point"]["out_of_fold"]
     as_known = run(tmp_path, *given, "operating_point.out_of_fold=false")
     assert not as_known["operating_point"]["out_of_fold"]
-    assert as_known["operating_point"]["threshold"] < result["operating_point"]["threshold"]
+    intercepts = [load_model(f"{found['run']}/model").intercept for found in (as_known, result)]
+    assert intercepts[0] > intercepts[1]
     assert result["operating_point"]["fpr"]["value"] < as_known["operating_point"]["fpr"]["value"]
 
 
@@ -142,7 +144,7 @@ def test_sentence(wanted: dict[str, float], start: str) -> None:
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
     result = run(tmp_path, "operating_point={cost: {false_alarm: 1, miss: 40}}")
     table, point = read_scores(result["run"]), result["operating_point"]
-    flagged, positive = table["score"] > point["threshold"], table["y"] == 1
+    flagged, positive = table["score"] > 0, table["y"] == 1
     by_hand = float(((flagged & ~positive) + 40 * (~flagged & positive)).mean())
     cost = point["expected_cost"]
     assert cost["value"] == pytest.approx(by_hand)
