@@ -275,7 +275,7 @@ def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
     if isinstance(model, ClassModels):
         if not files.exists(f"{run}/{SCORES}"):
             return None, None
-        table = read_scores(run, several=True)
+        table = read_scores(run)
         if missing := [column for column in watched.columns if column not in table]:
             raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
         members = members_of(table["label"].to_numpy(), model.classes, topics=model.topics)
