@@ -87,6 +87,7 @@ class RunAbout(TypedDict, total=False):
     n_pos: Number
     n_neg: Number
     threshold: Number | None
+    score: str
     topics: bool
     classes: list[ClassAbout]
     groups: dict[str, Any]
