@@ -100,6 +100,16 @@ def count(least: int = 1, words: tuple[str, ...] = (), *, optional: bool = False
     return Number(f"at least {least}", lambda v: v >= least, whole=True, words=words, optional=optional)
 
 
+def between(least: int, most: int) -> Number:
+    """Return the constraint of an integer from `least` to `most`."""
+    return Number(f"from {least} to {most}", lambda v: least <= v <= most, whole=True)
+
+
+def at_most_1() -> Number:
+    """Return the constraint of a number above 0 and at most 1."""
+    return Number("above 0 and at most 1", lambda v: 0 < v <= 1)
+
+
 class Seed:
     """None, an integer that NumPy takes as a seed, or a generator."""
 

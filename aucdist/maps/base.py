@@ -1,6 +1,5 @@
 """What every feature map has in common: fitted state that travels, and a scikit-learn transformer that fits it."""
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-
-
-def check_integer(name: str, value: Any, least: int, most: int) -> None:
-    """Raise an InputError unless the value is an integer within these bounds."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
-        raise InputError(f"{name} is {value!r}; an integer from {least} to {most} is needed")
-
-
-def check_positive(name: str, value: Any, most: float = np.inf) -> None:
-    """Raise an InputError unless the value is a number above 0, finite, and at most `most`."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or not 0 < float(value) <= most or not np.isfinite(float(value)):
-        bound = "and finite" if most == np.inf else f"and at most {most:g}"
-        raise InputError(f"{name} is {value!r}; a number above 0 {bound} is needed")
+from aucdist.parameters import Constraints, check_constraints
 
 
 def mixes_features(name: str) -> str:
@@ -139,6 +125,8 @@ class Expander(TransformerMixin, BaseEstimator):
     has_groups: ClassVar[bool] = False
     """Whether weights are of single features, or of pairs: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
+    constraints: ClassVar[Constraints]
+    """What each parameter may be."""
     map_: FittedMap
 
     @abstractmethod
@@ -157,9 +145,9 @@ class Expander(TransformerMixin, BaseEstimator):
             For a parameter outside its range, or data that cannot be mapped.
         """
 
-    @abstractmethod
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""
+        check_constraints(self, self.constraints)
 
     def check_directions(self) -> None:
         """Raise an InputError if no signs of weights make scores rise in one feature, see `FittedMap.signs`."""

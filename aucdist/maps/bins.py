@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, encode_column
 from aucdist.kernels.rows import CsrRows
-from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
+from aucdist.maps.base import LINEAR, Expander, FittedMap
 from aucdist.maps.binning import (
     BASES,
     LINEAR_SCALE,
@@ -28,6 +28,7 @@ from aucdist.maps.binning import (
     pair_part,
 )
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
+from aucdist.parameters import Constraints, OneOf, above_0, between
 from aucdist.solvers.cone import FREE, ZERO
 
 MOST_BINS = 255
@@ -171,8 +172,8 @@ class BinMap(FittedMap):
                 raise InputError("the edges of a feature do not ascend, or are not those of its bins")
             if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
                 raise InputError("an edge, a mean or a share of a feature's bins is not a finite float64")
-        check_positive("strength", self.strength)
-        check_positive("pair_strength", self.pair_strength)
+        above_0().check("strength", self.strength)
+        above_0().check("pair_strength", self.pair_strength)
         if self.pairs.dtype != np.int64 or self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
             raise InputError("the pairs are not pairs of features")
         if not np.isin(self.pairs, self.used).all():
@@ -296,17 +297,11 @@ class BinExpander(Expander):
         """Return whether pairs have to be chosen."""
         return self.pairs > 0
 
-    def check_parameters(self) -> None:
-        """Raise an InputError for a parameter outside its range."""
-        check_integer("bins", self.bins, 2, MOST_BINS)
-        check_integer("pairs", self.pairs, 0, MOST_PAIRS)
-        for name, value, allowed in (("basis", self.basis, BASES), ("linear", self.linear, LINEAR)):
-            if value not in allowed:
-                raise unknown(name, value, allowed)
-        check_positive("strength", self.strength)
-        check_positive("pair_strength", self.pair_strength)
-
     has_groups = True
+    constraints: ClassVar[Constraints] = {
+        "bins": between(2, MOST_BINS), "pairs": between(0, MOST_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
+        "strength": above_0(), "pair_strength": above_0(),
+    }  # fmt: skip
 
     def check_directions(self) -> None:
         """Raise an InputError for the basis ``one-hot``."""

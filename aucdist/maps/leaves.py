@@ -6,6 +6,7 @@ LightGBM grows the trees. What rows need is read from its text of the model by `
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
-from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
+from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
 from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
+from aucdist.parameters import Constraints, Switch, at_least_0, at_most_1, between
 from aucdist.solvers.cone import FREE, ZERO
 
 MOST_ROWS = 2**18
@@ -209,22 +211,11 @@ class LeafExpander(Expander):
         self.random_state = random_state
         self.sparse_output = sparse_output
 
-    def check_parameters(self) -> None:
-        """Raise an InputError for a parameter outside its range."""
-        bounds = {
-            "trees": (1, 10_000),
-            "leaves": (2, MOST_LEAVES),
-            "min_rows": (1, 2**31 - 1),
-            "random_state": (0, 2**31 - 1),
-        }
-        for name, (least, most) in bounds.items():
-            check_integer(name, getattr(self, name), least, most)
-        for name in ("learning_rate", "row_fraction", "feature_fraction"):
-            check_positive(name, getattr(self, name), 1.0)
-        if self.forest_score != 0:
-            check_positive("forest_score", self.forest_score)
-        if not isinstance(self.within_groups, bool | np.bool_):
-            raise InputError(f"within_groups is {self.within_groups!r}; True and False are possible")
+    constraints: ClassVar[Constraints] = {
+        "trees": between(1, 10_000), "leaves": between(2, MOST_LEAVES), "min_rows": between(1, 2**31 - 1),
+        "random_state": between(0, 2**31 - 1), "learning_rate": at_most_1(), "row_fraction": at_most_1(),
+        "feature_fraction": at_most_1(), "forest_score": at_least_0(), "within_groups": Switch(),
+    }  # fmt: skip
 
     def check_directions(self) -> None:
         """Accept directions: LightGBM grows trees that keep them, and weights of steps between leaves do, too."""

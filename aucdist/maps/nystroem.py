@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.ranges import Moments, moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.errors import InputError, unknown
-from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
+from aucdist.errors import InputError
+from aucdist.maps.base import LINEAR, Expander, FittedMap
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
+from aucdist.parameters import Constraints, OneOf, above_0, between
 
 SEED = 2
 """Of the landmarks, so that they are not the rows of a sample that a fit begins at."""
@@ -73,7 +74,7 @@ class NystroemFeatures(FittedMap):
         shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
         if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
             raise InputError("landmarks, scaling and directions are not of one size")
-        check_positive("sigma", self.sigma)
+        above_0().check("sigma", self.sigma)
         for array in (self.shift, self.factor, self.landmarks, self.directions):
             if array.dtype != np.float64 or not np.isfinite(array).all():
                 raise InputError("a number is not a finite float64")
@@ -145,16 +146,9 @@ class NystroemMap(Expander):
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
         return super().fit(X, y)
 
-    def check_parameters(self) -> None:
-        """Raise an InputError for a parameter outside its range."""
-        check_integer("landmarks", self.landmarks, 2, 20_000)
-        if self.linear not in LINEAR:
-            raise unknown("linear", self.linear, LINEAR)
-        if isinstance(self.sigma, str):
-            if self.sigma not in WIDTHS:
-                raise unknown("sigma", self.sigma, WIDTHS)
-        else:
-            check_positive("sigma", self.sigma)
+    constraints: ClassVar[Constraints] = {
+        "landmarks": between(2, 20_000), "linear": OneOf(LINEAR), "sigma": above_0(tuple(WIDTHS)),
+    }  # fmt: skip
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> NystroemFeatures:
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
