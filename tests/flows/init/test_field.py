@@ -1,0 +1,183 @@
+"""Files as the field has them, from `init` to `train`: settings reach the YAML, and a split is like the future."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support.command_line import run
+
+from aucdist.data.block import Block, partition
+from aucdist.data.sources.source import Source
+from aucdist.data.split import find_time_split
+from aucdist.errors import InputError
+from flows.config.data import DataConfig
+from flows.init.text import flow
+
+N = 600
+
+
+def visits() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    y = random.random(N) < 0.2
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 300, N), "D")
+    return pd.DataFrame(
+        {
+            "user_id": random.integers(0, 150, N),
+            "seen": days.strftime("%Y-%m-%d"),
+            "x": (random.normal(size=N) + y).round(3),
+            "cost": random.integers(1, 9, N),
+            "kind": random.choice(["a", "b"], N),
+            "y": np.where(y, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    visits().to_csv("visits.csv", index=False)
+    return tmp_path
+
+
+def described(*args: str) -> dict[str, Any]:
+    run("init", "visits.csv", "--label", "y", "--output", "c.yaml", "--force", *args)
+    content: dict[str, Any] = yaml.safe_load(Path("c.yaml").read_text())["data"]
+    return content
+
+
+GIVEN: dict[str, Any] = {
+    "groups": "user_id", "cost_column": "cost", "drop": ["x"], "keep": ["x", "kind", "cost"], "hashed": {"kind": 16},
+    "categorical": ["x"], "unknown": "ignore", "missing": "keep", "missing_values": ["-"], "dtype": "float32", "layout": "csr",
+    "dates": {"seen": ["weekday"]}, "date_format": "%Y-%m-%d", "title": "Visits", "note": "yes", "rows": N,
+    "classes": {"yes": 1, "no": 2}, "encoding": "utf-8", "separator": ",", "header": True, "positive": "no", "thousands": "'",
+    "symbols": ["$"], "quote": "double", "features": 3, "origin": "o", "licence": "l", "sha256": "0" * 64, "skip_lines": 0,
+    "decimal": ".", "labels": "numbers", "columns": None,
+}  # fmt: skip
+OF_OTHER_FORMATS = {
+    "source", "format", "label", "where", "query", "sheet", "n_features", "zero_based", "qid"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", sorted(set(Source.model_fields) - OF_OTHER_FORMATS - {"columns"}))
+def test_each_key_that_is_given_reaches_the_yaml(key: str) -> None:
+    value = GIVEN[key]
+    more = ("--set", "missing=keep") if key == "missing_values" else ()  # which is an error otherwise
+    source = described("--set", f"{key}={flow(value)}", *more)["source"]
+    if isinstance(value, list):
+        assert source[key][: len(value)] == value
+    elif isinstance(value, dict):
+        assert value.items() <= source[key].items()
+    else:
+        assert source[key] == value
+
+
+def test_columns_that_are_spoken_for_are_no_features() -> None:
+    source = described("--set", "groups=user_id", "--set", "cost_column=cost", "--set", "drop=[x]")["source"]
+    assert (source["drop"], source["categorical"], source["groups"]) == (["x"], ["kind"], "user_id")
+    assert "number cost" not in Path("c.yaml").read_text()
+    assert "only to svmlight" in run("init", "visits.csv", "--label", "y", "--set", "qid=use", code=2)[1]
+
+
+@pytest.mark.parametrize("how", [("--positive", "no"), ("--set", "positive=no")])
+def test_a_class_is_the_text_that_was_typed(how: tuple[str, str]) -> None:
+    assert described(*how)["source"]["positive"] == "no"
+    assert run("init", "visits.csv", "--label", "y", "--force", *how)[0].endswith("positive class 'no', as given\n")
+
+
+def test_many_classes_need_the_positive_one() -> None:
+    rows = "".join(f"{i}.5,{'normal' if i < 30 else f'attack{i}'}\n" for i in range(60))
+    Path("many.csv").write_text("x,y\n" + rows)
+    said = run("init", "many.csv", "--label", "y", code=2)[1]
+    assert "31 different values" in said
+    assert "name the positive one by --positive" in said
+    found = json.loads(run("init", "many.csv", "--label", "y", "--positive", "normal", "--json")[0])
+    assert found["positive"] == "normal"
+
+
+def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
+    data = described()
+    assert data["split"] == {"time": "seen", "last": 0.2}
+    last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
+    assert last.startswith("positive class 'yes' was guessed: it is the rarer class; rows of each: no ")
+    assert last.endswith("Another one: --positive CLASS")
+
+
+def test_a_file_trains_without_a_yaml() -> None:
+    table = visits()
+    result = json.loads(
+        run("train", "visits.csv", "--label", "y", "--json", "--set", "model.tol=0.5", "--set", "data.split.gap=30")[0]
+    )
+    text = (Path(result["run"]) / "visits.yaml").read_text()
+    assert yaml.safe_load(text)["data"]["source"]["source"] == str(Path("visits.csv").absolute())
+    day = pd.to_datetime(table["seen"])
+    tested = pd.read_parquet(Path(result["run"]) / "scores.parquet")["row_id"].to_numpy()
+    first = day[tested].min()
+    assert set(tested) == set(np.flatnonzero(day >= first))
+    assert abs(len(tested) / N - 0.2) < 0.02
+    assert result["n_samples"] == (day < first - pd.Timedelta(30, "D")).sum()
+    again = json.loads(run("train", f"{result['run']}/config.yaml", "--json", "--output", "again")[0])
+    assert again["n_samples"] == result["n_samples"]
+
+
+def test_groups_stay_on_one_side() -> None:
+    users, day = visits()["user_id"].to_numpy(), pd.to_datetime(visits()["seen"])
+    for more in ((), ("--time", "seen")):
+        args = ("--label", "y", "--groups", "user_id", *more, "--json", "--set", "model.tol=0.5")
+        result = json.loads(run("train", "visits.csv", *args)[0])
+        tested = pd.read_parquet(Path(result["run"]) / "scores.parquet")["row_id"].to_numpy()
+        assert len(tested) + result["n_samples"] == N
+        rest = np.setdiff1d(np.arange(N), tested)
+        assert not set(users[tested]) & set(users[rest])
+        config = yaml.safe_load((Path(result["run"]) / "config.yaml").read_text())["data"]
+        assert "groups" not in config["source"]  # pairs are of all users
+        assert config["test"]["groups"] == "user_id"
+    latest = day.groupby(users).max()  # of the last loop, by time
+    assert latest[np.unique(users[tested])].min() > latest[np.unique(users[rest])].max()
+
+
+def test_options_of_a_file_of_data_and_a_configuration_exclude_each_other() -> None:
+    described()
+    assert "--label is for a file of data" in run("train", "c.yaml", "--label", "y", code=2)[1]
+    assert "unknown column in `--time` 'when'" in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [
+        ({"time": "seen", "fraction": 0.2}, "exactly one of"),
+        ({"fraction": 0.2, "gap": 3}, "`gap` belongs to `time`"),
+        ({"time": "seen", "seed": 1}, "`seed` belongs to `fraction`"),
+        ({"last": 0.2}, "exactly one of"),
+    ],
+)
+def test_splits_that_contradict_themselves(split: dict[str, Any], said: str) -> None:
+    source = {"source": "visits.csv", "format": "csv", "label": "y"}
+    with pytest.raises(ValueError, match=said):
+        DataConfig.model_validate({"source": source, "split": split})
+    with pytest.raises(ValueError, match="either `split`"):
+        DataConfig.model_validate({"source": source, "split": {"fraction": 0.2}, "test": {"fraction": 0.2}})
+
+
+@pytest.mark.parametrize("n_blocks", [1, 7])
+def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
+    random = np.random.default_rng(0)
+    time = random.integers(0, 100, 400).astype(float)
+    time[:10] = np.nan
+    y = np.where(random.random(400) < 0.3, 1, -1)
+    block = Block.of(np.column_stack([random.normal(size=400), time]), y)
+    found = find_time_split(partition(block, n_blocks), 1, 0.25, 5.0)
+    test, train = found.is_test(block), found.is_train(block)
+    assert (test == (time >= found.start)).all()
+    assert (train == ~(time >= found.start - 5.0)).all()  # those without a time among them
+    assert abs(test.sum() / 390 - 0.25) < 0.02
+    assert (found.n_test, found.n_train) == tuple(
+        (int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)
+    )
+    with pytest.raises(InputError, match="all of one class"):
+        find_time_split([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))], 1, 0.05)
+    with pytest.raises(InputError, match="have the same one"):
+        find_time_split([Block.of(np.ones((400, 1)), y)], 0, 0.2)
