@@ -19,10 +19,6 @@ import numpy as np
 
 from aucdist.kernels.compiling import kernel
 
-WEIGHT_BELOW, SCORE_BELOW, WEIGHT, SCORE, LOW, WIDTH, CHORD = range(7)
-"""The columns of `points`, of which there are eight: one cache line for each cell. CHORD is ``W (h - m) / (h - l)``."""
-
-
 @kernel
 def index_edges(edges, table):
     """Divide the range of the edges into equal places, and write which cell begins in each.
@@ -91,38 +87,3 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
             sums[1, c] += weights[k] * t
             lowest[c] = min(lowest[c], t)
             highest[c] = max(highest[c], t)
-
-
-@kernel
-def cut_cells(scores, weights, edges, table, low, scale, points, cells, coefs, histogram, near):
-    """Return the weight of the pairs whose dual variable is 1, and an upper and a lower bound on the weighted sum of the hinges.
-
-    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
-    `edges`, `table`, `low` and `scale`: as of `fill_cells`.
-    `points`, of shape (n_cells, 8), float64: what is known of the anchors in each cell: see `WEIGHT_BELOW` and the
-        names beside it. In cells without anchors all but the sums below them are 0.
-    `cells`, int32: workspace; so many rows at a time stay in the cache.
-    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors in cells whose dual
-        variable is 1.
-    `histogram`, of shape (n_cells + 1,), float64: added to: the weight of the rows with exactly the first r cells.
-    `near`, of shape (n_cells,), float64: added to: the weight of the rows whose T lies in the cell.
-    """
-    active, above, below = 0.0, 0.0, 0.0
-    for first in range(0, scores.shape[0], cells.shape[0]):
-        end = min(first + cells.shape[0], scores.shape[0])
-        find_cells(scores[first:end], 1.0, edges, table, low, scale, cells)
-        for o in range(first, end):
-            threshold, c = 1.0 + scores[o], np.uint32(cells[o - first])
-            whole = points[c, WEIGHT_BELOW] * threshold - points[c, SCORE_BELOW]
-            least = points[c, WEIGHT] * threshold - points[c, SCORE]
-            chord = min(max(threshold - points[c, LOW], 0.0), points[c, WIDTH]) * points[c, CHORD]
-            # Beyond the greatest score the chord's end is the sum of the hinges, but for rounding.
-            counts = least > 0.0
-            least = max(least, 0.0)
-            near[c] += weights[o]
-            histogram[c + np.uint32(counts)] += weights[o]
-            coefs[o] = weights[o] * (points[c, WEIGHT_BELOW] + (points[c, WEIGHT] if counts else 0.0))
-            active += coefs[o]
-            above += weights[o] * (whole + max(least, chord))
-            below += weights[o] * (whole + least)
-    return active, above, below

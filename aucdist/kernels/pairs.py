@@ -7,7 +7,14 @@ anywhere else: the anchors' own counts come from the histogram of the positions 
 always belong to one dual point. Scores are those of "positive above negative"; where the negatives are the smaller class, scores
 and classes are mirrored, ``t = -s``.
 
-In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
+Pairs are within groups; without groups all rows are one. Anchors lie sorted by group, and by score within each. A group of m
+anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
+after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
+sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
+and end. ``runs`` and ``codes`` say which rows are whose: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``.
+``table``, ``table_starts``, ``low`` and ``scale`` are the guides of all groups (`search_index`), each of a size of its own.
+
+For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
 score. ``table``, ``low`` and ``scale`` come from `search_index`, and shorten the search.
 """
@@ -74,60 +81,125 @@ def n_active(anchors, table, low, scale, score):
 
 
 @kernel
-def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_below):
-    """Return the weighted sum of the hinges of all pairs of these rows (float64 scores and weights) and the anchors."""
-    total = 0.0
-    for o in range(scores.shape[0]):
-        if anchors[0] - scores[o] < 1.0:
-            r = n_active(anchors, table, low, scale, scores[o])
-            total += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
-    return total
-
-
-@kernel
-def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, coefs, histogram):
-    """Return the weight of the active pairs of these rows with the anchors, and the weighted sum of their hinges.
+def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below, score_below, doubt, coefs, histogram):
+    """Return the sum of the cuts at shifted scores, and the hinge at the scores themselves.
 
     `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
+    `shifts`, of shape (n_shifts,), float64: ascending; the middle one, of an odd number, is 0.
     `anchors`, `table`, `low`, `scale`, `weight_below` and `score_below`: the smaller class.
-    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it.
+    `doubt`, of shape (n_anchors + 1,) or (1,), float64: by how much the hinge of a row of weight 1 that is active with the
+        first r anchors may be larger, where these stand for several rows each; 0 where they do not.
+    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it, summed
+        over the shifts.
     `histogram`, of shape (n_anchors + 1,), float64: added to: the weight of the rows that are active with exactly the
-        first r anchors.
+        first r anchors, once for each shift.
+    Returns the weight of the active pairs, summed over the shifts; the weighted sum of the hinges; the sum of their doubts; and
+    how many rows are active with more anchors at the last shift than at the first.
     """
-    active = 0.0
-    hinge = 0.0
+    active, hinge, doubts, n_band, n_shifts = 0.0, 0.0, 0.0, 0, shifts.shape[0]
+    middle, last, all_exact = n_shifts >> 1, shifts[n_shifts - 1], doubt.shape[0] == 1
     for o in range(scores.shape[0]):
-        r = n_active(anchors, table, low, scale, scores[o]) if anchors[0] - scores[o] < 1.0 else 0
-        coefs[o] = weights[o] * weight_below[r]
-        histogram[r] += weights[o]
+        if not anchors[0] - (scores[o] + last) < 1.0:  # most rows of a good model
+            coefs[o] = 0.0
+            histogram[0] += weights[o] * n_shifts
+            continue
+        first, r, total = 0, 0, 0.0
+        for k in range(n_shifts):
+            score = scores[o] + shifts[k]
+            if k == 0 or (r + FEW < anchors.shape[0] and anchors[r + FEW] - score < 1.0):
+                r = n_active(anchors, table, low, scale, score) if anchors[0] - score < 1.0 else 0
+            else:  # the next shift is active with a few more at most
+                while r < anchors.shape[0] and anchors[r] - score < 1.0:
+                    r += 1
+            histogram[r] += weights[o]
+            total += weight_below[r]
+            first = r if k == 0 else first
+            if k == middle:
+                hinge += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
+                doubts += weights[o] * doubt[0 if all_exact else r]
+        n_band += r > first
+        coefs[o] = weights[o] * total
         active += coefs[o]
-        hinge += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
-    return active, hinge
+    return active, hinge, doubts, n_band
 
 
 @kernel
-def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale, weight_below, change_below, slopes):
-    """Add the derivative of the hinge sum with respect to the step, at several steps between two score vectors.
+def arrange(order, codes, starts, at, arranged):
+    """Write positions in the order of their groups, which keep the order they come in.
 
-    `start` and `end`, of shape (n_rows,), float64: scores of the larger class at step 0 and at step 1.
-    `weights`: of shape (n_rows,), float64.
-    `steps`, of shape (n_steps,), float64: ascending.
-    `stride`, int: only one row in so many is used.
-    `anchors`, of shape (n_steps, n_anchors), float64: the anchors' scores at each step, ascending.
-    `table`, `low` and `scale`, of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,): each step's search_index.
-    `weight_below` and `change_below`, of shape (n_steps, n_anchors + 1), float64: sums over the first r anchors of the
-        weight, and of weight times (end - start).
-    `slopes`, of shape (n_steps,), float64: added to.
+    `order`, of shape (n,), int64: positions, such as those that sort scores.
+    `codes`, of shape (n,), int32: the group of each position.
+    `starts`: of shape (n_groups + 1,), int64.
+    `at`, of shape (n_groups,), int64: workspace.
+    `arranged`, of shape (n,), int64: written.
     """
-    n_steps = steps.shape[0]
-    lowest = anchors[0, 0]
-    for k in range(1, n_steps):
-        lowest = anchors[k, 0] if anchors[k, 0] < lowest else lowest
-    for o in range(0, start.shape[0], stride):
-        change = end[o] - start[o]
-        highest = start[o] + steps[n_steps - 1 if change > 0.0 else 0] * change
-        # Most rows of a good model are active with no anchor at any of the steps.
-        if lowest - highest < 1.0:
-            for k in range(n_steps):
-                r = n_active(anchors[k], table[k], low[k], scale[k], start[o] + steps[k] * change)
-                slopes[k] += weights[o] * (weight_below[k, r] * change - change_below[k, r])
+    for g in range(at.shape[0]):
+        at[g] = starts[g]
+    for k in range(order.shape[0]):
+        g = codes[order[k]]
+        arranged[at[g]] = order[k]
+        at[g] += 1
+
+
+@kernel
+def guide_groups(anchors, starts, table, table_starts, low, scale):
+    """Write the search_index of every group's anchors (ascending, float64) into its part of the table."""
+    for g in range(low.shape[0]):
+        if starts[g] < starts[g + 1]:
+            mine = table[table_starts[g] : table_starts[g + 1]]
+            low[g], scale[g] = search_index(anchors[starts[g] : starts[g + 1]], mine)
+
+
+@kernel
+def running_sums_in_groups(values, starts, out):
+    """Write the running sums of each group's values, which start with 0, into its places of `out`."""
+    for g in range(starts.shape[0] - 1):
+        total = 0.0
+        out[starts[g] + g] = 0.0
+        for k in range(starts[g], starts[g + 1]):
+            total += values[k]
+            out[k + g + 1] = total
+
+
+@kernel
+def cut(
+    scores, weights, shifts, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, doubt,
+    coefs, slope_sums,
+):  # fmt: skip
+    """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
+
+    `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
+    """
+    active, hinge, doubts, n_band = 0.0, 0.0, 0.0, 0
+    for k in range(codes.shape[0]):
+        g = codes[k]
+        mine = slice(runs[k], runs[k + 1])
+        here = slice(starts[g], starts[g + 1])
+        places = slice(starts[g] + g, starts[g + 1] + g + 1)
+        a, h, d, n = cut_group(
+            scores[mine], weights[mine], shifts, anchors[here], table[table_starts[g] : table_starts[g + 1]], low[g], scale[g],
+            weight_below[places], score_below[places], doubt, coefs[mine], slope_sums[places],
+        )  # fmt: skip
+        active += a
+        hinge += h
+        doubts += d
+        n_band += n
+    return active, hinge, doubts, n_band
+
+
+@kernel
+def anchor_slopes(slope_sums, starts, weights, order, slopes):
+    """Write minus the weight of each anchor's active pairs.
+
+    `slope_sums`, of shape (n_gaps,), float64: from `cut`.
+    `starts`: of shape (n_groups + 1,), int64.
+    `weights`, of shape (n_anchors,), float64: in the order of the anchors.
+    `order`, of shape (n_anchors,), int64: where each anchor's slope belongs.
+    `slopes`, of shape (n_anchors,), float64: written.
+    """
+    for g in range(starts.shape[0] - 1):
+        above = 0.0
+        for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
+            above += slope_sums[k + g + 1]
+            # Minus from 0: where no pair is active, -0 would not travel as an integer.
+            slopes[order[k]] = 0.0 - above * weights[k]

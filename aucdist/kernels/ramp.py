@@ -13,7 +13,7 @@ from aucdist.kernels.pairs import n_active
 
 
 @kernel
-def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
+def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
     """Return the weighted sum of the ramps of all pairs of these rows with the anchors, and write its derivative for every row.
 
     `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
@@ -22,7 +22,7 @@ def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_be
     `weight_below`, `score_below` and `square_below`, of shape (n_anchors + 1,), float64: sums over the first r anchors
         of weight, weight times score, and weight times score squared.
     `coefs`, of shape (n_rows,), float64: written: the derivative with respect to the row's score.
-    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `anchor_slopes` computes the derivatives for the
+    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `slopes_of_group` computes the derivatives for the
         anchors. Entry r belongs to the rows of which r anchors are near, tie or are lost.
     Returns the weighted sum of the ramps.
     """
@@ -60,10 +60,10 @@ def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_be
 
 
 @kernel
-def anchor_slopes(sums, anchors, weights, order, coefs):
+def slopes_of_group(sums, anchors, weights, order, coefs):
     """Write the derivative of the weighted sum of the ramps with respect to each anchor's score.
 
-    `sums`, of shape (n_anchors + 1, 3), float64: from `ramp_sum`, of all rows.
+    `sums`, of shape (n_anchors + 1, 3), float64: from `ramp_of_group`, of all rows.
     `anchors` and `weights`, of shape (n_anchors,), float64: ascending scores, and their weights.
     `order`, of shape (n_anchors,), int64: where each anchor's derivative belongs.
     `coefs`, of shape (n_anchors,), float64: written.
@@ -74,3 +74,30 @@ def anchor_slopes(sums, anchors, weights, order, coefs):
         slope += sums[k + 1, 1]
         moment += sums[k + 1, 2]
         coefs[order[k]] = weights[k] * (anchors[k] * slope - plain - moment)
+
+
+@kernel
+def ramp_sum(
+    scores, weights, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below,
+    coefs, sums,
+):  # fmt: skip
+    """Return the weighted sum of the ramps of all pairs within groups; see `ramp_of_group`."""
+    total = 0.0
+    for k in range(codes.shape[0]):
+        g = codes[k]
+        mine = slice(runs[k], runs[k + 1])
+        places = slice(starts[g] + g, starts[g + 1] + g + 1)
+        total += ramp_of_group(
+            scores[mine], weights[mine], anchors[starts[g] : starts[g + 1]],
+            table[table_starts[g] : table_starts[g + 1]], low[g], scale[g], weight_below[places], score_below[places],
+            square_below[places], coefs[mine], sums[places],
+        )  # fmt: skip
+    return total
+
+
+@kernel
+def anchor_slopes(sums, anchors, starts, weights, order, slopes):
+    """Write the derivative of the sum of the ramps by each anchor's score; see `slopes_of_group`."""
+    for g in range(starts.shape[0] - 1):
+        here = slice(starts[g], starts[g + 1])
+        slopes_of_group(sums[starts[g] + g : starts[g + 1] + g + 1], anchors[here], weights[here], order[here], slopes)

@@ -11,9 +11,6 @@ from aucdist.kernels.compiling import kernel
 BITS = 16
 """A round of counting reads so many bits of a score."""
 
-LINE_BITS = 12
-"""The same on a line, where many steps are counted at once. The first are the sign and the exponent."""
-
 
 @kernel
 def key(score):
@@ -87,47 +84,3 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
             cell = (k >> np.int64(shift)) & 0xFFFF
         weight_of_cell[cell] += weights[o]
         rows_of_cell[cell] += 1.0
-
-
-@kernel
-def count_along(start, end, weights, steps, stride, prefixes, shift, counts):
-    """Count the rows whose key begins with the bits of a prefix, by the next 12 bits, at several steps between two score vectors.
-
-    `start` and `end`, of shape (n_rows,), float64: scores at step 0 and at step 1.
-    `weights`: of shape (n_rows,), float64.
-    `steps`: of shape (n_steps,), float64.
-    `stride`, int: only one row in so many is counted.
-    `prefixes`, of shape (n_steps,), int64: for each step ``key >> (shift + 12)``; ignored for a shift of 52.
-    `shift`, int: 52, 40, 28, 16 or 4: how many bits are below the 12 that are counted.
-    `counts`, of shape (n_steps, 4096), float64: the weights are added to it; in the order of the scores.
-    """
-    first = shift + LINE_BITS >= 64
-    for o in range(0, start.shape[0], stride):
-        change = end[o] - start[o]
-        for k in range(steps.shape[0]):
-            cell = key(start[o] + steps[k] * change) >> np.int64(shift)
-            if first:
-                counts[k, cell + 2048] += weights[o]
-            elif cell >> np.int64(LINE_BITS) == prefixes[k]:
-                counts[k, cell & 0xFFF] += weights[o]
-
-
-@kernel
-def top_at_step(start, end, weights, step, stride, boundary, shift, fraction, which, out):
-    """Write the rows in or above a boundary cell, at a step between two score vectors, and return how many they are.
-
-    `start`, `end`, `weights` and `stride`: as for `count_along`.
-    `step`: float.
-    `boundary` and `shift`, int: the cell has the scores with ``key >> shift == boundary``.
-    `fraction`, float: the share of their weight that the rows in the boundary cell keep.
-    `which`: of shape (n_rows,), int64.
-    `out`, of shape (n_rows,), float64: written: the positions of those rows, and what they weigh.
-    """
-    n = 0
-    for o in range(0, start.shape[0], stride):
-        cell = key(start[o] + step * (end[o] - start[o])) >> np.int64(shift)
-        if cell >= boundary:
-            which[n] = o
-            out[n] = weights[o] if cell > boundary else fraction * weights[o]
-            n += 1
-    return n

@@ -26,8 +26,7 @@ from aucdist.engine.worker_calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
-from aucdist.solvers.pairs.cuts import MAX_COMPONENTS
-from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS, CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from benchmarks.common import Row, seconds_of
 from benchmarks.memory import peak_memory
 from benchmarks.scale_model import (
@@ -313,11 +312,11 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
     """
     rows, features, anchors = 10**10, 50, 10**7
     blocks = Simulation(rows, features, 0.5).n_shards
-    scores = expected_work(rows, features, blocks, PASSES, anchors, FEW_ROWS)
+    scores = expected_work(rows, features, blocks, PASSES, anchors)
     designs = {
-        "as built: cells": (replace(cells_workload(features), rows=rows, blocks=blocks), CELLS * MAX_COMPONENTS),
+        "as built: cells": (replace(cells_workload(features), rows=rows, blocks=blocks), CELLS),
         "each anchor's score": (
-            replace(scores, client=client_seconds * (anchors + FEW_ROWS * len(STEPS)) * PASSES), anchors
+            replace(scores, client=client_seconds * anchors * PASSES), anchors
         ),
     }  # fmt: skip
     for workers in (10, 100, 1000):

@@ -13,8 +13,6 @@ from scipy.optimize import nnls
 from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.worker_calls import group_size
 from aucdist.engine.worker_part import LONG, as_integers
-from aucdist.solvers.pairs.cuts import number_of_components
-from aucdist.solvers.pairs.cutting_planes import STEPS
 
 REDUCTIONS_PER_PASS = 4
 
@@ -186,7 +184,7 @@ def count_work(blocks: Blocks, fit: Callable[[Blocks], int]) -> Workload:
     )  # fmt: skip
 
 
-def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: int, searched: int) -> Workload:
+def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: int) -> Workload:
     """Return what `count_work` would count of rows of weight 1, without making the data and without the client's seconds.
 
     Parameters
@@ -194,41 +192,35 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     rows, features, blocks, passes : int
     anchors : int
         Rows of the smaller class.
-    searched : int
-        How many of them the line search uses.
     """
-    shape = rows, features, blocks, passes, anchors, searched
-    reductions = 1 + 2 * passes + 2 * (passes - 1)
+    shape = rows, features, blocks, passes, anchors
+    reductions = 1 + 2 * passes + passes - 1
     in_memory, sent = expected_traffic(*shape, weight=8, count=8), expected_traffic(*shape, weight=1, count=4)
     return Workload(rows, features, blocks, passes, reductions, in_memory, sent)
 
 
 def expected_traffic(
-    rows: int, features: int, blocks: int, passes: int, anchors: int, searched: int, *, weight: int, count: int
+    rows: int, features: int, blocks: int, passes: int, anchors: int, *, weight: int, count: int
 ) -> Traffic:
     """Return the traffic of a fit, if weights and counts of rows take so many bytes each; parameters as of `expected_work`.
 
     Sent counts fill four bytes at most, below 2**31, and small ones less.
     """
-    components, n, steps = number_of_components(anchors, rows - anchors, features), 8, passes - 1
+    n, steps = 8, passes - 1
 
     def size(values: int, of_each: int) -> int:
         return values * (of_each if values >= LONG else n)
 
     seek = n * (features + 1)
-    weights_searched = (
-        size(anchors, weight) if searched == anchors else n * searched
-    )  # a part of them is not contiguous
-    search = n * (2 * searched + 2 * len(STEPS) + 1) + weights_searched
     cut = n * (anchors + 5) + size(anchors, weight)
-    finish = size(components * anchors, count) + n * (blocks + 1 + 1)
-    gradients = n * components * features
-    cut_summary = size(components * (anchors + 1), count) + n * (components + 2)
+    finish = size(anchors, count) + n * (blocks + 1 + 1)
+    gradients = n * features
+    cut_summary = size(anchors + 1, count) + n * 4
     weights = blocks * size(anchors // blocks, weight) + n * (anchors % blocks)
     return Traffic(
-        n * (features + 3) + passes * (cut + finish) + steps * (seek + search),
+        n * (features + 3) + passes * (cut + finish) + steps * seek,
         weights + (1 + steps) * n * anchors,
-        passes * (cut_summary + gradients) + steps * n * (len(STEPS) + 1),
+        passes * (cut_summary + gradients),
     )
 
 

@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.kernels.anchor_cells import cut_cells, fill_cells, find_cells, index_edges
+from aucdist.kernels.anchor_cells import fill_cells, find_cells, index_edges
+from aucdist.solvers.pairs.anchors import one_run
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
+from aucdist.solvers.pairs.hinge import HINGE, NO_SHIFT
 
 pytestmark = pytest.mark.nojit
 
@@ -82,6 +84,14 @@ def test_sums_of_blocks_are_those_of_all_rows():
     np.testing.assert_array_equal(both.highest, whole.highest)
 
 
+def cut_of(others, weights, sums):
+    anchors, which = sums.as_anchors()
+    coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
+    active, below, doubt, _ = HINGE.cut(others, weights, one_run(len(others)), NO_SHIFT, anchors, coefs, histogram)
+    n = len(which) + 2
+    return active, below, doubt, coefs, which, -HINGE.anchor_slopes(histogram, anchors, np.ones(n), np.arange(n))[1:-1]
+
+
 @settings(max_examples=200, deadline=None)
 @given(scores_of(THIRDS), scores_of(THIRDS), scores_of(THIRDS | st.floats(-3.0, 3.0), most=6), st.integers(0, 9))
 def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges, seed):
@@ -89,32 +99,24 @@ def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges,
     w_anchors, w_others = r.random(len(anchors)) + 0.1, r.random(len(others)) + 0.1
     edges = Edges.of(edges)
     cells, sums = filled(anchors, w_anchors, edges)
-    coefs, histogram = np.empty(len(others)), np.zeros(len(sums.weight) + 1)
-    near = np.zeros(len(sums.weight))
-    at_once = np.empty(5, dtype=np.int32)
-    active, above, below = cut_cells(others, w_others, *edges.search(), sums.points(), at_once, coefs, histogram, near)
+    active, below, doubt, coefs, which, slopes_of_cells = cut_of(others, w_others, sums)
     hinges = np.maximum(0.0, 1.0 - (anchors[:, None] - others[None, :])) * w_anchors[:, None] * w_others[None, :]
-    assert below - 1e-12 <= hinges.sum() <= above + 1e-12
+    assert below - 1e-12 <= hinges.sum() <= below + doubt + 1e-12
     # The dual variables are 0 or 1 for a cell and a row: of the rows and of the anchors they are the same ones.
-    slopes = np.cumsum(histogram[::-1])[::-1][1:][cells] * w_anchors
+    slopes = slopes_of_cells[np.searchsorted(which, cells)] * w_anchors
     assert slopes.sum() == pytest.approx(coefs.sum())
     assert active == pytest.approx(coefs.sum())
-    assert near.sum() == pytest.approx(w_others.sum())
     tangent = active - slopes @ anchors + coefs @ others
     assert tangent == pytest.approx(below, abs=1e-9)
 
 
 def test_a_cell_of_one_score_is_exact():
     anchors, others = np.array([0.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.5, 1.5])
-    edges = Edges.of(np.array([1.0]))
-    _, sums = filled(anchors, np.ones(3), edges)
-    coefs, histogram, near, at_once = np.empty(4), np.zeros(3), np.zeros(2), np.empty(3, dtype=np.int32)
-    active, above, below = cut_cells(
-        others, np.ones(4), *edges.search(), sums.points(), at_once, coefs, histogram, near
-    )
-    assert above == below == 0.0 + 2 * 0.5 + 2 * 1.5 + (2 * 2.5 + 0.5)
+    _, sums = filled(anchors, np.ones(3), Edges.of(np.array([1.0])))
+    active, below, doubt, coefs, _, slopes = cut_of(others, np.ones(4), sums)
+    assert (below, doubt) == (0.0 + 2 * 0.5 + 2 * 1.5 + (2 * 2.5 + 0.5), 0.0)
     np.testing.assert_array_equal(coefs, [0, 2, 2, 3])
-    np.testing.assert_array_equal(histogram, [1, 2, 1])
+    np.testing.assert_array_equal(slopes, [3, 1])
     assert active == 7.0
 
 

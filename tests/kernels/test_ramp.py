@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import pairwise_ramp, ramp
 
-from aucdist.kernels.pairs import search_index
-from aucdist.kernels.ramp import anchor_slopes, ramp_sum
+from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
+from aucdist.solvers.pairs.ramp import RAMP
 
 pytestmark = pytest.mark.nojit
 
@@ -16,16 +16,10 @@ SCORES = st.integers(-9, 9).map(lambda k: k / 3.0) | st.floats(-20.0, 20.0)
 
 def loss_and_row_slopes(anchors, others, of_anchors, of_others):
     """Return the weighted sum over all pairs, and the derivatives by anchor and by row."""
-    order = np.argsort(anchors)
-    sorted_, weights = anchors[order], of_anchors[order]
-    table = np.empty(9, dtype=np.int32)
-    low, scale = search_index(sorted_, table)
-    below = [np.concatenate(([0.0], np.cumsum(weights * sorted_**power))) for power in range(3)]
+    at, order = AnchorGroups(None).sorted(anchors, of_anchors, 3)
     coefs, sums = np.full(len(others), np.nan), np.zeros((len(anchors) + 1, 3))
-    total = ramp_sum(others, of_others, sorted_, table, low, scale, *below, coefs, sums)
-    of = np.empty(len(anchors))
-    anchor_slopes(sums, sorted_, weights, order, of)
-    return total, of, coefs
+    total = RAMP.loss_and_row_slopes(others, of_others, one_run(len(others)), at, coefs, sums)
+    return total, RAMP.anchor_slopes(sums, at, of_anchors, order), coefs
 
 
 def check(pos, neg, w_pos, w_neg):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, key, keys, start_of_band, top_at_step
+from aucdist.kernels.top import BITS, count_keys, key, keys, start_of_band
 
 pytestmark = pytest.mark.nojit
 
@@ -41,30 +41,6 @@ def test_counts_of_every_level_are_those_of_plain_python():
             assert weight[cell] == pytest.approx(weights[alike].sum())
         prefix = int(key(1.0 / 3.0)) >> shift
     assert rows.max() > 20  # rows of equal scores: one third occurs often
-
-
-def test_top_at_step_weighs_what_was_counted():
-    r = np.random.default_rng(3)
-    start, end, weights, steps = r.normal(size=90), r.normal(size=90), r.random(90), np.array([0.0, 0.4, 1.3])
-    at_steps = np.empty((3, 45), dtype=np.int64)
-    for k, step in enumerate(steps):
-        keys(start[::2] + step * (end[::2] - start[::2]), at_steps[k])
-    prefixes = np.zeros(3, dtype=np.int64)
-    for shift in (52, 40, 28):
-        counts = np.zeros((3, 2**LINE_BITS))
-        count_along(start, end, weights, steps, 2, prefixes, shift, counts)
-        cells = at_steps >> shift
-        for k, step in enumerate(steps):
-            inside = cells[k] >> LINE_BITS == prefixes[k] if shift < 52 else np.ones(45, dtype=bool)
-            of_cells = (cells[k] + 2 ** (LINE_BITS - 1) if shift == 52 else cells[k] % 2**LINE_BITS)[inside]
-            np.testing.assert_allclose(counts[k], np.bincount(of_cells, weights[::2][inside], minlength=2**LINE_BITS))
-            boundary = int(cells[k, 7])
-            which, out = np.empty(90, dtype=np.int64), np.empty(90)
-            n = top_at_step(start, end, weights, step, 2, boundary, shift, 0.25, which, out)
-            np.testing.assert_array_equal(which[:n], 2 * np.flatnonzero(cells[k] >= boundary))
-            parts = np.where(cells[k] > boundary, 1.0, 0.25)[cells[k] >= boundary]
-            np.testing.assert_allclose(out[:n], parts * weights[::2][cells[k] >= boundary])
-        prefixes = cells[:, 7].copy()
 
 
 @pytest.mark.parametrize("width", [1e-6, 0.3, 2.0, 1e3])

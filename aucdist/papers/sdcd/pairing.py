@@ -25,7 +25,7 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 from aucdist.papers.sdcd.kernels import PairPlaces
 from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Solver
-from aucdist.solvers.pairs.grouped_anchors import runs_of
+from aucdist.solvers.pairs.anchors import runs_of
 from aucdist.solvers.pairs.groups import PairGroups
 
 MINORITY_BYTES = 2**28

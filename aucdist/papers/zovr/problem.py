@@ -191,7 +191,7 @@ class LowerBound:
         self._gram[k, :n] = self._gram[:n, k] = across
         self._added += 1
         gram, heights = self._gram[:n, :n], self._heights[:n]
-        b = maximise(gram, heights, np.zeros(n, dtype=np.int64), self._b[:n])
+        b = maximise(gram, heights, self._b[:n])
         self._b[:n] = b
         return float(b @ heights - 0.5 * b @ gram @ b)
 

@@ -1,9 +1,6 @@
 """The solver ``all-pairs``: cutting planes over all pairs, or over those of the highest-scoring negatives.
 
-With an L2 penalty a fit does not start from nothing. On large data it starts at the solution over a sample
-(`aucdist.solvers.sample`), where the first cut gives a tight bound. On middling data, of which a sample would be small, it
-first goes towards the minimiser of the ramp over all pairs (`aucdist.solvers.pairs.ramp`), which has no corners: L-BFGS needs
-few passes for it.
+With an L2 penalty a fit of large data starts at the solution over a sample (`aucdist.solvers.sample`).
 """
 
 from collections.abc import Iterator
@@ -18,7 +15,6 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.penalty import penalty_of
-from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.pairs.top import SHARE, share_of
 
 NEAR = 0.03
@@ -26,16 +22,6 @@ NEAR = 0.03
 
 LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
-
-MIDDLING, ROWS_PER_FEATURE, LARGEST_LAM = 5_000, 20, 0.03
-"""From so many rows on, and so many for each feature, and up to this lam, the ramp's minimiser saves more time than it costs."""
-
-NEAR_RAMP, MOST_RAMP_PASSES, FURTHER = 1e-2, 30, 3.0
-"""To what tolerance and with how many passes the ramp is minimised, and how many times as far the line search may go."""
-
-
-def _is_middling(blocks: Blocks) -> bool:
-    return max(MIDDLING, ROWS_PER_FEATURE * blocks.n_features) <= blocks.n_samples < sample.LARGE
 
 
 class AllPairs(Solver):
@@ -71,14 +57,14 @@ class AllPairs(Solver):
     ) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far.
 
-        By default `start` is the solution over a sample, or a point on the way from zero to the minimiser of the ramp; zero for
-        small data, many features, a small lam, few groups, and a penalty with corners. For the other parameters see `penalty_of`,
+        By default `start` is the solution over a sample; zero for small data, many features, a small lam, few groups, and a
+        penalty with corners. For the other parameters see `penalty_of`,
         `TopShare` and `pair_groups`.
         """
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is not None:
             refuse_share(groups)
-        of_weights, passes, towards = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0, None
+        of_weights, passes = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0
         part = None if share is None else share.weight(blocks) / blocks.weight_neg
 
         def on_sample(drawn: Block) -> Iterator[Round] | None:
@@ -94,14 +80,8 @@ class AllPairs(Solver):
             n_groups = None if groups is None else groups.n_to_draw
             last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
             start = None if last is None else last.w
-            if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):
-                for on_ramp in pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs):
-                    passes, towards = on_ramp.passes, FURTHER * on_ramp.w
-                    yield Round(np.zeros(blocks.n_features), 1.0, 0.0, passes)  # at zero each pair costs 1
-                    if on_ramp.stationary or passes >= MOST_RAMP_PASSES:
-                        break
         planes = CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups)
-        for state in planes.rounds(lam, towards):
+        for state in planes.rounds(lam):
             yield replace(state, passes=passes + state.passes)
 
     def path(

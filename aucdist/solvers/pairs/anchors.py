@@ -6,17 +6,19 @@ anchors lie below a bound, and running sums over the sorted anchors do the rest 
 pair is the anchor's score minus the row's in either case.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from aucdist.kernels.pairs import search_index
+from aucdist.kernels.pairs import arrange, guide_groups, running_sums_in_groups
 
 MAX_CELLS = 2**16
 """The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
+
+FEW_ANCHORS = 16
+"""A group of so many anchors is searched without a table: it has a single cell."""
 
 Runs = tuple[np.ndarray, np.ndarray]
 """Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the groups' numbers, int32 of shape (n_runs,)."""
@@ -34,146 +36,119 @@ class Sent:
 class Anchors(Sent):
     """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
 
+    They lie sorted by group, and by score within each; without groups all rows are one group.
+
     Attributes
     ----------
     scores : ndarray of shape (n_anchors,), float64
-        Ascending, minus `centre`.
+        Minus `centre`.
     weights : ndarray of shape (n_anchors,), float64
         In the order of the scores.
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where the anchors of each group begin and end.
     n_sums : int
         The number of running sums, see `prefix_sums`.
     centre : float
         The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
+    doubt : ndarray of shape (n_anchors + 1,) or (1,), float64
+        Where each stands for several rows of about its score: see `aucdist.kernels.pairs.cut_group`.
     """
 
     scores: np.ndarray
     weights: np.ndarray
-    n_sums: int
-    centre: float
+    starts: np.ndarray
+    n_sums: int = 2
+    centre: float = 0.0
+    doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     @cached_property
-    def index(self) -> tuple[Any, ...]:
-        """The table that guides a search, and its lowest score and scale: see `aucdist.kernels.pairs.search_index`."""
-        table = np.empty(_table_size(len(self.scores)), dtype=np.int32)
-        return table, *search_index(self.scores, table)
+    def index(self) -> tuple[np.ndarray, ...]:
+        """The tables that guide the searches in each group, where each begins, and the lowest score and the scale of each."""
+        sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
+        cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
+        table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
+        table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
+        guide_groups(self.scores, self.starts, table, table_starts, low, scale)
+        return table, table_starts, low, scale
 
     @cached_property
     def prefix_sums(self) -> tuple[np.ndarray, ...]:
-        """Running sums over the first r anchors of their weights times the scores to the powers 0, 1, ..., n_sums - 1."""
-        return tuple(map(self._running_sums, powers(self.scores, self.weights, self.n_sums)))
+        """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
+        sums, terms = [], self.weights
+        for _ in range(self.n_sums):
+            sums.append(np.empty(self.n_gaps))
+            running_sums_in_groups(terms, self.starts, sums[-1])
+            terms = terms * self.scores
+        return tuple(sums)
 
-    def _running_sums(self, values: np.ndarray) -> np.ndarray:
-        return running_sums(values)
-
-    def search(self) -> tuple[Any, ...]:
-        """Return the arguments of a search among the anchors, in the order of the kernels."""
-        return self.scores, *self.index
+    def search(self, runs: Runs) -> tuple[np.ndarray, ...]:
+        """Return the arguments of a search of rows in these runs, and the running sums, in the order of the kernels."""
+        return *runs, self.scores, self.starts, *self.index, *self.prefix_sums
 
     @property
     def n_gaps(self) -> int:
-        """How many places there are between anchors, before and behind them: the entries of a running sum or a slope_sums."""
-        return len(self.scores) + 1
-
-    def for_groups(self, runs: Runs) -> "Anchors":
-        """Return the anchors as rows search them that are of these groups; here there are no groups."""
-        return self
+        """How many places there are between anchors, before and behind them: the entries of a running sum or a slope sum."""
+        return len(self.scores) + len(self.starts) - 1
 
 
-def powers(scores: np.ndarray, weights: np.ndarray, n: int) -> Iterator[np.ndarray]:
-    """Yield the weights times the scores to the powers 0, 1, ..., n - 1."""
-    for _ in range(n):
-        yield weights
-        weights = weights * scores
-
-
-def sorted_anchors(
-    scores: np.ndarray, weights: np.ndarray, n_sums: int = 2, *, centred: bool = False
-) -> tuple[Anchors, np.ndarray]:
-    """Return the anchors at a point, and the order that sorts them.
+class AnchorGroups:
+    """The anchors' groups, which stay while the scores change.
 
     Parameters
     ----------
-    scores, weights : ndarray of shape (n_anchors,), float64
-    n_sums : int
-        The number of running sums: of the weights times the scores to the powers 0, 1, ..., n_sums - 1.
-    centred : bool
-        Take the median score as zero. Sums of squares lose least where scores are small.
-
-    Returns
-    -------
-    anchors : Anchors
-    order : ndarray of shape (n_anchors,), int64
-        ``scores[order]`` is ascending. Only the client needs it.
-    """
-    order = np.argsort(scores)
-    ascending = scores[order]
-    centre = float(ascending[len(ascending) // 2]) if centred else 0.0
-    return Anchors(ascending - centre if centred else ascending, weights[order], n_sums, centre), order
-
-
-@dataclass(frozen=True, eq=False)
-class AnchorsOnLine(Sent):
-    """Anchors at several steps of a line, as they are sent to the blocks.
-
-    Attributes
-    ----------
-    start, change : ndarray of shape (n_anchors,), float64
-        Their scores where the line begins, and the derivative of the scores by the step.
-    steps : ndarray of shape (n_steps,), float64
-    weights : ndarray of shape (n_anchors,) or (n_steps, n_anchors), float64
-        At all steps, or at each.
+    codes : ndarray of shape (n_anchors,), int32, or None
+        The number of each anchor's group, in the order of the anchors; None if all are in one.
     """
 
-    start: np.ndarray
-    change: np.ndarray
-    steps: np.ndarray
-    weights: np.ndarray
+    def __init__(self, codes: np.ndarray | None, n_groups: int = 1):
+        self.codes = codes
+        self._starts = None if codes is None else np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
 
-    @property
-    def points(self) -> np.ndarray:
-        """The scores at each step, float64 of shape (n_steps, n_anchors)."""
-        points: np.ndarray = self.start + self.steps[:, np.newaxis] * self.change
-        return points
+    def sorted(
+        self, scores: np.ndarray, weights: np.ndarray, n_sums: int = 2, *, centred: bool = False
+    ) -> tuple[Anchors, np.ndarray]:
+        """Return the anchors at a point, and the order that sorts them.
 
-    @cached_property
-    def at_steps(self) -> tuple[np.ndarray, ...]:
-        """The arguments of a line search, in the order of the kernels: see `anchors_along`."""
-        points = self.points
-        return anchors_along(points, np.broadcast_to(self.weights, points.shape), self.change)
+        Parameters
+        ----------
+        scores, weights : ndarray of shape (n_anchors,), float64
+        n_sums : int
+            The number of running sums.
+        centred : bool
+            Take the median score as zero. Sums of squares lose least where scores are small.
 
-
-def anchors_along(points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the anchors at several points of a line, as `aucdist.kernels.pairs.slopes_along` takes them.
-
-    Parameters
-    ----------
-    points, weights : ndarray of shape (n_points, n_anchors), float64
-        Scores and weights at each point.
-    change : ndarray of shape (n_anchors,), float64
-        The derivative of the scores.
-
-    Returns
-    -------
-    anchors, table, low, scale, weight_below, change_below : ndarray
-        In one array for all points: with many points and few anchors, calls of NumPy would be most of the time.
-    """
-    order = np.argsort(points, axis=1)
-    ascending = np.take_along_axis(points, order, axis=1)
-    n_points, n_anchors = points.shape
-    table = np.empty((n_points, _table_size(n_anchors)), dtype=np.int32)
-    low, scale = map(np.array, zip(*map(search_index, ascending, table), strict=True))
-    weight_below, change_below = (
-        running_sums(np.take_along_axis(terms, order, axis=1)) for terms in (weights, weights * change)
-    )
-    return ascending, table, low, scale, weight_below, change_below
+        Returns
+        -------
+        anchors : Anchors
+        order : ndarray of shape (n_anchors,), int64
+            Only the client needs it.
+        """
+        order, starts = np.argsort(scores), np.array([0, len(scores)])
+        centre = float(scores[order[len(order) // 2]]) if centred else 0.0
+        if self.codes is not None and self._starts is not None:
+            arranged, starts = np.empty(len(scores), dtype=np.int64), self._starts
+            arrange(order, self.codes, starts, np.empty(len(starts) - 1, dtype=np.int64), arranged)
+            order = arranged
+        ascending = scores[order]
+        return Anchors(
+            ascending - centre if centred else ascending, weights[order], starts, n_sums, centre
+        ), order
 
 
-def _table_size(n_anchors: int) -> int:
-    return min(2 * n_anchors, MAX_CELLS) + 1
+def one_run(n: int) -> Runs:
+    """Return n rows that are all of one group."""
+    return np.array([0, n]), np.zeros(1, dtype=np.int32)
+
+
+def runs_of(codes: np.ndarray) -> Runs:
+    """Return which rows are whose, given the number of each row's group, int32, equal ones side by side."""
+    bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
+    bounds = bounds.astype(np.int64)
+    return bounds, codes[bounds[:-1]].astype(np.int32)
 
 
 def running_sums(values: np.ndarray) -> np.ndarray:
-    """Return the running sums along the last axis, which start with 0: one more than there are values."""
-    out = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
-    np.cumsum(values, axis=-1, out=out[..., 1:])
+    """Return the running sums along the first axis, which start with 0: one more than there are values."""
+    out = np.zeros((len(values) + 1, *values.shape[1:]))
+    np.cumsum(values, axis=0, out=out[1:])
     return out

@@ -1,4 +1,4 @@
-"""The lower bound of a bundle of dual points: a concave quadratic over a product of simplexes."""
+"""The lower bound of a bundle of dual points: a concave quadratic over a simplex."""
 
 import numpy as np
 
@@ -17,10 +17,9 @@ FEW_POINTS = 64
 class Bundle:
     """The dual points so far, and the best convex combination of them.
 
-    The dual variables of the pairs are in components, each with its own points (A, g): the height of a cut at zero, which for the
-    hinge is the weight of the active pairs, and its gradient. The bound is
+    A point (A, g) is a cut's height at zero, which for the hinge is the weight of the active pairs, and its gradient. The bound is
 
-        max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b over each component = 1,
+        max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b = 1,
 
     which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
     For ``lam/2 |w|^2`` the minimum is ``-|sum b_t g_t|^2 / (2 lam)``.
@@ -36,49 +35,43 @@ class Bundle:
         The weights of the points.
     """
 
-    def __init__(self, n_components: int, n_features: int, idle_rounds: int = 40):
-        self.n_components = n_components
+    def __init__(self, n_features: int, idle_rounds: int = 40):
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
         self._b_proximal = np.zeros(0)
         self._heights = np.zeros(0)
-        self._gradients = np.zeros((0, n_features))
+        self._rows = np.zeros((FEW_POINTS, n_features))  # the gradients, and room for more
         self._gram = np.zeros((0, 0))
-        self._component = np.zeros(0, dtype=np.int64)
         self._idle = np.zeros(0, dtype=np.int64)
 
-    def add(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
-        """Add one point per component, but no second one that is zero; return the components whose points were added.
+    @property
+    def _gradients(self) -> np.ndarray:
+        return self._rows[: self.n_points]
 
-        A component none of whose pairs is active has the point zero, round after round. Equal points share the weight of one, and
-        all of them would be in each system that `maximise` solves.
+    def add(self, height: float, gradient: np.ndarray) -> None:
+        """Add a point, but no second one that is zero, as those are where no pair is active: equal points share the weight of one.
 
         Parameters
         ----------
-        heights : ndarray of shape (n_components,)
-        gradients : ndarray of shape (n_components, n_features)
-        shares : ndarray of shape (n_components,), optional
-            Of the rows that count; only a `CoupledBundle` needs them.
+        gradient : ndarray of shape (n_features,)
         """
-        first = len(self.b) == 0
         self._drop_idle()
-        known = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
-        again = np.isin(np.arange(self.n_components), self._component[known]) & zero_points(heights, gradients)
-        self._idle[known[again[self._component[known]]]] = 0
-        added = np.flatnonzero(~again)
-        gradients, old, new = gradients[added], len(self.b), len(added)
-        self._gradients = np.vstack([self._gradients, gradients])
-        gram = np.empty((old + new,) * 2)
-        gram[:old, :old] = self._gram
-        gram[:, old:] = self._gradients @ gradients.T
-        gram[old:, :old] = gram[:old, old:].T
+        if height == 0.0 and not gradient.any():
+            known = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
+            self._idle[known] = 0
+            if len(known):
+                return
+        n = self.n_points
+        if n == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[n] = gradient
+        gram = np.empty((n + 1, n + 1))
+        gram[:n, :n] = self._gram
+        gram[n] = gram[:, n] = self._rows[: n + 1] @ gradient
         self._gram = gram
-        self._heights = np.append(self._heights, heights[added])
-        self._component = np.append(self._component, added)
-        self._idle = np.append(self._idle, np.zeros(new, dtype=np.int64))
-        unused = np.full(new, 1.0 if first else 0.0)
+        self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
+        unused = 1.0 if n == 0 else 0.0
         self.b, self._b_proximal = np.append(self.b, unused), np.append(self._b_proximal, unused)
-        return added
 
     @property
     def height(self) -> float:
@@ -106,8 +99,8 @@ class Bundle:
         bound : float
             The dual value of the combination, computed from `w` itself.
         """
-        centre = np.zeros(self._gradients.shape[1])
-        self.b = self._combine("best", penalty, centre, 0.0, self.b)
+        centre = np.zeros(self._rows.shape[1])
+        self.b = self._combine(penalty, centre, 0.0, self.b)
         self._idle = np.where(self.b > 0, 0, self._idle + 1)
         support = self.b > 0
         slope = self.b[support] @ self._gradients[support]
@@ -123,7 +116,7 @@ class Bundle:
         mu : float
             Above 0.
         """
-        b = self._b_proximal = self._combine("proximal", penalty, centre, mu, self._b_proximal)
+        b = self._b_proximal = self._combine(penalty, centre, mu, self._b_proximal)
         self._idle[b > 0] = 0
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
@@ -144,14 +137,14 @@ class Bundle:
         bound : float
             A lower bound on the objective at all weights.
         """
-        b = self.b = self._b_proximal = self._combine("proximal", penalty, centre, mu, self._b_proximal)
+        b = self.b = self._b_proximal = self._combine(penalty, centre, mu, self._b_proximal)
         self._idle = np.where(b > 0, 0, self._idle + 1)
         w, value, slope = self._at(b, penalty, centre, mu)
         away = w - centre
         return w, value - 0.5 * mu * float(away @ away), penalty.bound(self.height, slope, w)
 
-    def _combine(self, which: str, penalty: Penalty, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
-        """Return the combination with the largest dual value; `which` is "best" or "proximal".
+    def _combine(self, penalty: Penalty, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
+        """Return the combination with the largest dual value.
 
         If it is known which weights are 0 and which signs the others have, the dual value is a quadratic. So its maximiser is
         found for the present pattern, then for its own, and so on; the dual value never falls.
@@ -159,11 +152,11 @@ class Bundle:
         if penalty.is_quadratic:
             total = penalty.lam + mu
             heights = self._heights + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._heights
-            return self._maximise(which, self._gram / total, heights, b)
+            return maximise(self._gram / total, heights, b)
         w, value, slope = self._at(b, penalty, centre, mu)
         for _ in range(MOST_PATTERNS):
             H, linear = penalty.quadratic(self._gradients, slope, w, centre, mu)
-            target = self._maximise(which, H, self._heights + linear, b)
+            target = maximise(H, self._heights + linear, b)
             step, before = 1.0, value
             while step > 1e-4:
                 tried = b + step * (target - b)
@@ -186,41 +179,25 @@ class Bundle:
         value = b @ self._heights + slope @ w + penalty.value(w) + 0.5 * mu * (away @ away)
         return w, float(value), slope
 
-    def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the maximiser of ``heights'b - b'Hb / 2`` over the feasible combinations; `which` is "best" or "proximal"."""
-        return maximise(H, heights, self._component, b)
-
-    def newest_gradient(self) -> np.ndarray:
-        """Return the gradient of the loss where the last cut was taken."""
-        total: np.ndarray = self._gradients[-self.n_components :].sum(axis=0)
-        return total
-
     def _drop_idle(self) -> None:
         active = self._idle < self.idle_rounds
         if (self._b_proximal[~active] > 0).any():
             self._b_proximal = self.b  # of a proximal point long ago
         if not active.all():
             self._gram = self._gram[np.ix_(active, active)]
-            self._gradients = self._gradients[active]
+            self._rows[: np.count_nonzero(active)] = self._gradients[active]
             self.b, self._b_proximal, self._heights = self.b[active], self._b_proximal[active], self._heights[active]
-            self._component, self._idle = self._component[active], self._idle[active]
+            self._idle = self._idle[active]
 
 
-def zero_points(heights: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """Return which points, one per component, are zero: bool of shape (n_components,)."""
-    return (heights == 0.0) & ~gradients.any(axis=1)
-
-
-def maximise(H: np.ndarray, a: np.ndarray, component: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each component, by an active-set method.
+def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1, by an active-set method.
 
     Parameters
     ----------
     H : ndarray of shape (n, n)
         Positive semi-definite.
     a : ndarray of shape (n,)
-    component : ndarray of shape (n,), int64
-        Numbers 0 .. n_components - 1, each present.
     b : ndarray of shape (n,)
         A feasible start.
 
@@ -230,9 +207,10 @@ def maximise(H: np.ndarray, a: np.ndarray, component: np.ndarray, b: np.ndarray)
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    H, n_components = np.ascontiguousarray(H), int(component.max()) + 1
+    H, component = np.ascontiguousarray(H), np.zeros(len(b), dtype=np.int64)
     if len(H) <= FEW_POINTS:
-        simplex.maximise(H, a, component, n_components, b)
+        simplex.maximise(H, a, component, 1, b)
     else:
-        Maximiser(H, component, n_components).maximise(a, b)
-    return b / np.bincount(component, b)[component]
+        Maximiser(H, component, 1).maximise(a, b)
+    b /= b.sum()
+    return b

@@ -20,10 +20,12 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.anchor_cells import cut_cells, fill_cells, index_edges
+from aucdist.kernels.anchor_cells import fill_cells, index_edges
 from aucdist.kernels.rows import project
-from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, add_up_gradients, cut_components, moved
-from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, unless_ones
+from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
+from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, sum_of_rows, unless_ones
+from aucdist.solvers.pairs.share import Counting
 from aucdist.solvers.pairs.top import Threshold
 from aucdist.solvers.rounding import EPS
 
@@ -99,21 +101,21 @@ class CellSums:
         low, high = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
         return CellSums(self.sums + other.sums, low, high)
 
-    @property
-    def weight(self) -> np.ndarray:
-        """The weight of each cell's anchors, float64 of shape (n_cells,)."""
-        return self.sums[0]
+    def as_anchors(self) -> tuple[Anchors, np.ndarray]:
+        """Return an anchor for each cell that is not empty, its mean score with its weight, and the numbers of these cells.
 
-    def points(self) -> np.ndarray:
-        """Return them as `cut_cells` takes them."""
-        weight, score = self.sums
-        there = weight > 0.0
-        low, high = np.where(there, self.lowest, 0.0), np.where(there, self.highest, 0.0)
-        mean = np.clip(np.divide(score, weight, out=np.zeros_like(score), where=there), low, high)
+        Two anchors of weight 0 stand before and behind them, at the least and the greatest score: rows whose threshold lies
+        beyond are in no doubt.
+        """
+        which = np.flatnonzero(self.sums[0] > 0.0)
+        (weight, score), low, high = self.sums[:, which], self.lowest[which], self.highest[which]
+        mean = np.clip(score / weight, low, high)
         width = high - low
-        chord = np.divide(weight * (high - mean), width, out=np.zeros_like(low), where=width > 0.0)
-        below = np.cumsum(self.sums, axis=1) - self.sums
-        return np.stack([*below, weight, score, low, width, chord, np.zeros_like(low)], axis=1)
+        doubt = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
+        scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
+        # With the first r anchors active, the threshold lies in the cell of anchor r - 1, that of anchor r, or between them.
+        doubt = np.concatenate(([0.0], np.maximum(np.append(doubt, 0.0), np.insert(doubt, 0, 0.0)), [0.0]))
+        return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), which
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,53 +148,12 @@ class Edges:
         return self.at, self.table, self.low, self.scale
 
 
-@dataclass(frozen=True, eq=False)
-class SentCells:
-    """The cells, as they are sent to the blocks."""
-
-    edges: Edges
-    points: np.ndarray
-
-    def new_sums(self, n_components: int) -> Summary:
-        """Return zeros: two bounds on the loss, slope sums for each component, the weight of the rows in doubt in each cell."""
-        n_cells = len(self.points)
-        return {
-            "above": 0.0,
-            "below": 0.0,
-            "slope_sums": np.zeros((n_components, n_cells + 1)),
-            "near": np.zeros(n_cells),
-        }
-
-    def for_groups(self, memory: CellMemory, component: int) -> "SentCells":
-        """Return the cells, which all rows search."""
-        return self
-
-    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
-        """Return the height of the cut of a component's rows."""
-        slope_sums, near = sums["slope_sums"][component], sums["near"]
-        cells = np.empty(AT_ONCE, dtype=np.int32)
-        height, most, least = cut_cells(
-            scores, weights, *self.edges.search(), self.points, cells, coefs, slope_sums, near
-        )
-        sums["above"] += most
-        sums["below"] += least
-        return float(height)
-
-    def total(self, scores: np.ndarray, weights: np.ndarray) -> float:
-        """Return an upper bound on the loss of these rows."""
-        sums = self.new_sums(1)
-        self.cut(scores, weights, np.empty(len(scores)), sums, 0)
-        return float(sums["above"])
-
-
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_and_draw(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_components: int, every: int
-) -> tuple[CellMemory, Summary]:
+def sort_and_draw(block: Block, memory: None, w: np.ndarray, sign: int, every: int) -> tuple[CellMemory, Summary]:
     """Sort the rows by class, draw one in `every` anchors, and score all rows at the start, the best point so far."""
-    sorted_, _ = sort_by_class(block, memory, sign, n_components)
+    sorted_, counts = sort_by_class(block, memory, sign)
     weights = block.weights()[sorted_.anchors]
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     nothing = np.zeros(0)
@@ -202,7 +163,7 @@ def sort_and_draw(
     )  # fmt: skip
     scored, summary = score_and_draw(block, unscored, w, sign)
     at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
-    return at_start, {**summary, "weights": [weights[drawn]]}
+    return at_start, {**counts, **summary, "weights": [weights[drawn]]}
 
 
 def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -> tuple[CellMemory, Summary]:
@@ -233,13 +194,13 @@ def count_in_cells(
 def finish_by_cells(
     block: Block, memory: CellMemory, slopes: np.ndarray, step: float | None
 ) -> tuple[CellMemory, Summary]:
-    """Return the gradients; with a step, where the cut was taken, that becomes the best point."""
-    of_anchors = slopes.take(memory.cells, axis=1)
+    """Return the gradient; with a step, where the cut was taken, that becomes the present point."""
+    of_anchors = slopes.take(memory.cells)
     if memory.counting is not None:
         of_anchors *= memory.counting
-    gradients = add_up_gradients(block, memory, of_anchors)
+    gradient = sum_of_rows(block, memory, of_anchors)
     best = memory.anchor_best if step is None else memory.anchor_scores_at(step)
-    return replace(moved(memory, step), anchor_best=best, anchor_scores=best), {"gradients": gradients}
+    return replace(moved(memory, step), anchor_best=best, anchor_scores=best), {"gradient": gradient}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -257,61 +218,59 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     """
     low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
     high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))
-    share = np.cbrt(near * cells.weight * (high - low))
+    share = np.cbrt(near * cells.sums[0] * (high - low))
     if not share.any():
         return edges[:0]
     ends = np.concatenate(([0.0], np.cumsum(share / share.sum())))
     return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
 
 
-def number_of_components(n_anchors: int, n_others: int, n_features: int) -> int:
-    """Return how many cuts to take per round: as of few anchors, but only the cells are sent for each."""
-    return max(1, min(MAX_COMPONENTS, n_others // max(2 * n_anchors, 4000), 2**18 // (CELLS + n_features)))
-
-
 class CellCuts(PairCuts):
-    """`PairCuts` for many anchors; the parameters are the same, but the loss is the hinge."""
+    """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
-    has_all_scores = False
-    number_of_components = staticmethod(number_of_components)
     _edges: Edges | None = None
 
     def sort_and_score(self) -> Summary:
-        """Sort the rows by class and component, and score them at the first best point."""
+        """Sort the rows by class, and score them at the first point."""
         every = max(1, min(self.blocks.n_pos, self.blocks.n_neg) // SAMPLE)
-        return self.blocks.reduce(sort_and_draw, self._w, self.sign, self.n_components, every)
+        return self.blocks.reduce(sort_and_draw, self._w, self.sign, every)
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, and return the scores of the sample of anchors."""
         return np.concatenate(self.blocks.reduce(score_and_draw, w, self.sign)["scores"])
 
     def value_error(self, reach: float) -> float:
-        """Return a bound on what the chord in a cell adds to the rounding: a few roundings of scores."""
+        """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def take(self, step: float, scores: np.ndarray, gap: float, softness: float) -> Cut:
-        """Return a cut for each component at a step of the way to the point scored last; see `PairCuts.take`."""
+    def take(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
+        """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.take`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
         threshold, of_anchors = (
-            of(self.blocks, step) for of in (self.share.threshold, self.share.threshold_of_anchors)
+            self.share.threshold(self.blocks, step, of_anchors=of_anchors) for of_anchors in (False, True)
         )
         for trial in range(1, MOST_TRIES + 1):
             cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
-            taken = self.blocks.reduce(cut_components, step, SentCells(edges, cells.points()), threshold)
-            slack = float(taken["above"] - taken["below"]) / self.mass
-            refined = refined_edges(edges.at, cells, taken["near"], 3 * CELLS // 4)
+            anchors, which = cells.as_anchors()
+            taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, threshold)
+            slack = float(taken["doubt"]) / self.mass
+            near = np.zeros(len(edges.at) + 1)
+            near[which] = taken["slope_sums"][1:-2] + taken["slope_sums"][2:-1]
+            refined = refined_edges(edges.at, cells, near, 3 * CELLS // 4)
             self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
             if slack <= SLACK_OF_GAP * gap or trial == MOST_TRIES:
                 break
             edges = self._edges
-        slopes = 0.0 - np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return self.as_cut(step, taken, float(taken["above"] / self.mass), slack, slopes, float(cells.weight.sum()))
+        slopes, n = np.zeros(len(edges.at) + 1), len(anchors.scores)
+        slopes[which] = self.loss.anchor_slopes(taken["slope_sums"], anchors, np.ones(n), np.arange(n))[1:-1]
+        counting = Counting(anchors.weights, threshold if of_anchors is None else of_anchors)
+        return self.as_cut(step, taken, float(taken["loss"]) / self.mass + slack, slack, slopes, counting, len(shifts))
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
-        """Return the gradients of a cut; see `PairCuts.finish`."""
+        """Return the gradient of a cut; see `PairCuts.finish`."""
         found = self.blocks.reduce(finish_by_cells, cut.slopes, cut.step if keep else None)
-        gradients: np.ndarray = found["gradients"] * (self.sign * cut.scale / self.mass)
-        return gradients
+        gradient: np.ndarray = found["gradient"] * (self.sign * cut.scale / self.mass)
+        return gradient
 
 
 def spread(scores: np.ndarray, n: int) -> np.ndarray:

@@ -4,87 +4,56 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.kernels.pair_groups import anchor_slopes_in_groups, cut_in_groups, hinge_sum_in_groups
-from aucdist.kernels.pairs import cut, hinge_sum, slopes_along
-from aucdist.solvers.pairs.anchors import Anchors
-from aucdist.solvers.pairs.grouped_anchors import GroupedAnchors
-from aucdist.solvers.pairs.loss import CutPairLoss
+from aucdist.kernels.pairs import anchor_slopes, cut
+from aucdist.solvers.pairs.anchors import Anchors, Runs
+from aucdist.solvers.pairs.loss import PairLoss
+
+NO_SHIFT = np.zeros(1)
 
 
 @dataclass(frozen=True)
-class PairHinge(CutPairLoss):
-    """The hinge of pairs; see `PairLoss` and `CutPairLoss` for what the methods do.
+class PairHinge(PairLoss):
+    """The hinge of pairs; see `PairLoss` for what the methods do.
 
     A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
-    pairs. The slope_sums is a histogram: the weight of the rows that are active with exactly the first r anchors.
+    pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
     """
 
+    convex = True
     n_sums = 2
 
     def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
         """Return an empty histogram."""
         return np.zeros(n_gaps)
 
-    def in_groups(self) -> "PairHinge":
-        """Return the hinge of the pairs within groups."""
-        return HINGE_IN_GROUPS
-
-    def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> tuple[float, float]:
-        """Return the weight of the active pairs, and the weighted sum of their hinges."""
-        active, hinge = cut(scores, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
-        return active, hinge
-
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; those of several components give as many rows."""
-        above = np.cumsum(slope_sums[..., ::-1], axis=-1)[..., ::-1][..., 1:]
-        slopes = np.empty_like(above)
-        # Minus from 0: where no pair is active, -0 would not travel as an integer.
-        slopes[..., order] = 0.0 - above * weights[order]
-        return slopes
-
-    def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
+    def loss_and_row_slopes(
+        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+    ) -> float:
         """Return the weighted sum of the hinges."""
-        return hinge_sum(scores, weights, *anchors.search(), *anchors.prefix_sums)
-
-    def add_slopes_along(
-        self, start: np.ndarray, end: np.ndarray, weights: np.ndarray, steps: np.ndarray, stride: int,
-        anchors: tuple[np.ndarray, ...], slopes: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Add the derivative of the sum of the hinges by the step."""
-        slopes_along(start, end, weights, steps, stride, *anchors, slopes)
-
-
-@dataclass(frozen=True)
-class PairHingeInGroups(PairHinge):
-    """The hinge of the pairs within groups; the anchors are `GroupedAnchors`."""
+        return self.cut(scores, weights, runs, NO_SHIFT, anchors, coefs, slope_sums)[1]
 
     def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> tuple[float, float]:
-        """Return the weight of the active pairs, and the weighted sum of their hinges."""
-        active, hinge = cut_in_groups(scores, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
-        return active, hinge
+        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray,
+        slope_sums: np.ndarray,
+    ) -> tuple[float, float, float, int]:  # fmt: skip
+        """Return the heights at zero of the tangents at shifted scores, the sum of the hinges, its doubt, and the rows in the band.
 
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; slope sums of several components give as many rows."""
-        assert isinstance(anchors, GroupedAnchors)
-        slopes = np.empty((*slope_sums.shape[:-1], len(weights)))
-        rows = slopes.reshape(-1, len(weights))
-        anchor_slopes_in_groups(
-            slope_sums.reshape(-1, slope_sums.shape[-1]), anchors.starts, weights[order], order, rows
+        A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
+        pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and
+        slopes are summed over the shifts: see `aucdist.kernels.pairs.cut_group`.
+        """
+        height, loss, doubt, n_band = cut(
+            scores, weights, shifts, *anchors.search(runs), anchors.doubt, coefs, slope_sums
         )
-        return slopes
+        return height, loss, doubt, n_band
 
-    def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
-        """Return the weighted sum of the hinges."""
-        return hinge_sum_in_groups(scores, weights, *anchors.search(), *anchors.prefix_sums)
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs."""
+        slopes = np.empty(len(weights))
+        anchor_slopes(slope_sums, anchors.starts, weights[order], order, slopes)
+        return slopes
 
 
 HINGE = PairHinge()
-HINGE_IN_GROUPS = PairHingeInGroups()

@@ -5,8 +5,7 @@ a pair's positive row minus that of its negative one; scores are mirrored where 
 always an anchor's score minus the score of a row of the larger class.
 
 A new loss is a file with a subclass of `PairLoss`, and a `Solver` whose rounds are those of ``pair_lbfgs(..., loss=...)``
-(`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
-`CutPairLoss` (`aucdist.solvers.pairs.cutting_planes`). Losses are sent to the blocks: they are frozen dataclasses without fields,
+(`aucdist.solvers.pairs.smooth`). Losses are sent to the blocks: they are frozen dataclasses without fields,
 or with plain values as fields.
 """
 
@@ -16,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.anchors import Anchors, Runs
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class PairLoss(ABC):
         functions, as every loss is whose slope changes at a bounded rate. For L-BFGS, convex or not, the slope must change at
         a rate of at most 1: the bounds on rounding errors rely on it.
     n_sums : int
-        The number of running sums over the anchors that it needs, see `sorted_anchors`.
+        The number of running sums over the anchors that it needs, see `Anchors.prefix_sums`.
     centred : bool
         Whether the median score of the anchors is taken as zero, because squares of scores are summed.
     """
@@ -49,21 +48,19 @@ class PairLoss(ABC):
             See `Anchors.n_gaps`.
         """
 
-    def in_groups(self) -> "PairLoss":
-        """Return the same loss over the pairs within groups: its anchors are `GroupedAnchors`."""
-        raise NotImplementedError
-
     @abstractmethod
     def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
-        """Return the weighted sum of the loss over all pairs of these rows with all anchors.
+        """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
 
         Parameters
         ----------
         scores, weights : ndarray of shape (n_rows,), float64
             Rows of the larger class; the weight of a pair is the product of those of its rows. A loss over a share of the rows,
             such as a partial AUC, gives the other rows the weight 0.
+        runs : tuple of ndarray
+            Which rows are of which group.
         coefs : ndarray of shape (n_rows,), float64
             Written: the derivative of the sum by each row's score.
         slope_sums : ndarray
@@ -82,56 +79,11 @@ class PairLoss(ABC):
             Of all rows of the larger class, from `loss_and_row_slopes`.
         weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
-            From `sorted_anchors`. Weights and derivatives are in the original order of the anchors.
+            From `AnchorGroups.sorted`. Weights and derivatives are in the original order of the anchors.
         """
 
-    def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
+    def total(self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors) -> float:
         """Return the weighted sum of the loss alone; parameters as of `loss_and_row_slopes`."""
         return self.loss_and_row_slopes(
-            scores, weights, anchors, np.empty(len(scores)), self.zero_slope_sums(anchors.n_gaps)
+            scores, weights, runs, anchors, np.empty(len(scores)), self.zero_slope_sums(anchors.n_gaps)
         )
-
-
-@dataclass(frozen=True)
-class CutPairLoss(PairLoss):
-    """A convex loss that cutting planes can minimise: it also gives the dual value, and slopes along a line."""
-
-    convex = True
-
-    @abstractmethod
-    def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> tuple[float, float]:
-        """Return the height at zero of the tangent at these scores, and the sum of the loss, for the same parameters.
-
-        The tangent, ``height + slopes * scores``, is nowhere above the sum. The slopes are sums of dual variables of pairs, and
-        the height is their dual value. Both must come from the same dual variables, whatever the rounding.
-        """
-
-    @abstractmethod
-    def add_slopes_along(
-        self, start: np.ndarray, end: np.ndarray, weights: np.ndarray, steps: np.ndarray, stride: int,
-        anchors: tuple[np.ndarray, ...], slopes: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Add the derivative of the sum by the step, at several steps between two points.
-
-        Parameters
-        ----------
-        start, end : ndarray of shape (n_rows,), float64
-            The rows' scores at step 0 and at step 1.
-        weights : ndarray of shape (n_rows,), float64
-        steps : ndarray of shape (n_steps,), float64
-            Ascending.
-        stride : int
-            Only one row in so many is used.
-        anchors : tuple of ndarray
-            For each step: `Anchors.search`, and the running sums of weight and of weight times (end - start).
-        slopes : ndarray of shape (n_steps,), float64
-            Added to.
-        """
-
-    def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> float:
-        """Return the weighted sum of the loss over all pairs of these rows with all anchors; see `PairLoss`."""
-        return self.cut(scores, weights, anchors, coefs, slope_sums)[1]

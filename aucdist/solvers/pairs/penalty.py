@@ -106,8 +106,8 @@ class Penalty(ABC):
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return the squared length of the steepest descent of loss and penalty at w = 0, the loss having this gradient."""
 
-    def slopes_along(self, w: np.ndarray, way: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Return the derivative of the penalty by the step, at steps from w along a way; only of penalties without corners."""
+    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+        """Return the derivative of the penalty by the step, along a way from w; only of penalties without corners."""
         raise NotImplementedError
 
 
@@ -157,10 +157,9 @@ class L2(Penalty):
         """Return ``|gradient|^2``."""
         return float(gradient @ gradient)
 
-    def slopes_along(self, w: np.ndarray, way: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Return ``lam way.(w + step way)``."""
-        slopes: np.ndarray = self.lam * (w @ way + steps * (way @ way))
-        return slopes
+    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+        """Return ``lam move.(w + step move)``."""
+        return self.lam * float(w @ move + step * (move @ move))
 
 
 @dataclass(frozen=True, eq=False)

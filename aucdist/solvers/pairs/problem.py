@@ -4,7 +4,7 @@ The rows of the smaller class are called anchors (`aucdist.solvers.pairs.anchors
 sent to all blocks; no row leaves its block.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, project
-from aucdist.solvers.pairs.anchors import Anchors, Runs, sorted_anchors
-from aucdist.solvers.pairs.grouped_anchors import AnchorGroups, runs_of
+from aucdist.solvers.pairs.anchors import AnchorGroups, Anchors, Runs, one_run, runs_of
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
 
@@ -25,36 +24,31 @@ class PairMemory:
     Attributes
     ----------
     anchors, others : ndarray of int32, or of int64 in a block of 2**31 rows or more
-        Positions of the rows of the smaller and of the larger class; these lie component by component.
+        Positions of the rows of the smaller and of the larger class. Rows with grades are there as often as they are in a group.
     weight : ndarray of shape (n_others,), float64, or None
         None where all rows weigh 1.
-    ends : ndarray of shape (n_components + 1,), int64
-        Where each component begins and ends in `others`: a cut is taken for each.
+    runs : tuple of ndarray
+        Which of `others` are of which group (`aucdist.solvers.pairs.groups`); without groups all rows are one.
+    codes : ndarray of shape (n_anchors,), int32, or None
+        The number of each anchor's group; None without groups.
     scores : ndarray of shape (n_others,), float64
         At the point that was scored last; mirrored if the negatives are the smaller class.
     coefs : ndarray of shape (n_others,), float64
         The derivative of the loss by the scores, until the rows are added up.
-    runs : tuple of Runs
-        Where pairs are within groups (`aucdist.solvers.pairs.groups`): which of `others` are whose, for each component.
-        Rows with grades are in `anchors` and `others` as often as they are in a group.
     """
 
     anchors: np.ndarray
     others: np.ndarray
     weight: np.ndarray | None
-    ends: np.ndarray
+    runs: Runs
+    codes: np.ndarray | None
     scores: np.ndarray
     coefs: np.ndarray
-    runs: tuple[Runs, ...] = field(default=(), kw_only=True)
 
     @property
     def weights(self) -> np.ndarray:
         """The weights of the rows of the larger class, float64 of shape (n_others,); not to be written to."""
         return ones(len(self.others)) if self.weight is None else self.weight
-
-    def for_groups(self, anchors: Anchors, component: int = 0) -> Anchors:
-        """Return the anchors as the rows of `others` between two `ends` search them."""
-        return anchors.for_groups(self.runs[component]) if self.runs else anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,50 +89,30 @@ def positions(which: np.ndarray, block: Block) -> np.ndarray:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_by_class(
-    block: Block, memory: None, sign: int, n_components: int, pair_groups: PairGroups | None = None
-) -> tuple[PairMemory, Summary]:
-    """Find the rows of each class, divide those of the larger one into components, and return the weights of the anchors.
+def sort_by_class(block: Block, memory: None, sign: int, groups: PairGroups | None = None) -> tuple[PairMemory, Summary]:
+    """Find the rows of each class, and return the weights of the anchors, and with groups the numbers of theirs.
 
     Parameters
     ----------
     sign : int
         The label of the smaller class.
-    n_components : int
-        The component of a row depends on its id, so that it does not depend on how the rows lie in blocks.
-    pair_groups : PairGroups, optional
+    groups : PairGroups, optional
         Of the rows that make pairs, where not all of both classes do.
     """
-    if pair_groups is not None:
-        return _sort_in_groups(block, sign, n_components, pair_groups)
-    weight = block.weights()
-    there = weight > 0  # rows outside a fold are in the block with weight 0
-    anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
-    component = block.row_id[others] % n_components
-    if n_components > 1:
-        others = others[np.argsort(component, kind="stable")]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
+    weight, codes = block.weights(), None
+    if groups is None:
+        there = weight > 0  # rows outside a fold are in the block with weight 0
+        anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
+        runs = one_run(len(others))
+    else:
+        (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
+        runs = runs_of(of_others)
     nothing = np.zeros(0)
-    sorted_ = PairMemory(
-        positions(anchors, block), positions(others, block), unless_ones(weight[others]), ends, nothing, nothing
-    )
-    return sorted_, {"weights": [weight[anchors]]}
-
-
-def _sort_in_groups(block: Block, sign: int, n_components: int, groups: PairGroups) -> tuple[PairMemory, Summary]:
-    (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
-    component = block.row_id[others] % n_components
-    if n_components > 1:
-        order = np.argsort(component, kind="stable")
-        others, of_others = others[order], of_others[order]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
-    runs = tuple(runs_of(of_others[ends[k] : ends[k + 1]]) for k in range(n_components))
-    weight = block.weights()
     memory = PairMemory(
-        positions(anchors, block), positions(others, block), unless_ones(weight[others]), ends, np.zeros(0), np.zeros(0),
-        runs=runs,
-    )  # fmt: skip
-    return memory, {"weights": [weight[anchors]], "codes": [codes]}
+        positions(anchors, block), positions(others, block), unless_ones(weight[others]), runs, codes, nothing, nothing
+    )
+    summary = {"weights": [weight[anchors]], "n_anchors": len(anchors), "n_others": len(others)}
+    return memory, {**summary, "codes": [] if codes is None else [codes]}
 
 
 def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any, Summary]:
@@ -150,10 +124,10 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
 
 
 def sort_and_score(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_components: int, pair_groups: PairGroups | None = None
+    block: Block, memory: None, w: np.ndarray, sign: int, groups: PairGroups | None = None
 ) -> tuple[PairMemory, Summary]:
     """Do `sort_by_class` and `score_rows` in one step."""
-    sorted_, weights = sort_by_class(block, memory, sign, n_components, pair_groups)
+    sorted_, weights = sort_by_class(block, memory, sign, groups)
     scored, scores = score_rows(block, sorted_, w, sign)
     return scored, weights | scores
 
@@ -162,14 +136,14 @@ def sort_and_score(
 def sweep_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors."""
     coefs, slope_sums = np.empty(len(memory.scores)), loss.zero_slope_sums(anchors.n_gaps)
-    total = loss.loss_and_row_slopes(memory.scores, memory.weights, memory.for_groups(anchors), coefs, slope_sums)
+    total = loss.loss_and_row_slopes(memory.scores, memory.weights, memory.runs, anchors, coefs, slope_sums)
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
 @without_rows
 def sum_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors, without slopes."""
-    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.for_groups(anchors))}
+    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.runs, anchors)}
 
 
 def add_up_gradient(
@@ -217,35 +191,35 @@ class PairProblem:
         The label of the smaller class, the anchors.
     mass : float
         The total weight of all pairs.
+    n_anchors, n_others : int
+        How many rows of either class count, each as often as it is in a group.
     weights : ndarray of shape (n_anchors,), float64
         Of the anchors, block after block; times the factor of their group.
-    anchor_groups : AnchorGroups or None
+    anchor_groups : AnchorGroups
     offsets : ndarray of shape (n_blocks + 1,), int64
         Where each block's anchors begin and end among all.
     """
 
     def __init__(self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None):
         self.blocks, self.groups = blocks.without_memory(), groups
-        self.loss = loss if groups is None else loss.in_groups()
+        self.loss = loss
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.weight_pos * blocks.weight_neg if groups is None else groups.mass
         found = self.sort_rows()
+        self.n_anchors, self.n_others = int(found["n_anchors"]), int(found["n_others"])
         self.offsets = np.cumsum([0] + [len(part) for part in found["weights"]])
-        self.weights, self.anchor_groups = np.concatenate(found["weights"]), None
+        self.weights, self.anchor_groups = np.concatenate(found["weights"]), AnchorGroups(None)
         if groups is not None:
             codes = np.concatenate(found["codes"])
             self.weights, self.anchor_groups = self.weights * groups.factor[codes], AnchorGroups(codes, groups.n_groups)
 
     def sort_rows(self) -> Summary:
         """Let the blocks sort their rows by class, and return the anchors' weights: one reduction."""
-        return self.blocks.reduce(sort_by_class, self.sign, 1, self.groups)
+        return self.blocks.reduce(sort_by_class, self.sign, self.groups)
 
     def sort_anchors(self, scores: np.ndarray, weights: np.ndarray) -> tuple[Anchors, np.ndarray]:
-        """Return the anchors at a point, and the order that sorts them; see `sorted_anchors`."""
-        n_sums, centred = self.loss.n_sums, self.loss.centred
-        if self.anchor_groups is not None:
-            return self.anchor_groups.sorted(scores, weights, n_sums, centred=centred)
-        return sorted_anchors(scores, weights, n_sums, centred=centred)
+        """Return the anchors at a point, and the order that sorts them; see `AnchorGroups.sorted`."""
+        return self.anchor_groups.sorted(scores, weights, self.loss.n_sums, centred=self.loss.centred)
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, and return the anchors' scores; one reduction."""

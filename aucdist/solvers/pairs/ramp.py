@@ -17,10 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.kernels.pair_groups import ramp_in_groups, ramp_slopes_in_groups
 from aucdist.kernels.ramp import anchor_slopes, ramp_sum
-from aucdist.solvers.pairs.anchors import Anchors
-from aucdist.solvers.pairs.grouped_anchors import GroupedAnchors
+from aucdist.solvers.pairs.anchors import Anchors, Runs
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.smooth import MajorantRound, pair_lbfgs
@@ -38,49 +36,22 @@ class PairRamp(PairLoss):
         """Return zeros: for each place among the anchors a count, a slope and a moment."""
         return np.zeros((n_gaps, 3))
 
-    def in_groups(self) -> "PairRamp":
-        """Return the ramp of the pairs within groups."""
-        return RAMP_IN_GROUPS
-
     def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the ramps."""
-        return ramp_sum(scores - anchors.centre, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
+        return ramp_sum(scores - anchors.centre, weights, *anchors.search(runs), coefs, slope_sums)
 
     def anchor_slopes(
         self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
     ) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score."""
         slopes = np.empty(len(weights))
-        anchor_slopes(slope_sums, anchors.scores, weights[order], order, slopes)
-        return slopes
-
-
-@dataclass(frozen=True)
-class PairRampInGroups(PairRamp):
-    """The ramp of the pairs within groups; the anchors are `GroupedAnchors`."""
-
-    def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> float:
-        """Return the weighted sum of the ramps."""
-        return ramp_in_groups(
-            scores - anchors.centre, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums
-        )
-
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
-        """Return the derivative of the sum by each anchor's score."""
-        assert isinstance(anchors, GroupedAnchors)
-        slopes = np.empty(len(weights))
-        ramp_slopes_in_groups(slope_sums, anchors.scores, anchors.starts, weights[order], order, slopes)
+        anchor_slopes(slope_sums, anchors.scores, anchors.starts, weights[order], order, slopes)
         return slopes
 
 
 RAMP = PairRamp()
-RAMP_IN_GROUPS = PairRampInGroups()
 
 
 def pair_ramp(

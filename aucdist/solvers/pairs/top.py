@@ -3,9 +3,8 @@
 The largest mean over a share of the negatives counts those above a threshold fully, those at it in part, and the others not at
 all (`Threshold`). Where the rows lie in blocks, few of them are gathered at the client. Of many, reductions count the leading 16
 bits of their scores, then the next 16 of those in the cell of the threshold, until what remains is few rows or a single score.
-At many steps of a line search, reductions count 12 bits for all of them, until the cells hold little weight (`TopOnLine`).
 
-A `SoftThreshold` counts the rows near the threshold in part, by their score: see `aucdist.solvers.pairs.soft_top`.
+A `SoftThreshold` counts the rows near the threshold in part, by their score: see `aucdist.solvers.pairs.share`.
 """
 
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, keys
+from aucdist.kernels.top import BITS, count_keys, keys, start_of_band
 
 MOST_GATHERED = 2**16
 """So many scores and weights are sent to the client at once: a megabyte."""
 
-LIGHT = 0.01
-"""On a line, a boundary cell is small enough if its rows weigh at most this share of what counts."""
+STARTS = 17
+"""So many thresholds are tried where the rows lie in blocks; between two of them what the rows weigh is taken as linear."""
 
 
 @dataclass(frozen=True)
@@ -87,26 +86,27 @@ class Threshold:
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class TopOnLine:
-    """Where the highest-scoring rows end at several steps between two score vectors, to a cell of scores.
+@dataclass(frozen=True)
+class SoftThreshold:
+    """Where the highest-scoring rows end, with parts that rise with the score.
 
     Attributes
     ----------
-    boundaries : ndarray of shape (n_steps,), int64
-        The leading bits of the keys in each step's boundary cell. Rows above it count fully, rows below it not at all.
-    shift : int
-        A key has so many bits more.
-    fractions : ndarray of shape (n_steps,), float64
-        What rows in the boundary cell count, from 0 to 1.
-    wanted : float
-        What the rows that count weigh.
+    low, high : float
+        Rows below the first do not count, those above the second count fully.
     """
 
-    boundaries: np.ndarray
-    shift: int
-    fractions: np.ndarray
-    wanted: float
+    low: float
+    high: float
+
+    @property
+    def score(self) -> float:
+        """Rows below it do not count."""
+        return self.low
+
+    def parts(self, scores: np.ndarray) -> np.ndarray:
+        """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
+        return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
 def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: float = 0.0) -> Threshold:
@@ -139,6 +139,39 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: 
 def _fraction(rest: float, weight: float) -> float:
     # Sums of weights are rounded; a part beyond 0 or 1 would belong to no dual point.
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
+
+
+class Band:
+    """All negatives, for the hard threshold and soft ones.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+    wanted : float
+        What the rows that count are to weigh.
+
+    Attributes
+    ----------
+    hard : Threshold
+        Rows above it count fully, those below it not at all.
+    """
+
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, wanted: float):
+        self.hard, self._wanted = threshold_of(scores, weights, wanted), wanted
+        self._scores, self._weights = scores, weights
+
+    def soften(self, width: float) -> SoftThreshold | None:
+        """Return the threshold of a width, whose parts weigh what is wanted; None for 0, or a width within the rounding of scores."""
+        if not width > 0.0:
+            return None
+        # From the threshold on: far off 0, differences of the sums would be lost.
+        away = self._scores - self.hard.score
+        near = away > -width  # no others count
+        start = self.hard.score + start_of_band(away[near], self._weights[near], self._wanted, width)
+        soft = SoftThreshold(start, start + width)
+        if not soft.high > soft.low or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._wanted:
+            return None
+        return soft
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -187,20 +220,12 @@ def gather_cell(
 
 
 @without_rows
-def gather_line(block: int, memory: Any, stride: int) -> tuple[Any, Summary]:
-    """Return one row in so many of the larger class: its scores at both ends of the line, and its weight."""
-    rows = memory.best, memory.scores, memory.weights
-    return memory, {name: [row[::stride]] for name, row in zip(("start", "end", "weights"), rows, strict=True)}
-
-
-@without_rows
-def count_on_line(
-    block: int, memory: Any, steps: np.ndarray, stride: int, prefixes: np.ndarray, shift: int
-) -> tuple[Any, Summary]:
-    """Count one row in so many of the larger class by 12 bits of its score, at each of the steps between two points."""
-    counts = np.zeros((len(steps), 2**LINE_BITS))
-    count_along(memory.best, memory.scores, memory.weights, steps, stride, prefixes, shift, counts)
-    return memory, {"counts": counts, "weight": memory.weights[::stride].sum()}
+def weigh_parts(block: int, memory: Any, step: float | None, starts: np.ndarray, width: float) -> tuple[Any, Summary]:
+    """Return what the negatives, the larger class, weigh above thresholds of a width that start at these scores."""
+    scores, weights = negatives_at(memory, step, False)
+    near = scores > starts[0]
+    scores, weights = scores[near], weights[near]
+    return memory, {"weighs": np.array([weights @ SoftThreshold(s, s + width).parts(scores) for s in starts])}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -254,36 +279,16 @@ def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> t
     return np.concatenate(found["scores"]), np.concatenate(found["weights"])
 
 
-def top_on_line(blocks: Blocks, steps: np.ndarray, stride: int, share: float) -> TopOnLine:
-    """Return where the highest-scoring rows of the larger class end at each step from the best point to the one scored last.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Their memory is a `CutMemory`.
-    steps : ndarray of shape (n_steps,), float64
-    stride : int
-        Only one row in so many is used.
-    share : float
-        Of the weight of those rows: what the rows that count are to weigh.
-    """
-    each, shift = np.arange(len(steps)), 64
-    boundaries, above = np.zeros(len(steps), dtype=np.int64), np.zeros(len(steps))
-    while True:
-        shift -= LINE_BITS
-        counted = blocks.reduce(count_on_line, steps, stride, boundaries, shift)
-        wanted = share * float(counted["weight"])
-        weights = counted["counts"][:, ::-1]  # from the highest cell down
-        running = above[:, None] + np.cumsum(weights, axis=1)
-        last = np.minimum((running < wanted).sum(axis=1), weights.shape[1] - 1)
-        inside = weights[each, last]
-        above = np.where(last > 0, running[each, last - 1], above)
-        cells = weights.shape[1] - 1 - last
-        boundaries = cells - 2 ** (LINE_BITS - 1) if shift + LINE_BITS == 64 else boundaries << LINE_BITS | cells
-        if shift < LINE_BITS or (inside <= LIGHT * wanted).all():
-            break
-    fractions = np.array([_fraction(wanted - a, i) for a, i in zip(above, inside, strict=True)])
-    return TopOnLine(boundaries, shift, fractions, wanted)
+def soften_in_blocks(
+    blocks: Blocks, hard: Threshold, wanted: float, width: float, step: float | None
+) -> SoftThreshold | None:
+    """Return about the threshold of a width whose parts weigh what is wanted, of the larger class; None for a width of 0."""
+    if not hard.score - width < hard.score:
+        return None
+    starts = np.linspace(hard.score - width, hard.score, STARTS)
+    weighs = blocks.reduce(weigh_parts, step, starts, width)["weighs"]
+    start = float(np.interp(-wanted, -weighs, starts))
+    return SoftThreshold(start, start + width)
 
 
 def _score_of(key: int) -> float:

@@ -28,14 +28,14 @@ from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
+from aucdist.solvers.pairs.anchors import Anchors, one_run
 from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.problem import PairMemory, add_up_gradient, sweep_pairs
 from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
 from aucdist.solvers.pairs.share import TopNegatives
 from aucdist.solvers.pairs.smooth import NEAR, MajorantRound, SmoothPairProblem, descend
-from aucdist.solvers.pairs.top import SHARE, Threshold, TopShare, share_of
+from aucdist.solvers.pairs.top import SHARE, Threshold, TopShare, share_of, threshold_of
 
 START_GAP, START_PASSES = 0.01, 200
 """The relative gap to which a start is certified, and the most passes for it."""
@@ -53,7 +53,7 @@ def sweep_top(
     scores = memory.scores[top]
     weights, found = memory.weights[top] * threshold.parts(scores), np.empty(len(top))
     slope_sums, coefs = loss.zero_slope_sums(anchors.n_gaps), np.zeros(len(memory.scores))
-    total = loss.loss_and_row_slopes(scores, weights, anchors, found, slope_sums)
+    total = loss.loss_and_row_slopes(scores, weights, one_run(len(top)), anchors, found, slope_sums)
     coefs[top] = found
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
@@ -77,8 +77,10 @@ class TopSmoothProblem(SmoothPairProblem):
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the largest mean loss at w, float64 of shape (n_features,), and its gradient for the negatives that count."""
         scores = self.score(w)
-        weights = self.share.weights_of_anchors(scores, self.weights, True)
-        anchors, order = sorted_anchors(scores, weights, self.loss.n_sums, centred=self.loss.centred)
+        weights = self.weights
+        if self.share.are_anchors:
+            weights = weights * threshold_of(-scores, weights, self.share.wanted).parts(-scores)
+        anchors, order = self.sort_anchors(scores, weights)
         threshold = self.share.threshold(self.blocks, None)
         if threshold is None:
             swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)

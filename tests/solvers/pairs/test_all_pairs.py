@@ -9,7 +9,6 @@ from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cuts import PairCuts, number_of_components
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
 pytestmark = pytest.mark.nojit
@@ -28,23 +27,14 @@ CASES = {
 }
 
 
-@pytest.fixture
-def middling(monkeypatch):
-    """Take small data for middling, which start towards the minimiser of the ramp."""
-    for name in ("MIDDLING", "ROWS_PER_FEATURE"):
-        monkeypatch.setattr(f"aucdist.solvers.pairs.all_pairs.{name}", 0)
-
-
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-3])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("size", ["small", "middling"])
-def test_every_round_is_certified_by_counting(size, case, lam, request):
-    if size == "middling":
-        request.getfixturevalue("middling")
+@pytest.mark.parametrize("second_order", [True, False])
+def test_every_round_is_certified_by_counting(second_order, case, lam):
     X, y = CASES[case]
     best = optimum(X, y, lam)
     bounds = []
-    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y), lam), 60):
+    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), second_order=second_order).rounds(lam), 60):
         assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, lam), rel=1e-10)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= best * (1 - 1e-7)
@@ -53,29 +43,6 @@ def test_every_round_is_certified_by_counting(size, case, lam, request):
             break
     assert (np.diff(bounds) >= 0).all()
     assert state.primal == pytest.approx(best, rel=2e-6)
-
-
-@pytest.mark.usefixtures("middling")
-@pytest.mark.parametrize("signs", [None, np.array([1, 0, -1], dtype=np.int8)])
-@pytest.mark.parametrize("n_blocks", [1, 3])
-def test_a_start_towards_the_ramps_minimiser_leads_to_the_same_optimum_in_fewer_passes(n_blocks, signs):
-    r = np.random.default_rng(1)
-    y = np.where(r.random(900) < 0.2, 1, -1)
-    X = r.normal(size=(900, 3)) + 0.7 * (y[:, None] > 0)
-    blocks = blocks_of(X, y, n_blocks)
-    found, wanted = (
-        solve(AllPairs().rounds(blocks, 1e-2, start, signs=signs), tol=1e-4, max_passes=300)
-        for start in (None, np.zeros(3))
-    )
-    assert found.certificate.status is wanted.certificate.status is Status.CONVERGED
-    assert found.certificate.dual <= wanted.certificate.primal
-    assert wanted.certificate.dual <= found.certificate.primal
-    on_ramp = [record["passes"] for record in found.records if record["primal"] == 1.0]
-    assert found.passes - on_ramp[-1] < wanted.passes
-    cut_off = solve(AllPairs().rounds(blocks, 1e-2, signs=signs), tol=1e-4, max_passes=2)
-    assert (cut_off.passes, cut_off.certificate.status) == (2, Status.MAX_PASSES)
-    if signs is not None:
-        assert (found.w * signs >= 0).all()
 
 
 @pytest.mark.parametrize("n_blocks", [2, 3, 40])
@@ -105,35 +72,11 @@ def test_weight_two_is_two_rows():
     assert weighted.certificate.primal == pytest.approx(pairwise_objective(weighted.w, X, y, 1e-2, weight * 1.0))
 
 
-def test_components_keep_the_bound_true(monkeypatch):
-    monkeypatch.setattr(PairCuts, "number_of_components", lambda *_: 5)
-    X, y = small(n_pos=8, n_neg=60)
-    best = optimum(X, y, 1e-2)
-    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y, 3), 1e-2), 40):
-        assert state.dual <= best * (1 + 1e-9)
-        assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, 1e-2), rel=1e-10)
-    assert state.primal - state.dual < 1e-6 * best
-
-
 def test_start_is_used():
     X, y = small(n_pos=12, n_neg=50)
     cold = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
     first = next(AllPairs().rounds(blocks_of(X, y), 1e-2, cold.w))
     assert first.primal == pytest.approx(cold.certificate.primal, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("shape", "n_components"),
-    [
-        ((9, 23, 4), 1),
-        ((4228, 390_988, 118), 24),
-        ((7841, 24720, 123), 1),
-        ((300_000, 310_000, 54), 1),
-        ((600, 12_000, 62_061), 2),
-    ],
-)
-def test_number_of_components(shape, n_components):
-    assert number_of_components(*shape) == n_components
 
 
 def test_loop_stops_for_each_of_its_reasons():

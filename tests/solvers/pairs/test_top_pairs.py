@@ -13,7 +13,6 @@ from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
 
@@ -92,28 +91,6 @@ def test_every_round_is_certified(n_pos, n_neg):
         bounds.append(state.dual)
     assert (np.diff(bounds) >= 0).all()
     assert state.primal - state.dual <= 1e-5 * state.primal
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("share", "lam"), [(0.1, 1e-2), (0.3, 1e-3), (1.0, 1e-2)])
-def test_components_keep_the_bound_true(monkeypatch, share, lam, weighted):
-    monkeypatch.setattr(PairCuts, "number_of_components", lambda *_: 5)
-    X, y = small(n_pos=4, n_neg=40)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    wanted = share * weight[y < 0].sum()
-    best = top_optimum(X, y, lam, wanted, weight)
-    problem = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(share))
-    assert problem.cuts.n_components == 5
-    for state in itertools.islice(problem.rounds(lam), 150):
-        b, bundle = problem.bundle.b, problem.bundle
-        assert b.min() >= 0
-        np.testing.assert_allclose(np.bincount(bundle._component, b), np.ones(5))
-        assert b @ bundle._shares <= 1.0 + 2e-12
-        assert state.dual <= best * (1 + 1e-6)
-        assert state.primal == pytest.approx(objective(state.w, X, y, lam, wanted, weight), rel=1e-10)
-        if state.primal - state.dual < 1e-5 * best:
-            break
-    assert state.primal - state.dual < 1e-5 * best
 
 
 def test_whole_share_is_all_pairs():

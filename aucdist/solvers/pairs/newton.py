@@ -1,0 +1,489 @@
+"""Newton's method on the smoothed loss of pairs: its steps, from a few thousand rows that are drawn.
+
+The mean over very many pairs is almost smooth. In place of the hinge ``max(0, t)``, t being 1 minus a pair's margin, stands the
+mean of hinges shifted by a few values within a band of half-width h (`shifts`): a stair in place of the slope that Nesterov's
+smoothing makes ("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few
+cuts, and a dual point as each of them is. The second derivative of the mean is that of the slope: over the pairs in the band
+
+    H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
+
+after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). It is estimated from rows
+that are drawn by their ids, so that no bit depends on how the rows lie in blocks, and whose features the client then has. The
+drawn rows in the band of one row are neighbours among the sorted scores, so that a product with H costs a product with these
+rows and their transpose. Where H is small it is made and factorised; else the step comes from conjugate gradients.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, stacked
+from aucdist.data.code_rows import column_squares, matrix_of, row_squares
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Summary
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
+from aucdist.solvers.cone import blocked, minimise_quadratic, project_onto_cone
+from aucdist.solvers.pairs.anchors import running_sums
+from aucdist.solvers.pairs.cuts import Cut, PairCuts
+from aucdist.solvers.pairs.top import Band, SoftThreshold, Threshold
+
+STEPS_OF_STAIR = 5
+"""An odd number, so that the middle one is the hinge itself. With 7, 9 or 15 a fit takes the same passes."""
+
+WIDEST, WIDE = 2.0, 0.3
+"""The first half-width of the band: at weights of 0, where all margins are 0, and elsewhere."""
+
+NARROWEST = 1e-6
+"""The least half-width: the rounding of scores is far below it."""
+
+FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_000
+"""How many rows to draw of each class: so many for each feature, and so large a share of all rows, within the limits."""
+
+OUTSIDE, AROUND = 0.5, 2.5
+"""Rows are drawn from a band so many times as wide, and of those outside so many beside: a line search meets them."""
+
+FEW = 0.3
+"""Rows are drawn anew where so small a share of those that the band could give is left in it."""
+
+MOST_LIKELY = 8.0
+"""A row whose values are large, as of a rare category, is drawn up to so many times as likely as others, and weighs less."""
+
+PRODUCTS = 400.0
+"""The matrix is made where it costs less than so many products with all drawn rows; it is the more exact one, too."""
+
+MOST_PRODUCTS, PRECISION = 150, 0.03
+"""The most conjugate gradients, and the share of the residual at which they end."""
+
+MOST_FACES = 4
+"""Within a cone of signs conjugate gradients begin so often, each time with the weights at 0 that the last ones led to."""
+
+FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
+"""A line search ends at a derivative of this share of the first one; the longest step, and the most derivatives it takes."""
+
+SEED = 3
+
+
+def shifts(h: float) -> np.ndarray:
+    """Return the shifts of the stair of half-width h: ascending, the middle one 0; only that for h = 0."""
+    if h == 0.0:
+        return np.zeros(1)
+    n = STEPS_OF_STAIR
+    return h * ((2 * np.arange(n) + 1 - n) / n)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def draw_rows(
+    block: Block, memory: Any, shares: np.ndarray, whole_groups: bool, near: np.ndarray, h: float, square: float, seed: int
+) -> tuple[Any, Summary]:
+    """Return the block's rows that are drawn, by their ids, or by the numbers of their groups.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (3,), float64
+        How large a share to draw of the anchors, of the larger class in the band, and of the rest; 1 or more for all.
+    near : ndarray
+        Ascending scores of anchors: a row is in the band if it has a pair with one of them within `h` of the corner.
+    square : float
+        The mean squared length of a row; 0 if all are equally likely.
+    """
+    in_groups = memory.codes is not None
+    codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
+    drawn: Summary = {}
+    for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
+        ids = of_rows if whole_groups else block.row_id.take(positions)
+        uniform = (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
+        share = np.full(len(positions), shares[0])
+        if name == "others" and not whole_groups:
+            scores = 1.0 + memory.best
+            in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
+            share = np.where(in_band, shares[1], shares[2])
+        place = np.flatnonzero(uniform < (share if square == 0.0 else MOST_LIKELY * share))
+        share = share[place]
+        if square > 0.0 and (share < 1.0).any():
+            rows = block.take(positions.take(place)).rows
+            likely = np.minimum(0.5 + 0.5 / square * squares_of_rows(rows), MOST_LIKELY)
+            share = np.where(share < 1.0, share * likely, 1.0)
+            chosen = uniform[place] < share
+            place, share = place[chosen], share[chosen]
+        at = positions.take(place)
+        weight = block.weights().take(at)
+        drawn |= {
+            name: [block.take(at)], f"weights of {name}": [weight if whole_groups else weight / np.minimum(share, 1.0)],
+            f"codes of {name}": [of_rows.take(place)] if in_groups else [],
+        }  # fmt: skip
+    return memory, drawn
+
+
+CLASSES = ("anchors", "others")
+
+
+def squares_of_rows(rows: Rows) -> np.ndarray:
+    """Return the squared length of each row."""
+    if isinstance(rows, BinRows):
+        return row_squares(rows)
+    if isinstance(rows, CsrRows):
+        return np.diff(running_sums(np.square(rows.values, dtype=np.float64))[rows.offsets])
+    return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The rows that are drawn: the anchors, then those of the larger class.
+
+    Attributes
+    ----------
+    rows : Block
+    n_anchors : int
+    weights : ndarray of shape (n_rows,), float64
+        Divided by the share that was drawn of rows like this one.
+    codes : ndarray of shape (n_rows,), int64, or None
+        The number of each row's group, where pairs are within groups.
+    h : float
+        The half-width of the band that the rows were drawn for.
+    complete : bool
+        Whether all rows were drawn.
+    """
+
+    rows: Block
+    n_anchors: int
+    weights: np.ndarray
+    codes: np.ndarray | None
+    h: float
+    complete: bool
+
+
+class Sample:
+    """The rows that are drawn, at one point after another.
+
+    Attributes
+    ----------
+    is_dense : bool
+        Whether the matrix of second derivatives is made.
+    """
+
+    def __init__(self, cuts: PairCuts):
+        self.cuts, self._seed, self._square = cuts, SEED, 0.0
+        self._drawn: tuple[Drawn, Drawn] | None = None
+        n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
+        self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), FEWEST_ROWS, MOST_ROWS))
+        self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
+
+    def at(self, w: np.ndarray, scores: np.ndarray, h: float, cut: Cut, *, anew: bool) -> "tuple[SampleAt, SampleAt]":
+        """Return the drawn rows at w for a step and for its line search, new ones if too few of the old ones are in the band.
+
+        Both are different rows, unless all rows are drawn: over the rows that a step comes from, it always seems the right one.
+
+        Parameters
+        ----------
+        scores : ndarray of float64
+            What the client has of the anchors' scores at w.
+        cut : Cut
+            The one taken there.
+        anew : bool
+            Whether to draw other rows in any case: the last ones did not say where the minimum is.
+        """
+        drawn = self._drawn
+        if drawn is None:
+            first = self._draw(min(self._n, FEWEST_ROWS), np.inf, scores[:0], 0.0)
+            self._square, drawn, anew = float(squares_of_rows(first.rows.rows).mean()), (first, first), True
+        if not drawn[0].complete:
+            few = anew or h > drawn[0].h
+            if few or self._score(drawn[0], w, cut).pairs(h, 0.0).n_others < FEW * min(self._n, cut.n_band):
+                near, first = np.sort(scores), self._draw(self._n, cut.n_band, np.sort(scores), h)
+                drawn = first, (first if first.complete else self._draw(self._n, cut.n_band, near, h))
+        self._drawn = drawn
+        return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
+
+    def _score(self, drawn: Drawn, w: np.ndarray, cut: Cut) -> "SampleAt":
+        scores = np.empty(len(drawn.weights))
+        project(drawn.rows.rows, self.cuts.sign * w, scores)
+        return SampleAt(drawn, scores, self.cuts, cut)
+
+    def _draw(self, n: int, n_band: float, near: np.ndarray, h: float) -> Drawn:
+        cuts, groups = self.cuts, self.cuts.groups
+        self._seed += 1
+        n_band = min(0.5 * AROUND * n_band, cuts.n_others)
+        whole_groups = groups is not None and groups.grouped and n < cuts.n_others
+        if whole_groups:
+            shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
+        else:
+            rest = cuts.n_others - n_band
+            shares = np.array([n / cuts.n_anchors, n / max(n_band, 1.0), OUTSIDE * n / max(rest, 1.0)])
+        square = 0.0 if whole_groups else self._square
+        found = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, AROUND * h, square, self._seed)
+        rows = stacked([*found["anchors"], *found["others"]])
+        of_anchors, of_others = (np.concatenate(found[f"weights of {name}"]) for name in CLASSES)
+        n_anchors, codes = len(of_anchors), None
+        if whole_groups:
+            of_anchors = of_anchors / min(shares[0], 1.0)
+        if groups is not None:
+            codes = np.concatenate([*found["codes of anchors"], *found["codes of others"]]).astype(np.int64)
+            of_anchors = of_anchors * groups.factor[codes[:n_anchors]]
+        complete = bool((shares[:2] >= 1.0).all() and (shares[2] >= 1.0 or n_band == cuts.n_others))
+        return Drawn(rows, n_anchors, np.concatenate([of_anchors, of_others]), codes, h, complete)
+
+
+class SampleAt:
+    """The drawn rows at a point.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    scores : ndarray of shape (n_rows,), float64
+        A pair's margin is the score of the anchor minus that of the other row.
+    cuts : PairCuts
+    cut : Cut
+        The one taken there.
+    """
+
+    def __init__(self, drawn: Drawn, scores: np.ndarray, cuts: PairCuts, cut: Cut):
+        self.drawn, self.scores, self.cuts, self.cut = drawn, scores, cuts, cut
+        n, are_anchors = drawn.n_anchors, cuts.share.are_anchors
+        self.negatives = slice(0, n) if are_anchors else slice(n, len(scores))
+        self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
+
+    def weights(self, threshold: Threshold | SoftThreshold | None, scores: np.ndarray) -> np.ndarray:
+        """Return the rows' weights, where only negatives beyond a threshold count."""
+        if threshold is None:
+            return self.drawn.weights
+        weights = self.drawn.weights.copy()
+        weights[self.negatives] *= threshold.parts(self.sign * scores[self.negatives])
+        return weights
+
+    def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
+        """Return the scores with a range for each group, so that pairs of two groups are in no band."""
+        codes = self.drawn.codes
+        return scores if codes is None else scores + codes * (np.ptp(scores) + 2.0 + 2.0 * h)
+
+    def pairs(self, h: float, width: float) -> "Pairs":
+        """Return the pairs in the band of half-width h, where negatives count in part in a band of this width."""
+        weights = self.weights(self.cut.counting.threshold, self.scores)
+        return Pairs(self, weights, h, width)
+
+    def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
+        """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
+        change, n, share = np.empty(len(self.scores)), self.drawn.n_anchors, self.cuts.share
+        project(self.drawn.rows.rows, self.cuts.sign * move, change)
+        negatives, h = self.negatives, max(h, NARROWEST)
+        base = self.drawn.weights[negatives]
+        wanted = share.wanted * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
+
+        def slope(step: float) -> float:
+            scores, threshold = self.scores + step * change, None
+            if share.is_part and len(base):
+                band = Band(self.sign * scores[negatives], base, wanted)
+                threshold = band.soften(width) or band.hard
+            weights, apart = self.weights(threshold, scores), self.apart(scores, h)
+            order = np.argsort(apart[:n])
+            a, of_anchors, changes = apart[:n][order], weights[:n][order], change[:n][order]
+            weighed = [of_anchors, of_anchors * a, of_anchors * changes, of_anchors * a * changes]
+            others = np.flatnonzero(weights[n:] > 0.0) + n
+            thresholds = 1.0 + apart[others]
+            low, high = np.searchsorted(a, thresholds - h), np.searchsorted(a, thresholds + h)
+            first = 0
+            if self.drawn.codes is not None:
+                first = np.searchsorted(self.drawn.codes[:n][order], self.drawn.codes[others])
+            sums = [running_sums(values) for values in weighed]
+            of_whole = [total[low] - total[first] for total in sums]
+            weight, at, moved, at_moved = (total[high] - total[low] for total in sums)
+            active = of_whole[0] + ((thresholds + h) * weight - at) / (2.0 * h)
+            active_moved = of_whole[2] + ((thresholds + h) * moved - at_moved) / (2.0 * h)
+            return float(weights[others] @ (change[others] * active - active_moved)) / self.cuts.mass
+
+        return slope
+
+
+class Pairs:
+    """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
+
+    With a share of the negatives those near the threshold add a term: with the score their part rises at the rate 1 / width, and
+    the threshold moves with the mean of their scores.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,), float64
+        Of the drawn rows, as far as they count.
+    h : float
+    width : float
+        Of the band in which negatives count in part; 0 where all count or none does in part.
+    """
+
+    def __init__(self, sample: SampleAt, weights: np.ndarray, h: float, width: float):
+        drawn, cuts = sample.drawn, sample.cuts
+        n, scores = drawn.n_anchors, sample.apart(sample.scores, h)
+        a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
+        a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
+        low, high = ends(scores[a] - 1.0, scores[b], h)
+        a = a[low < high]
+        low, high = ends(scores[b] + 1.0, scores[a], h)
+        b, self._of_others = b[low < high], (low[low < high], high[low < high])
+        self._of_anchors = ends(scores[a] - 1.0, scores[b], h)
+        which, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
+        self.n_pairs = len(which)
+        self.scale = 1.0 / (2.0 * h * cuts.mass)
+        self.weights = weights[which]
+        self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
+        self.at_threshold, threshold = np.zeros(0), sample.cut.counting.threshold
+        if width > 0.0 and isinstance(threshold, SoftThreshold):
+            which = np.concatenate([which, *self._near(sample, threshold)])
+        self.rows = drawn.rows.take(which).rows
+
+    def _near(self, sample: SampleAt, threshold: SoftThreshold) -> list[np.ndarray]:
+        """Return the negatives that count in part, and keep what they add to a product for each of them."""
+        drawn, cuts = sample.drawn, sample.cuts
+        scores = sample.sign * sample.scores
+        negatives = np.arange(len(scores))[sample.negatives]
+        parts = threshold.parts(scores[negatives])
+        near = negatives[(parts > 0.0) & (parts < 1.0)]
+        positive = np.ones(len(scores), dtype=bool)
+        positive[sample.negatives] = False
+        middle = 0.5 * (threshold.low + threshold.high)
+        of_positives = drawn.weights[positive]
+        active = float(of_positives @ (scores[positive] - middle < 1.0)) / max(float(of_positives.sum()), 1e-300)
+        if not active > 0.0:
+            return []
+        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.share.wanted))
+        return [near]
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Return for each row the sum of a value over its partners in the band."""
+        n = self.n_anchors
+        of_anchors, of_others = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
+        (low, high), (first, last) = self._of_anchors, self._of_others
+        return np.concatenate([of_others[high] - of_others[low], of_anchors[last] - of_anchors[first]])
+
+    def product(self, p: np.ndarray) -> np.ndarray:
+        """Return the second derivative of the mean times a vector."""
+        n, out = self.n_pairs, np.zeros(len(p))
+        change = np.empty(n + len(self.at_threshold))
+        project(self.rows, p, change)
+        coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
+        if len(self.at_threshold):
+            mean = float(self.at_threshold @ change[n:]) / float(self.at_threshold.sum())
+            coefs = np.concatenate([coefs, self.at_threshold * (change[n:] - mean)])
+        accumulate(self.rows, np.arange(len(coefs)), coefs, out)
+        return out
+
+    def matrix(self) -> np.ndarray:
+        """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
+        every, n = dense(self.rows), self.n_anchors
+        X, near = every[: self.n_pairs], every[self.n_pairs :]
+        A, B = X[:n], X[n:]
+        below = running_sums(self.weights[n:, np.newaxis] * B)
+        low, high = self._of_anchors
+        across = (A * self.weights[:n, np.newaxis]).T @ (below[high] - below[low])
+        X = X * np.sqrt(self.partners)[:, np.newaxis]
+        total: np.ndarray = self.scale * (X.T @ X - across - across.T)
+        if len(near):
+            near = near - self.at_threshold @ near / self.at_threshold.sum()
+            near *= np.sqrt(self.at_threshold)[:, np.newaxis]
+            total += near.T @ near
+        return total
+
+    def squares(self) -> np.ndarray:
+        """Return about the diagonal of the matrix, without what the mean scores of both classes have in common."""
+        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.at_threshold]))
+
+
+def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the band around each threshold begins and ends among ascending scores."""
+    return np.searchsorted(scores, thresholds - h, side="right"), np.searchsorted(scores, thresholds + h, side="left")
+
+
+def dense(rows: Rows) -> np.ndarray:
+    """Return rows as a matrix of float64."""
+    if isinstance(rows, BinRows):
+        return matrix_of(rows).toarray()
+    if isinstance(rows, CsrRows):
+        X = sp.csr_matrix((rows.values, rows.indices, rows.offsets), (len(rows.offsets) - 1, rows.n_features))
+        return X.toarray().astype(np.float64, copy=False)
+    return rows.values.astype(np.float64, copy=False)
+
+
+def step_to_zero(slope: Callable[[float], float], first: float) -> float:
+    """Return about the step at which a rising derivative is 0; it begins with `first`, below 0.
+
+    The step 1 is tried first, which is right near the minimum; then chords between steps on both sides (the Illinois rule).
+    """
+    low, of_low, step = 0.0, first, 1.0
+    of_step = slope(step)
+    tries = 1
+    while of_step < FLAT * first and step < LONGEST and tries < MOST_SLOPES:
+        low, of_low, step = step, of_step, 2.0 * step
+        of_step, tries = slope(step), tries + 1
+    high, of_high = step, of_step
+    while abs(of_step) > -FLAT * first and of_high > 0.0 and tries < MOST_SLOPES:
+        step = low + (high - low) * min(max(of_low / (of_low - of_high), 0.02), 0.98)
+        of_step, tries = slope(step), tries + 1
+        if of_step > 0.0:
+            high, of_high, of_low = step, of_step, 0.5 * of_low
+        else:
+            low, of_low, of_high = step, of_step, 0.5 * of_high
+    return step
+
+
+def newton_step(
+    pairs: Pairs, gradient: np.ndarray, w: np.ndarray, lam: float, damping: float, signs: np.ndarray | None,
+    is_dense: bool,
+) -> np.ndarray:  # fmt: skip
+    """Return the step from w to the minimum of the quadratic model, within the cone of the signs.
+
+    `damping`: the mean of the second derivatives times this is added to lam.
+    `is_dense`: whether the matrix of second derivatives is made.
+    """
+    if is_dense:
+        H = pairs.matrix()
+        H[np.diag_indices_from(H)] += lam + damping * np.trace(H) / len(w)
+        if signs is not None:
+            return minimise_quadratic(H, H @ w - gradient, signs) - w
+        try:
+            factor = scipy.linalg.cho_factor(H, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            return -gradient / H.diagonal()
+        step: np.ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        return step
+    squares = pairs.squares()
+    total = lam + damping * float(squares.mean())
+
+    def product(p: np.ndarray) -> np.ndarray:
+        return pairs.product(p) + total * p
+
+    if signs is None:
+        return conjugate_gradients(product, -gradient, squares + total)
+    target = w
+    for _ in range(MOST_FACES):
+        slope = gradient + product(target - w)
+        stays = blocked(target, slope, signs)
+        target = project_onto_cone(target + conjugate_gradients(product, -slope, squares + total, stays), signs)
+    return target - w
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray], q: np.ndarray, diagonal: np.ndarray, stays: np.ndarray | None = None
+) -> np.ndarray:
+    """Return about the solution of ``H x = q``, where some entries stay 0; the diagonal of H, or what is like it, scales H."""
+    inverse = 1.0 / diagonal if stays is None else np.where(stays, 0.0, 1.0 / diagonal)
+    x, residual = np.zeros(len(q)), q
+    p = inverse * residual
+    square = float(residual @ p)
+    enough = PRECISION**2 * square
+    for _ in range(MOST_PRODUCTS):
+        if not square > enough:
+            break
+        Hp = product(p)
+        length = square / float(p @ Hp)
+        x, residual = x + length * p, residual - length * Hp
+        z = inverse * residual
+        before, square = square, float(residual @ z)
+        p = z + (square / before) * p
+    return x
