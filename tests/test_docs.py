@@ -175,8 +175,6 @@ INTERNAL = {
     "aucdist.papers.tpauc.kernels",
     "aucdist.papers.zovr.kernels",
     "aucdist.sampling.mwmote",  # by its class
-    "aucdist.solvers.pairs.coupled_bundle",
-    "aucdist.solvers.pairs.grouped_anchors",
 }
 """Modules that others are made of."""
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from aucdist.kernels.compiling import kernel
 
+
 @kernel
 def index_edges(edges, table):
     """Divide the range of the edges into equal places, and write which cell begins in each.

@@ -33,7 +33,7 @@ SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 BATCH = 64
-"""So many rows are added up together: few enough to stay in the first-level cache for every sum that they go to."""
+"""So many rows are chosen before they are added up."""
 
 
 SHORT = np.uint64(16)
@@ -298,51 +298,18 @@ def _project(rows, w, out):
 def accumulate(rows, which, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
     sums = sums_for(rows, out)
-    _accumulate(
-        rows, which, coefs[np.newaxis], len(which) + 1, np.empty(BATCH, np.uint64), np.empty(BATCH), sums[np.newaxis]
-    )
+    _accumulate(rows, which, coefs, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
     add_sums(rows, sums, out)
 
 
-def accumulate_each(rows, which, coefs, out):
-    """Add the sum over k of ``coefs[g, k] * x[which[k]]`` to ``out[g]`` for every g; out is float64 of shape (g, n_features)."""
-    sums, coefs = sums_for(rows, out), np.ascontiguousarray(coefs)
-    _accumulate(rows, which, coefs, BATCH, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
-    for g in range(len(out)):
-        add_sums(rows, sums[g], out[g])
-
-
-def accumulate_parts(rows, coefs, parts, out):
-    """Add ``coefs[i] * x[i]`` to ``out[parts[i] % len(out)]`` for every row i; out is float64 of shape (n_parts, n_features).
-
-    The rows are read once, as they lie: part by part takes up to twice as long of dense rows, and up to four times of CSR rows.
-    """
-    sums = sums_for(rows, out)
-    _accumulate_parts(rows, coefs, parts, sums)
-    for g in range(len(out)):
-        add_sums(rows, sums[g], out[g])
-
-
 @kernel
-def _accumulate_parts(rows, coefs, parts, sums):
-    n_parts = np.uint64(sums.shape[0])
-    for i in range(coefs.shape[0]):
-        a = coefs[i]
-        if a != 0.0:
-            table_axpy(rows, i, a, sums[np.uint64(parts[i]) % n_parts])
-
-
-@kernel
-def _accumulate(rows, which, coefs, span, chosen, values, sums):
-    """Add to every table the rows at `span` positions, before those at the next ones; `chosen` and `values` are workspace."""
-    for first in range(0, which.shape[0], span):
-        end = min(first + span, which.shape[0])
-        for g in range(sums.shape[0]):
+def _accumulate(rows, which, coefs, chosen, values, sums):
+    """Add the rows whose coefficients are not 0 to the table, some at a time; `chosen` and `values` are workspace."""
+    held, n = 0, which.shape[0]
+    for k in range(n):
+        a = coefs[k]
+        chosen[held], values[held] = which[k], a
+        held += a != 0.0  # without a branch, which a processor could not foresee
+        if held == BATCH or k == n - 1:
+            table_axpys(rows, chosen, values, held, sums)
             held = 0
-            for k in range(first, end):
-                a = coefs[g, k]
-                chosen[held], values[held] = which[k], a
-                held += a != 0.0  # without a branch, which a processor could not foresee
-                if held == BATCH or k == end - 1:
-                    table_axpys(rows, chosen, values, held, sums[g])
-                    held = 0

@@ -22,7 +22,7 @@ from aucdist.papers.tpauc.kernels import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.anchors import sorted_anchors
+from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
 from benchmarks.common import Row, fastest
 from flows.reproduce.page import LINE_STYLES
 
@@ -77,11 +77,11 @@ def measure_products(form: str, block: Block) -> Iterator[Row]:
 def measure_pair_sweep(block: Block) -> Iterator[Row]:
     """Measure the sweep over all pairs, which reads score and weight of a row and writes a coefficient: five operations a row."""
     scores = np.asarray(block.X @ np.random.default_rng(0).normal(size=block.n_features) / block.n_features)
-    anchors, _ = sorted_anchors(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
+    anchors, _ = AnchorGroups(None).sorted(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
     others = np.ascontiguousarray(scores[block.y < 0])
     weights, coefs = np.ones(len(others)), np.empty(len(others))
-    histogram = np.zeros(len(anchors.scores) + 1)
-    args = (others, weights, *anchors.search(), *anchors.prefix_sums, coefs, histogram)
+    histogram, shift = np.zeros(anchors.n_gaps), np.zeros(1)
+    args = (others, weights, shift, *anchors.search(one_run(len(others))), anchors.doubt, coefs, histogram)
     size = others.nbytes + weights.nbytes + coefs.nbytes
     yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy_speed(others))
 

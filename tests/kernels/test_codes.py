@@ -16,7 +16,7 @@ from aucdist.data.code_rows import (
 from aucdist.data.ranges import ColumnRanges
 from aucdist.errors import InputError
 from aucdist.kernels.codes import encode_column, expand, fold, pair_histograms
-from aucdist.kernels.rows import accumulate, accumulate_each, accumulate_parts, project
+from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
 
@@ -52,26 +52,6 @@ def test_accumulate_adds_the_chosen_rows(rows):
         out = np.ones(X.shape[1])
         accumulate(rows, which, coefs, out)
         np.testing.assert_allclose(out, 1.0 + X[which].T @ coefs, rtol=1e-12, atol=1e-13)
-
-
-def test_accumulate_parts_adds_each_row_to_its_part(rows):
-    r, X = np.random.default_rng(4), slow_matrix(rows)
-    parts, coefs, out = (
-        r.permutation(len(X)),
-        r.normal(size=len(X)) * (r.random(len(X)) < 0.8),
-        np.ones((3, X.shape[1])),
-    )
-    accumulate_parts(rows, coefs, parts, out)
-    slow = [X[parts % 3 == g].T @ coefs[parts % 3 == g] for g in range(3)]
-    np.testing.assert_allclose(out, 1.0 + np.array(slow), rtol=1e-12, atol=1e-13)
-
-
-def test_accumulate_each_adds_to_every_vector(rows):
-    r, X = np.random.default_rng(3), slow_matrix(rows)
-    which, coefs = r.integers(0, len(X), 70), r.normal(size=(3, 70))
-    out = np.ones((3, X.shape[1]))
-    accumulate_each(rows, which, coefs, out)
-    np.testing.assert_allclose(out, 1.0 + coefs @ X[which], rtol=1e-12, atol=1e-12)
 
 
 def test_fold_is_the_transpose_of_expand(rows):

@@ -6,7 +6,7 @@ from support.code_sets import basis_of
 
 from aucdist.data.block import as_rows
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import accumulate, accumulate_each, accumulate_parts, project
+from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
 
@@ -53,22 +53,6 @@ def test_accumulate_adds_the_chosen_rows(X, form, n):
     out = np.ones(6)
     accumulate(as_rows(form(X)), which, coefs, out)
     np.testing.assert_allclose(out, 1.0 + X[which].T @ coefs, rtol=1e-13, atol=1e-14)
-
-
-def test_accumulate_each_adds_to_every_vector(X, form):
-    which, coefs = np.array([0, 5, 7]), np.array([[1.0, 0.0, 3.0], [0.0, 2.0, -1.0]])
-    out = np.zeros((2, 6))
-    accumulate_each(as_rows(form(X)), which, coefs, out)
-    np.testing.assert_allclose(out, coefs @ X[which], rtol=1e-13)
-
-
-@pytest.mark.parametrize("n_parts", [1, 4])
-def test_accumulate_parts_adds_each_row_to_its_part(X, form, n_parts):
-    r = np.random.default_rng(0)
-    parts, coefs, out = r.permutation(17), r.normal(size=17) * (r.random(17) < 0.7), np.ones((n_parts, 6))
-    accumulate_parts(as_rows(form(X)), coefs, parts, out)
-    slow = [X[parts % n_parts == g].T @ coefs[parts % n_parts == g] for g in range(n_parts)]
-    np.testing.assert_allclose(out, 1.0 + np.array(slow), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

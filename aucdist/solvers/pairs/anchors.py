@@ -102,7 +102,9 @@ class AnchorGroups:
 
     def __init__(self, codes: np.ndarray | None, n_groups: int = 1):
         self.codes = codes
-        self._starts = None if codes is None else np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        self._starts = (
+            None if codes is None else np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        )
 
     def sorted(
         self, scores: np.ndarray, weights: np.ndarray, n_sums: int = 2, *, centred: bool = False
@@ -130,9 +132,7 @@ class AnchorGroups:
             arrange(order, self.codes, starts, np.empty(len(starts) - 1, dtype=np.int64), arranged)
             order = arranged
         ascending = scores[order]
-        return Anchors(
-            ascending - centre if centred else ascending, weights[order], starts, n_sums, centre
-        ), order
+        return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
 
 
 def one_run(n: int) -> Runs:

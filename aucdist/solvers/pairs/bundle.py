@@ -17,7 +17,7 @@ FEW_POINTS = 64
 class Bundle:
     """The dual points so far, and the best convex combination of them.
 
-    A point (A, g) is a cut's height at zero, which for the hinge is the weight of the active pairs, and its gradient. The bound is
+    A point (A, g) is a cut's height at zero, the weight of its active pairs, and its gradient. The bound is
 
         max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b = 1,
 
@@ -49,7 +49,7 @@ class Bundle:
         return self._rows[: self.n_points]
 
     def add(self, height: float, gradient: np.ndarray) -> None:
-        """Add a point, but no second one that is zero, as those are where no pair is active: equal points share the weight of one.
+        """Add a point, but no second one that is zero, as where no pair is active: equal points share the weight of one.
 
         Parameters
         ----------

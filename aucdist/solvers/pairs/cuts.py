@@ -76,7 +76,12 @@ def take_cut(
 
     With `valued` the loss there is summed as well, as ``"valued"``.
     """
-    scores, weights, runs, slope_sums = scores_at(memory, step), memory.weights, memory.runs, loss.zero_slope_sums(anchors.n_gaps)
+    scores, weights, runs, slope_sums = (
+        scores_at(memory, step),
+        memory.weights,
+        memory.runs,
+        loss.zero_slope_sums(anchors.n_gaps),
+    )
     coefs, which = np.zeros(len(scores)), None
     if threshold is not None:
         which = np.flatnonzero(scores >= threshold.score)
@@ -179,7 +184,14 @@ class PairCuts(PairProblem):
         return self.as_cut(step, taken, loss, 0.0, slopes, of_cut, len(shifts))
 
     def as_cut(
-        self, step: float, taken: Summary, loss: float, slack: float, slopes: np.ndarray, counting: Counting, n_shifts: int
+        self,
+        step: float,
+        taken: Summary,
+        loss: float,
+        slack: float,
+        slopes: np.ndarray,
+        counting: Counting,
+        n_shifts: int,
     ) -> Cut:
         """Return a cut from the summary of `take_cut`."""
         counted = float(taken.get("counted", counting.weights.sum()))

@@ -27,7 +27,13 @@ class PairHinge(PairLoss):
         return np.zeros(n_gaps)
 
     def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        runs: Runs,
+        anchors: Anchors,
+        coefs: np.ndarray,
+        slope_sums: np.ndarray,
     ) -> float:
         """Return the weighted sum of the hinges."""
         return self.cut(scores, weights, runs, NO_SHIFT, anchors, coefs, slope_sums)[1]
@@ -36,7 +42,7 @@ class PairHinge(PairLoss):
         self, scores: np.ndarray, weights: np.ndarray, runs: Runs, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray,
         slope_sums: np.ndarray,
     ) -> tuple[float, float, float, int]:  # fmt: skip
-        """Return the heights at zero of the tangents at shifted scores, the sum of the hinges, its doubt, and the rows in the band.
+        """Return the height at zero of the tangents at shifted scores, the hinges, their doubt, and the rows in the band.
 
         A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
         pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and

@@ -50,7 +50,13 @@ class PairLoss(ABC):
 
     @abstractmethod
     def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        runs: Runs,
+        anchors: Anchors,
+        coefs: np.ndarray,
+        slope_sums: np.ndarray,
     ) -> float:
         """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
 

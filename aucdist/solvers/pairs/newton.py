@@ -80,7 +80,14 @@ def shifts(h: float) -> np.ndarray:
 
 
 def draw_rows(
-    block: Block, memory: Any, shares: np.ndarray, whole_groups: bool, near: np.ndarray, h: float, square: float, seed: int
+    block: Block,
+    memory: Any,
+    shares: np.ndarray,
+    whole_groups: bool,
+    near: np.ndarray,
+    h: float,
+    square: float,
+    seed: int,
 ) -> tuple[Any, Summary]:
     """Return the block's rows that are drawn, by their ids, or by the numbers of their groups.
 
@@ -290,7 +297,7 @@ class SampleAt:
             others = np.flatnonzero(weights[n:] > 0.0) + n
             thresholds = 1.0 + apart[others]
             low, high = np.searchsorted(a, thresholds - h), np.searchsorted(a, thresholds + h)
-            first = 0
+            first: Any = 0
             if self.drawn.codes is not None:
                 first = np.searchsorted(self.drawn.codes[:n][order], self.drawn.codes[others])
             sums = [running_sums(values) for values in weighed]

@@ -89,7 +89,9 @@ def positions(which: np.ndarray, block: Block) -> np.ndarray:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_by_class(block: Block, memory: None, sign: int, groups: PairGroups | None = None) -> tuple[PairMemory, Summary]:
+def sort_by_class(
+    block: Block, memory: None, sign: int, groups: PairGroups | None = None
+) -> tuple[PairMemory, Summary]:
     """Find the rows of each class, and return the weights of the anchors, and with groups the numbers of theirs.
 
     Parameters
@@ -108,11 +110,11 @@ def sort_by_class(block: Block, memory: None, sign: int, groups: PairGroups | No
         (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
         runs = runs_of(of_others)
     nothing = np.zeros(0)
-    memory = PairMemory(
+    by_class = PairMemory(
         positions(anchors, block), positions(others, block), unless_ones(weight[others]), runs, codes, nothing, nothing
     )
     summary = {"weights": [weight[anchors]], "n_anchors": len(anchors), "n_others": len(others)}
-    return memory, {**summary, "codes": [] if codes is None else [codes]}
+    return by_class, {**summary, "codes": [] if codes is None else [codes]}
 
 
 def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any, Summary]:

@@ -37,7 +37,13 @@ class PairRamp(PairLoss):
         return np.zeros((n_gaps, 3))
 
     def loss_and_row_slopes(
-        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        runs: Runs,
+        anchors: Anchors,
+        coefs: np.ndarray,
+        slope_sums: np.ndarray,
     ) -> float:
         """Return the weighted sum of the ramps."""
         return ramp_sum(scores - anchors.centre, weights, *anchors.search(runs), coefs, slope_sums)

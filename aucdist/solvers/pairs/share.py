@@ -129,9 +129,13 @@ class TopNegatives(AllNegatives):
             hard = threshold_in_blocks(blocks, self._n_neg, self.wanted, step)
             soft = soften_in_blocks(blocks, hard, self.wanted, width, step)
         else:
-            band = Band(*((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.wanted)
+            band = Band(
+                *((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.wanted
+            )
             hard, soft = band.hard, band.soften(width)
-        of_loss, of_cut = (None if t is None else Counting(self._of_anchors(scores, weights, t), t) for t in (hard, soft))
+        of_loss, of_cut = (
+            None if t is None else Counting(self._of_anchors(scores, weights, t), t) for t in (hard, soft)
+        )
         assert of_loss is not None
         return (of_loss, None) if of_cut is None else (of_cut, of_loss)
 

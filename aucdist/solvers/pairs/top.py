@@ -161,7 +161,7 @@ class Band:
         self._scores, self._weights = scores, weights
 
     def soften(self, width: float) -> SoftThreshold | None:
-        """Return the threshold of a width, whose parts weigh what is wanted; None for 0, or a width within the rounding of scores."""
+        """Return the threshold of a width, whose parts weigh what is wanted; None for one within the rounding of scores."""
         if not width > 0.0:
             return None
         # From the threshold on: far off 0, differences of the sums would be lost.
@@ -169,7 +169,10 @@ class Band:
         near = away > -width  # no others count
         start = self.hard.score + start_of_band(away[near], self._weights[near], self._wanted, width)
         soft = SoftThreshold(start, start + width)
-        if not soft.high > soft.low or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._wanted:
+        if (
+            not soft.high > soft.low
+            or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._wanted
+        ):
             return None
         return soft
 

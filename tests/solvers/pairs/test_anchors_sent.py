@@ -13,7 +13,9 @@ N = 3000
 SCORES, WEIGHTS, CODES = RANDOM.normal(size=N), RANDOM.random(N), RANDOM.integers(0, 40, N).astype(np.int32)
 
 
-@pytest.mark.parametrize("sort", [AnchorGroups(None).sorted, AnchorGroups(CODES, 40).sorted], ids=["all pairs", "groups"])
+@pytest.mark.parametrize(
+    "sort", [AnchorGroups(None).sorted, AnchorGroups(CODES, 40).sorted], ids=["all pairs", "groups"]
+)
 def test_anchors_that_arrive_search_as_those_that_were_sent(sort):
     anchors, _ = sort(SCORES, WEIGHTS, 3, centred=True)
     before = pickle.dumps(anchors)

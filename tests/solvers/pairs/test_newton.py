@@ -49,7 +49,7 @@ def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, cl
     group = r.integers(0, 3, len(y)) if grouped else np.zeros(len(y), dtype=int)
     block = Block.of(form(X), y, weight=weight, group=group_numbers(group) if grouped else None)
     groups = pair_groups(LocalBlocks([block])) if grouped else None
-    planes, sample = at_a_point(block, w, h, groups=groups)
+    _, sample = at_a_point(block, w, h, groups=groups)
     H, mass, slopes = np.zeros((4, 4)), 0.0, np.zeros(2)
     for i, j, m in pairs_in_plain_python(X, y, weight, group):
         d = X[i] - X[j]
@@ -101,7 +101,9 @@ def test_conjugate_gradients_and_the_matrix_give_the_same_step(signs, monkeypatc
     w = np.array([0.3, 0.1, -0.2])
     _, sample = at_a_point(Block.of(X, y), w, 0.5)
     gradient = np.array([0.2, -0.1, 0.3])
-    steps = [newton.newton_step(sample.pairs(0.5, 0.0), gradient, w, 1e-2, 0.0, signs, dense) for dense in (False, True)]
+    steps = [
+        newton.newton_step(sample.pairs(0.5, 0.0), gradient, w, 1e-2, 0.0, signs, dense) for dense in (False, True)
+    ]
     np.testing.assert_allclose(*steps, rtol=1e-6, atol=1e-9)
     if signs is not None:
         assert ((w + steps[0]) * signs >= 0.0).all()
@@ -129,7 +131,8 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
     one, two, again = (
         solve(
             AllPairs().rounds(LocalBlocks(partition(rows, 4), n_jobs=n), 1e-3, max_fpr=share, signs=signs),
-            tol=1e-4, max_passes=200,
+            tol=1e-4,
+            max_passes=200,
         )  # fmt: skip
         for n in (1, 2, 2)
     )

@@ -176,9 +176,7 @@ def test_same_bits_on_workers_and_threads(client, solver):
     assert len({(one.w.tobytes(), one.certificate.primal, one.certificate.dual) for one in found}) == 1
 
 
-def test_several_cuts_a_round_and_some_groups_on_the_line(monkeypatch):
-    """Many rows to an anchor: several cuts. Few anchors are allowed on the line, so that only some groups are used there."""
-    monkeypatch.setattr("aucdist.solvers.pairs.group_cuts.ANCHORS_ON_LINE", 50)
+def test_many_rows_to_an_anchor():
     r = np.random.default_rng(7)
     y = np.where(r.random(60_000) < 0.01, 1, -1)
     X, group = r.normal(size=(60_000, 4)) + 0.7 * (y[:, None] > 0), r.integers(0, 800, 60_000)
