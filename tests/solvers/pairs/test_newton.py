@@ -11,7 +11,6 @@ from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block, partition
-from aucdist.data.group_numbers import group_numbers
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import Status, solve
@@ -47,7 +46,7 @@ def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, cl
     r, h, w = np.random.default_rng(0), 0.4, np.array([0.3, -0.2, 0.5, 0.1])
     weight, move = r.uniform(0.5, 2.0, len(y)), r.normal(size=4)
     group = r.integers(0, 3, len(y)) if grouped else np.zeros(len(y), dtype=int)
-    block = Block.of(form(X), y, weight=weight, group=group_numbers(group) if grouped else None)
+    block = Block.of(form(X), y, weight=weight, group=group if grouped else None)
     groups = pair_groups(LocalBlocks([block])) if grouped else None
     _, sample = at_a_point(block, w, h, groups=groups)
     H, mass, slopes = np.zeros((4, 4)), 0.0, np.zeros(2)
@@ -133,7 +132,7 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
             AllPairs().rounds(LocalBlocks(partition(rows, 4), n_jobs=n), 1e-3, max_fpr=share, signs=signs),
             tol=1e-4,
             max_passes=200,
-        )  # fmt: skip
+        )
         for n in (1, 2, 2)
     )
     assert one.certificate.status is Status.CONVERGED
@@ -155,7 +154,7 @@ def test_groups_are_drawn_whole():
     r = np.random.default_rng(4)
     group, y = np.repeat(np.arange(600), 10), np.where(r.random(6000) < 0.3, 1, -1)
     X = r.normal(size=(6000, 3)) + 0.5 * (y[:, None] > 0)
-    block = Block.of(X, y, group=group_numbers(group))
+    block = Block.of(X, y, group=group)
     blocks = LocalBlocks([block])
     planes = CuttingPlanes(blocks, groups=pair_groups(blocks))
     planes.sample._n = 400
