@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, stacked
 from aucdist.data.code_rows import column_squares, matrix_of, row_squares
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Summary
+from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.solvers.cone import blocked, minimise_quadratic, project_onto_cone
@@ -46,6 +46,9 @@ FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_00
 
 OUTSIDE, AROUND = 0.5, 2.5
 """Rows are drawn from a band so many times as wide, and of those outside so many beside: a line search meets them."""
+
+COUNTED = 20_000
+"""How many rows are in the band is counted from about so many."""
 
 FEW = 0.3
 """Rows are drawn anew where so small a share of those that the band could give is left in it."""
@@ -128,6 +131,14 @@ def draw_rows(
     return memory, drawn
 
 
+@without_rows
+def count_near(block: int, memory: Any, near: np.ndarray, h: float, stride: int) -> tuple[Any, Summary]:
+    """Return about how many rows of the larger class are in the band, from one in so many of them."""
+    scores = 1.0 + memory.best[::stride]
+    in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
+    return memory, {"n_band": stride * int(np.count_nonzero(in_band))}
+
+
 CLASSES = ("anchors", "others")
 
 
@@ -206,8 +217,10 @@ class Sample:
         if not drawn[0].complete:
             few = anew or h > drawn[0].h
             if few or self._score(drawn[0], w, cut).pairs(h, 0.0).n_others < FEW * min(self._n, cut.n_band):
-                near, first = np.sort(scores), self._draw(self._n, cut.n_band, np.sort(scores), h)
-                drawn = first, (first if first.complete else self._draw(self._n, cut.n_band, near, h))
+                near, stride = np.sort(scores), max(1, self.cuts.n_others // COUNTED)
+                n_band = self.cuts.blocks.reduce(count_near, near, AROUND * h, stride)["n_band"]
+                first = self._draw(self._n, n_band, near, h)
+                drawn = first, (first if first.complete else self._draw(self._n, n_band, near, h))
         self._drawn = drawn
         return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
 
@@ -219,13 +232,13 @@ class Sample:
     def _draw(self, n: int, n_band: float, near: np.ndarray, h: float) -> Drawn:
         cuts, groups = self.cuts, self.cuts.groups
         self._seed += 1
-        n_band = min(0.5 * AROUND * n_band, cuts.n_others)
+        n_band = min(n_band, cuts.n_others)
         whole_groups = groups is not None and groups.grouped and n < cuts.n_others
         if whole_groups:
             shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
         else:
-            rest = cuts.n_others - n_band
-            shares = np.array([n / cuts.n_anchors, n / max(n_band, 1.0), OUTSIDE * n / max(rest, 1.0)])
+            of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
+            shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
         square = 0.0 if whole_groups else self._square
         found = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, AROUND * h, square, self._seed)
         rows = stacked([*found["anchors"], *found["others"]])
