@@ -6,12 +6,14 @@ schema of Arrow.
 """
 
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
+from typing_extensions import is_typeddict
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
@@ -62,6 +64,8 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
     if len(data) > MOST_BYTES:
         raise InputError(f"{where} is damaged: {len(data)} bytes, and at most {MOST_BYTES} are read")
     try:
+        if is_typeddict(kind):
+            parse_any(data, where)  # keys that the schema does not know may have no NaN, either
         found: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
         return found
     except ValidationError as e:
@@ -113,7 +117,7 @@ def read_parquet(
                 row = int(np.argmin(finite))
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite")
             table = table.set_column(table.column_names.index(name), name, values)
-        frame: pd.DataFrame = table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # which anybody may have written
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
         raise InputError(f"{where} is damaged: {printable(str(e).strip().splitlines()[0][: 4 * SHOWN])}") from None
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
@@ -127,7 +131,9 @@ ROW_ID = "row_id"
 def parse_any(data: bytes, where: str) -> Any:
     """Return JSON of unknown content; errors as `parse_checked`."""
     try:
-        return from_json(data, allow_inf_nan=False)
+        content = from_json(data, allow_inf_nan=False)
+        json.dumps(content, allow_nan=False)  # 1e999 is infinite, too
+        return content
     except ValueError as e:
         raise InputError(f"{where} is damaged: {e}") from None
 

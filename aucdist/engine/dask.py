@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -327,6 +328,7 @@ def _ctrl_c_held_back() -> Iterator[None]:
     Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that is
     interrupted while it starts cannot be closed.
     """
+    resource_tracker.ensure_running()  # which would let Ctrl-C through again if it were started later
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -36,6 +36,8 @@ DEFAULTS = {
     # The address that MLflow would print has the password.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
+LARGEST = 2**1023
+"""Of a number that MLflow takes."""
 MOST_PARAMETER = 500
 """So many characters of a parameter every tracking server takes."""
 
@@ -200,7 +202,7 @@ def _flatten(section: dict[str, Any], before: str, flat: dict[str, float]) -> No
             _flatten(value, f"{before}{name}.", flat)
         elif isinstance(value, list) and len(value) == 2 and "interval" in name:
             _flatten(dict(zip(("low", "high"), value, strict=True)), f"{before}{name}.", flat)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
             flat[f"{before}{name}"] = float(value)
 
 

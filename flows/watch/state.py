@@ -9,7 +9,7 @@ import io
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 import pandas as pd
 import pyarrow as pa
@@ -116,6 +116,7 @@ class Performance(Promised):
     labelled: Count
     alarms: list[Alarm]
     promised: Promised | None
+    n_pos: NotRequired[Count]
 
 
 @dataclass(frozen=True)

@@ -134,11 +134,11 @@ def _visible(url: str) -> str:
     authority, slash, path = base.partition("/")
     _, at, host = authority.rpartition("@")
     more_at = "@" in rest[len(authority) :]
-    port = host.rpartition("]")[2].partition(":")[2]
+    _, colon, port = (host.partition("]")[2] if host.startswith("[") else host).partition(":")
     if at:
         unclear = more_at
-    elif port and not port.isdecimal():  # a user and the beginning of a password
-        unclear = more_at or scheme.lower() not in ("tcp", "tls")
+    elif colon and not port.isdecimal():  # a user and the beginning of a password
+        unclear = more_at or (bool(port) and scheme.lower() not in ("tcp", "tls"))
     else:
         may_be_password = not slash or scheme.lower() not in (*FOLDER_SCHEMES, *WEB_SCHEMES)
         unclear = more_at and bool(authority) and may_be_password

@@ -49,6 +49,8 @@ SECRET = {
     # What belongs to the password is unclear in these, so that nothing of them is visible.
     "postgresql://u:canary/canary@host/db": "postgresql://***",
     "postgresql://u:12/canary@host/db": "postgresql://***",
+    "s3://u:/canary@bucket/x": "s3://***",
+    "https://u:canary]/@host/x": "https://***",
     "postgresql://u:canary": "postgresql://***",
     "https://u:canary#canary@host/x": "https://***",
     "https://u:ca?canary@host/x": "https://***",
