@@ -17,6 +17,8 @@ SYMBOLS = (
 )  # fmt: skip
 STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
 """Decimal sign and groups; of several that fit as many columns and cells, the first."""
+EMPTY = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
+"""An empty text. `pa.array`, as `to_numpy`, loads pandas, which takes as long as all of `aucdist init`."""
 ACCOUNTING = r"^\(([^()-]*\d[^()-]*)\)$"
 """A negative number as accountants write it: (1,234.50)."""
 
@@ -29,7 +31,7 @@ class Cells:
     `starts`, of shape (n_columns + 1,): where the cells of each column are.
     `text`: for each cell the position of its text in `texts`.
     `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
-    `texts`: distinct, without blanks around them.
+    `texts` and `strings`: the distinct texts, without blanks around them.
     """
 
     names: list[str]
@@ -38,6 +40,7 @@ class Cells:
     rows: np.ndarray
     positives: np.ndarray
     texts: pa.StringArray
+    strings: list[str]
 
     @classmethod
     def of(cls, table: pa.Table, positive: np.ndarray) -> "Cells":
@@ -51,12 +54,10 @@ class Cells:
             encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
             n = len(encoded.dictionary)
             codes = as_numpy(encoded.indices.fill_null(n) if encoded.null_count else encoded.indices)
-            dictionaries += [encoded.dictionary.cast(pa.string()), pa.array([""])]
+            dictionaries += [encoded.dictionary.cast(pa.string()), EMPTY]
             rows.append(np.bincount(codes, minlength=n + 1))
             positives.append(np.bincount(codes[positive], minlength=n + 1))
-        trimmed = pc.utf8_trim_whitespace(
-            pa.concat_arrays([pa.array([], pa.string()), *dictionaries])
-        ).dictionary_encode()
+        trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([EMPTY[:0], *dictionaries])).dictionary_encode()
         n_texts = len(trimmed.dictionary)
         n_rows = np.concatenate([np.zeros(0, np.int64), *rows])
         keys = np.repeat(np.arange(len(rows)), [len(part) for part in rows]) * n_texts + as_numpy(trimmed.indices)
@@ -68,6 +69,7 @@ class Cells:
             np.bincount(at, n_rows[n_rows > 0], len(distinct)).astype(np.int64),
             np.bincount(at, np.concatenate([n_rows[:0], *positives])[n_rows > 0], len(distinct)).astype(np.int64),
             trimmed.dictionary,
+            trimmed.dictionary.to_pylist(),
         )
 
     def columns(self) -> Iterator[tuple[str, slice]]:
@@ -107,7 +109,7 @@ class Cells:
             return best
         bare = Spelling(decimal=best.decimal, thousands=best.thousands)
         written = ~np.isnan(numbers_in(self.texts, best)) & np.isnan(numbers_in(self.texts, bare))
-        texts = self.texts.filter(pa.array(written)).to_pylist()
+        texts = [text for text, is_written in zip(self.strings, written, strict=True) if is_written]
         used = {symbol for text in texts for symbol in SYMBOLS if symbol in text}
         inside = {
             a for a in used
@@ -137,7 +139,7 @@ def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
 
 
 def as_numpy(array: pa.Array) -> np.ndarray:
-    """Return an array without nulls; `to_numpy` would load pandas, which takes as long as all of `aucdist init`."""
+    """Return an array without nulls; `to_numpy` would load pandas."""
     if pa.types.is_boolean(array.type):
         return np.from_dlpack(array.cast(pa.uint8())).astype(bool)
     return np.from_dlpack(array).copy()

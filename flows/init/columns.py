@@ -1,20 +1,19 @@
 """What the columns of a table hold, as far as their cells tell it: numbers, categories, dates, identifiers."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from aucdist.data.date_parts import PARTS
 from aucdist.data.formats.dates import parse_date
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
 from aucdist.data.formats.spelling import ANY_CASE, MISSING_NUMBER, Spelling
 from aucdist.drift import columns as single
-from flows.init.cells import MOSTLY, Cells, as_numpy, numbers_in
+from flows.init.cells import MOSTLY, Cells, numbers_in
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 HASHED_INTO = 256
@@ -110,9 +109,9 @@ class Table:
         `spelling`: None where it is to be found.
         `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
         """
-        lower = pc.utf8_lower(cells.texts)
+        lower = [text.lower() for text in cells.strings]
         always = Spelling(missing=words)
-        missing = _any(lower, ANY_CASE) | _any(cells.texts, always.words)
+        missing = _any(lower, ANY_CASE) | _any(cells.strings, always.words)
         missing_number = missing | _any(lower, (*MISSING_NUMBER, *(word.lower() for word in words)))
         spelling = cells.spelling(missing_number) if spelling is None else spelling
         number = numbers_in(cells.texts, spelling)
@@ -142,7 +141,7 @@ class Table:
         column = self._number(name, at) or self._dates(name, at) or self._text(name, at)
         absent = self.missing_number[at] if column.kind in ("number", "dates") else missing
         if column.words:
-            absent = absent | _any(self.cells.texts.take(pa.array(self.cells.text[at])), column.words)
+            absent = absent | _any(self._texts(at), column.words)
         column.missing = int(rows[absent].sum())
         if column.kind in ("number", "categorical") and 0 < self.n_pos < self.n_rows:
             self._look_for_leaks(column, at, absent)
@@ -181,12 +180,9 @@ class Table:
 
     def _are_codes(self, at: slice, is_number: np.ndarray) -> bool:
         """Tell whether whole numbers are codes: some begin with a zero, and all are equally long or it is not rare."""
-        texts = self.cells.texts.take(pa.array(self.cells.text[at][is_number]))
-        zeros = as_numpy(pc.match_substring_regex(texts, r"^0\d"))
-        if not zeros.any():
-            return False
-        lengths = as_numpy(pc.utf8_length(texts))
-        return bool(lengths.min() == lengths.max() or zeros.mean() > OFTEN)
+        texts = self._texts(at, is_number)
+        n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
+        return n_zeros > OFTEN * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1)
 
     def _dates(self, name: str, at: slice) -> Column | None:
         """Return a column of dates, or None if it is none."""
@@ -269,13 +265,13 @@ class Table:
         if column.leak:
             column.comment = f"{column.leak}: drop it if it is known only once the label is; {column.comment}"
 
-    def _texts(self, at: slice, which: np.ndarray) -> list[str]:
-        texts: list[str] = self.cells.texts.take(pa.array(self.cells.text[at][which])).to_pylist()
-        return texts
+    def _texts(self, at: slice, which: np.ndarray | slice = slice(None)) -> list[str]:
+        return [self.cells.strings[place] for place in self.cells.text[at][which].tolist()]
 
 
-def _any(texts: pa.StringArray, words: tuple[str, ...]) -> np.ndarray:
-    return as_numpy(pc.is_in(texts, pa.array(words, pa.string())))
+def _any(texts: list[str], words: Collection[str]) -> np.ndarray:
+    words = frozenset(words)
+    return np.fromiter((text in words for text in texts), dtype=bool, count=len(texts))
 
 
 def _others(texts: list[str], n_rows: int) -> str:

@@ -195,7 +195,10 @@ def test_trees_that_never_split_have_no_code():
     [
         (NystroemMap(landmarks=1), "landmarks is 1"),
         (NystroemMap(sigma=0), "sigma is 0"),
-        (NystroemMap(sigma="mean"), "sigma is 'mean'; a number above 0 and finite, 'median' or 'half-median' is needed"),
+        (
+            NystroemMap(sigma="mean"),
+            "sigma is 'mean'; a number above 0 and finite, 'median' or 'half-median' is needed",
+        ),
         (NystroemMap(linear="yes"), "unknown linear 'yes'"),
         (LeafExpander(leaves=256), "leaves is 256; an integer from 2 to 255"),
         (LeafExpander(learning_rate=2.0), "learning_rate is 2.0"),
