@@ -118,7 +118,9 @@ def read_parquet(
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite")
             table = table.set_column(table.column_names.index(name), name, values)
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # which anybody may have written
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as e:
         raise InputError(f"{where} is damaged: {printable(str(e).strip().splitlines()[0][: 4 * SHOWN])}") from None
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: the numbers of its rows are not different ones from 0")

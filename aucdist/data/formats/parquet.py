@@ -192,9 +192,9 @@ def _sound(url: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
-        said = "it holds a page of the web" if page else str(e).splitlines()[0]
+        said = "it holds a page of the web" if page else (str(e) or type(e).__name__).splitlines()[0]
         raise InputError(f"{files.shown(url)} is not a sound Parquet file: {said}") from None
 
 

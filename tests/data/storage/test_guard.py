@@ -13,14 +13,16 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
+from aucdist.data.checked import parse_checked, read_parquet
 from aucdist.data.formats.arrow_tables import from_excel, from_ipc, from_json_lines
 from aucdist.data.shards.reading import read
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files, guard, s3, web
 from aucdist.data.storage.faults import BadAnswer
 from aucdist.errors import InputError
+from aucdist.store.history import About
 from flows.cli import app
 from flows.config.loading import parse_yaml, read_mapping
 
@@ -115,7 +117,7 @@ def test_a_cell_far_from_the_others_is_named():
 
 def test_json_lines_that_are_no_text():
     for data in (b'{"a": "\xff"}\n', b'{"\xff": 1}\n', b"[" * 100_000):
-        with pytest.raises(InputError, match=r"x.jsonl: not JSON objects in UTF-8"):
+        with pytest.raises(InputError, match=r"x.jsonl: not JSON objects in UTF-8|x.jsonl is damaged"):
             from_json_lines(data, "x.jsonl")
 
 
@@ -226,3 +228,39 @@ def test_a_listing_that_is_always_truncated(keys, most):
     with pytest.raises((BadAnswer, InputError), match=r"its listing has no end|lists more than 1,000,000 objects"):
         asyncio.run(read_all())
     assert n_pages == most
+
+
+def test_names_of_parquet_columns_that_are_no_text(tmp_path):
+    pq.write_table(pa.table({"number": [1.0, 2.0], "label": ["p", "n"]}), tmp_path / "x.parquet", store_schema=False)
+    data = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(data.replace(b"number", b"numbe\x9b"))
+    with pytest.raises(InputError, match="is not a sound Parquet file"):
+        read(Source(source=str(tmp_path / "x.parquet"), format="parquet", label="label", positive="p"))
+
+
+def test_our_own_tables_have_their_schema(tmp_path):
+    table = pa.table({"row_id": [0, 1], "score": [1.0, 2.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    columns = {"row_id": pa.int64(), "score": pa.float64()}
+    assert read_parquet(str(tmp_path / "x.parquet"), columns)["score"].tolist() == [1.0, 2.0]
+    for changed, message in (
+        (table.replace_schema_metadata({"pandas": "{no JSON"}), "is damaged"),
+        (table.drop_columns(["score"]), "no columns 'score'"),
+        (table.set_column(1, "score", [[1.0, float("inf")]]), "row 2, column 'score': inf is not finite"),
+        (table.set_column(1, "score", [[None, 1.0]]), "row 1, column 'score': the value is missing"),
+        (table.set_column(0, "row_id", [[0, 0]]), "are not different ones from 0"),
+        (table.set_column(1, "score", [["a", "b"]]), "is damaged"),
+    ):
+        pq.write_table(changed, tmp_path / "x.parquet")
+        with pytest.raises(InputError, match=message):
+            read_parquet(str(tmp_path / "x.parquet"), columns)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"[" * 10**5, b"\xff", b'{"x": 1e999}', b'{"x": NaN}', b'{"x": ' + b"9" * 5000 + b"}", b'{"x": "\\ud8"}']
+)  # fmt: skip
+def test_json_that_is_damaged(data):
+    with pytest.raises(InputError, match="w is damaged"):
+        parse_checked(data, About, "w")
+    with pytest.raises(InputError, match="w is damaged"):
+        parse_checked(b'{"decision": ' + (data or b"?") + b"}", About, "w")
