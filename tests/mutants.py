@@ -58,14 +58,14 @@ NAMED = [
     ),
     (
         "solvers/pairs/cutting_planes.py",
-        "        keep = value < self.primal\n",
-        "        keep = True\n",
+        "        better = self.value < self.objective(here)\n",
+        "        better = True\n",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
-        "solvers/pairs/cuts.py",
-        " / along.weights.sum(axis=-1)\n",
-        "\n",
+        "solvers/pairs/newton.py",
+        " / self.cuts.mass\n\n        return slope",
+        "\n\n        return slope",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
