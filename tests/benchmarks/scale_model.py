@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.worker_calls import group_size
 from aucdist.engine.worker_part import LONG, as_integers
 
-REDUCTIONS_PER_PASS = 4
+REDUCTIONS_PER_PASS = 3
 
 
 @dataclass(frozen=True)

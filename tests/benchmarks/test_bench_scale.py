@@ -51,19 +51,19 @@ WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, in_memory=IN_MEMORY, sent=S
         Simulation(2000, 3, 0.4, rows_per_shard=500),
     ],
 )
-def test_expected_work_is_counted_work(simulation):
-    # So few anchors that the line search takes all of them.
+def test_expected_work_is_counted_work_without_the_rows_that_are_drawn(simulation):
     blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
     workload = count_work(blocks, suite.fit_passes)
     anchors = min(blocks.n_pos, blocks.n_neg)
-    expected = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors, anchors)
+    expected = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors)
     assert workload.passes == suite.PASSES
-    assert workload.reductions == expected.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
-    assert workload.in_memory == expected.in_memory
-    assert workload.sent.gathered == expected.sent.gathered
-    for name in ("arguments", "summed"):
-        most = getattr(expected.sent, name)
-        assert most / 4 < getattr(workload.sent, name) <= most  # small counts take one byte or two
+    assert expected.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
+    # Rows are drawn at most once a pass, by a count and a draw for the step and for its line search.
+    assert expected.reductions < workload.reductions <= expected.reductions + 1 + 3 * workload.passes
+    for name in ("arguments", "gathered", "summed"):
+        least = getattr(expected.in_memory, name)
+        assert least <= getattr(workload.in_memory, name)
+    assert workload.in_memory.summed < 1.1 * expected.in_memory.summed + 1000
 
 
 def test_counting_changes_no_bit():
