@@ -1,7 +1,6 @@
 """Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
 from aucdist.data.sources.catalog import catalog
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError, unknown
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
@@ -118,12 +118,14 @@ def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel],
     `trained`: a model, whose training rows tell the format of a file that has no suffix.
     Raises InputError if there is no such data set, or if its source is wrong.
     """
+    from aucdist.model import load_model
     from flows.config.data import DataRef, UnlabelledRef
-    from flows.score.run import format_of
+
+    def format_of_training() -> str | None:
+        return None if trained is None else load_model(absolute(trained)).reading.get("format")
 
     labelled = issubclass(model, DataRef) and not issubclass(model, UnlabelledRef)
-    otherwise = (lambda: None) if trained is None else partial(format_of, trained)
-    return source_from_name(data, settings, labelled=labelled, otherwise=otherwise)[1]
+    return source_from_name(data, settings, labelled=labelled, otherwise=format_of_training)[1]
 
 
 def cluster_from_name(name: str | None) -> "ClusterConfig":

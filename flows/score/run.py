@@ -7,7 +7,6 @@ from typing import Any
 from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.arrow_files import absolute
-from aucdist.model import load_model
 from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -39,11 +38,6 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
     return {**result, "seconds": time.perf_counter() - start}
-
-
-def format_of(model: str) -> str | None:
-    """Return the format of the rows that a model was trained on; None if it does not say."""
-    return load_model(model_folder(absolute(model))).reading.get("format")
 
 
 def score_lines(result: dict[str, Any]) -> list[str]:
