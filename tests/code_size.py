@@ -96,10 +96,19 @@ def read_budget() -> dict[str, int]:
 
 
 def lower(sizes: dict[str, Size]) -> None:
-    """Write budgets that are no larger than the rooms; rooms that are gone lose theirs, new rooms need one by hand."""
-    head = BUDGET.read_text().split("tokens:")[0]
-    kept = {room: min(most, sizes[room].tokens) for room, most in read_budget().items() if room in sizes}
-    BUDGET.write_text(head + "tokens:\n" + "".join(f"  {room}: {most}\n" for room, most in sorted(kept.items())))
+    """Write budgets that are no larger than the rooms; comments stay.
+
+    Rooms that are gone lose theirs; new rooms need one by hand.
+    """
+    lines = []
+    for line in BUDGET.read_text().splitlines():
+        room, colon, most = line.strip().partition(": ")
+        if line.startswith("  ") and colon and most.isdecimal():
+            if room not in sizes:
+                continue
+            line = f"  {room}: {min(int(most), sizes[room].tokens)}"
+        lines.append(line)
+    BUDGET.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
