@@ -4,7 +4,7 @@ import functools
 import inspect
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -41,7 +41,6 @@ class WithSolver(BaseEstimator, ABC):
     verbose: int = 0
     n_jobs: int | None = None
     monotone = cast(Any, None)  # without an annotation: only some estimators have the parameter
-    monotone_: np.ndarray = field(init=False)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
@@ -168,7 +167,7 @@ class WithSolver(BaseEstimator, ABC):
         if solver.takes_tol:
             options["tol"] = self.tol
         if self.monotone is not None:
-            options["signs"] = weight_signs(self.monotone_, getattr(self, "feature_map_", None))
+            options["signs"] = weight_signs(vars(self)["monotone_"], getattr(self, "feature_map_", None))
         return options
 
 

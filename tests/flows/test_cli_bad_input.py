@@ -47,7 +47,7 @@ SETTINGS: dict[str, tuple[list[str], list[str]]] = {  # --set, what the message 
     "fraction too large": (["data.test.fraction=1.5"], ["data.test.fraction", "1.5"]),
     "feature of log1p not in data": (["data.log1p=[nosuch]"], ["nosuch"]),
     "no value": (["model.lam"], ["key=value"]),
-    "broken value": (["data.log1p=[a"], ["data.log1p=[a", "YAML"]),
+    "broken value": (["data.log1p=[a"], ["data.log1p", "YAML"]),
 }
 
 

@@ -84,7 +84,7 @@ def test_train(by, tmp_path, monkeypatch):
     result, log = json.loads(found.stdout), entries(found.stderr)
     assert {entry["run"] for entry in log} == {result["run"].rpartition("/")[2]}
     stages = [entry["stage"] for entry in log if entry["event"] == "stage"]
-    assert stages == ["open data", "partition", "fit", "evaluate", "profile", "publish"]
+    assert stages == ["open data", "partition", "fit", "evaluate", "profile", "baselines", "publish"]
     rounds = [entry for entry in log if entry["event"] == "round"]
     assert [entry["round"] for entry in rounds] == list(range(1, len(rounds) + 1))
     assert rounds[-1]["primal"] == result["certificate"]["primal"]

@@ -90,7 +90,7 @@ def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     assert figures["aucdist_primal"] == result["certificate"]["primal"]
     assert figures["aucdist_passes"] == result["passes"]
     assert figures["aucdist_rows_bytes"] >= result["n_samples"] * result["n_features"] * 8
-    assert set(stages) == {"open data", "partition", "fit", "evaluate", "profile"}
+    assert set(stages) == {"open data", "partition", "fit", "evaluate", "profile", "baselines"}
     assert any("dashboard http://127.0.0.1:" in line for line in lines)
 
 

@@ -157,7 +157,7 @@ def test_optimisers(tmp_path: Path) -> None:
     }  # fmt: skip
     result = run(write(tmp_path, paper(fast=experiment)))
     (task,) = Path(result["run"]).glob("tasks/fast/eight/*.json")
-    found = json.loads(task.read_text())
+    found = json.loads(task.read_text())["result"]
     assert found["log_loss"].keys() == {"lipschitz", "gradient", "newton"}
     starts = {values[0] for values in found["log_loss"].values()}
     assert len(starts) == 1

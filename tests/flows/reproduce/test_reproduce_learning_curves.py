@@ -28,7 +28,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):
         (of_fold,) = tasks.glob(f"{system}-0-1*")
-        found = json.loads(of_fold.read_text())
+        found = json.loads(of_fold.read_text())["result"]
         assert found["steps"] == [50, 100, 150, 200]
         assert found["optimum"]["relative_gap"] <= 1e-4
         assert min(found["objective"]) >= found["optimum"]["dual"]

@@ -97,7 +97,7 @@ def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: 
 )
 def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "rows.csv", 20)
-    (tmp_path / "rows").write_text("1 1:1\n")
+    (tmp_path / "rows").write_bytes(bytes(range(1, 32)))
     monkeypatch.chdir(tmp_path)
     stdout, stderr = run("shard", *args, code=2)
     assert stdout == ""
