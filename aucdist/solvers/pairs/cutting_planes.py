@@ -65,8 +65,8 @@ PATIENT, FALLEN = 8, 0.5
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
 
-SHORTEST = 0.01
-"""The shortest step of a line search between cuts."""
+STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3])
+"""The steps at which a line search between cuts takes the derivative, in units of the way to the target."""
 
 TOO_SHORT, FAR = 0.05, 0.3
 """A line search that ends below the first shows that the target was too far off; above the second, that it could be further."""
@@ -231,10 +231,10 @@ class CuttingPlanes:
             move = target - self.here.w
             self.score(target)
             _, rows = self.sample.at(self.here.w, self.scores, WIDE, self.cut, anew=False)
-            step = max(self._line_search(rows, move)[0], SHORTEST)
+            step = self._line_search(rows, move)[0]
             beyond = step + BEYOND * (1.0 - step)
             self.take(beyond, self.here.w + beyond * move)
-            nulls = nulls + 1 if step == SHORTEST else 0
+            nulls = nulls + 1 if step == STEPS[0] else 0
             if step > FAR or nulls > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
                 # correct the bundle.
@@ -276,6 +276,14 @@ class CuttingPlanes:
     def _line_search(self, sample: SampleAt, move: np.ndarray) -> tuple[float, float]:
         """Return the step that about minimises the objective along the way, at most 1 within a cone, and the slope there."""
         w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._h, self._h)
+        if self._h == 0.0:
+            # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
+            slopes = np.array([along(float(t)) + penalty.slope_along(w, move, float(t)) for t in STEPS])
+            k = int(np.argmax(slopes > 0.0)) if (slopes > 0.0).any() else len(STEPS)
+            step = float(STEPS[min(k, len(STEPS) - 1)])
+            if 0 < k < len(STEPS):
+                step = float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
+            return step if penalty.signs is None else min(step, 1.0), float(slopes[0])
         first = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0)
         if not first < 0.0:
             return 0.0, first

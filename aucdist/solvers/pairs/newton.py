@@ -14,7 +14,7 @@ rows and their transpose. Where H is small it is made and factorised; else the s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ WIDEST, WIDE = 2.0, 0.3
 
 NARROWEST = 1e-6
 """The least half-width: the rounding of scores is far below it."""
+
+HARD = 1e-9
+"""The half-width in which a line search between cuts of the hinge itself smooths it, so that ties count in part."""
 
 FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_000
 """How many rows to draw of each class: so many for each feature, and so large a share of all rows, within the limits."""
@@ -106,6 +109,8 @@ def draw_rows(
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
     drawn: Summary = {}
+    if square > 0.0 and memory.squares is None:
+        memory = replace(memory, squares=squares_of_rows(block.rows).astype(np.float32))
     for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
         ids = of_rows if whole_groups else block.row_id.take(positions)
         uniform = (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
@@ -114,15 +119,11 @@ def draw_rows(
             scores = 1.0 + memory.best
             in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
             share = np.where(in_band, shares[1], shares[2])
-        place = np.flatnonzero(uniform < (share if square == 0.0 else MOST_LIKELY * share))
-        share = share[place]
-        if square > 0.0 and (share < 1.0).any():
-            rows = block.take(positions.take(place)).rows
-            likely = np.minimum(0.5 + 0.5 / square * squares_of_rows(rows), MOST_LIKELY)
+        if square > 0.0:
+            likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
             share = np.where(share < 1.0, share * likely, 1.0)
-            chosen = uniform[place] < share
-            place, share = place[chosen], share[chosen]
-        at = positions.take(place)
+        place = np.flatnonzero(uniform < share)
+        at, share = positions.take(place), share[place]
         weight = block.weights().take(at)
         drawn |= {
             name: [block.take(at)], f"weights of {name}": [weight if whole_groups else weight / np.minimum(share, 1.0)],
@@ -294,7 +295,7 @@ class SampleAt:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
         change, n, share = np.empty(len(self.scores)), self.drawn.n_anchors, self.cuts.share
         project(self.drawn.rows.rows, self.cuts.sign * move, change)
-        negatives, h = self.negatives, max(h, NARROWEST)
+        negatives, h = self.negatives, h or HARD
         base = self.drawn.weights[negatives]
         wanted = share.wanted * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
 

@@ -4,7 +4,7 @@ The rows of the smaller class are called anchors (`aucdist.solvers.pairs.anchors
 sent to all blocks; no row leaves its block.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,13 @@ class CutMemory(PairMemory):
     Attributes
     ----------
     best : ndarray of shape (n_others,), float64
-        Scores of the larger class at the best point.
+        Scores of the larger class at the present point.
+    squares : ndarray of shape (n_samples,), float32, or None
+        The squared length of each row, once rows were drawn by it (`aucdist.solvers.pairs.newton`).
     """
 
     best: np.ndarray
+    squares: np.ndarray | None = field(default=None, kw_only=True)
 
 
 _ones = np.ones(0)
