@@ -114,16 +114,21 @@ def draw_rows(
     for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
         ids = of_rows if whole_groups else block.row_id.take(positions)
         uniform = (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
-        share = np.full(len(positions), shares[0])
-        if name == "others" and not whole_groups:
-            scores = 1.0 + memory.best
-            in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
-            share = np.where(in_band, shares[1], shares[2])
+        likely = np.ones(len(positions))
         if square > 0.0:
             likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
-            share = np.where(share < 1.0, share * likely, 1.0)
-        place = np.flatnonzero(uniform < share)
-        at, share = positions.take(place), share[place]
+        by_band = name == "others" and not whole_groups
+        most = shares[1:].max() if by_band else shares[0]
+        place = np.flatnonzero(uniform < (most * likely if most < 1.0 else 1.0))
+        share = np.full(len(place), shares[0])
+        if by_band:
+            scores = 1.0 + memory.best[place]
+            in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
+            share = np.where(in_band, shares[1], shares[2])
+        share = np.where(share < 1.0, share * likely[place], 1.0)
+        chosen = uniform[place] < share
+        place, share = place[chosen], share[chosen]
+        at = positions.take(place)
         weight = block.weights().take(at)
         drawn |= {
             name: [block.take(at)], f"weights of {name}": [weight if whole_groups else weight / np.minimum(share, 1.0)],
