@@ -73,6 +73,7 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
         "profile",
         "fit",
         "evaluate",
+        "baselines",
         "publish",
     }
 

@@ -79,7 +79,7 @@ def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: 
     [
         (("nosuch", "set"), "unknown data set 'nosuch'"),
         (("no/such.csv", "set"), "cannot read no/such.csv: no such file or folder"),
-        (("rows", "set"), "its suffix does not give its format; name one, as in --set format=svmlight"),
+        (("rows", "set"), "format 'csv' needs `label`"),
         (("rows.csv", "set"), "needs `label`"),
         (
             ("rows.csv", "set", "--set", "label=clicked", "--set", "labell=1"),
