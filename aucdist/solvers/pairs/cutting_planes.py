@@ -177,10 +177,13 @@ class CuttingPlanes:
         else:
             walk = self._newton_steps() if self._second_order else self._line_searches()
         dual, error = 0.0, 0.0  # the objective is nowhere below 0
+        self._unchanged = 0
         for bound, w in walk:
+            known = self.gap
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
             primal, passes = self.objective(self.best), self._n_taken - before
             self.gap = (primal - dual) / primal
+            self._unchanged = self._unchanged + 1 if self.gap == known else 0
             yield Round(
                 self.best.w.copy(), primal, dual, passes, primal_error=self.error_at(self.best), dual_error=error,
                 slack=self.best.slack, stuck=self._is_stuck(dual, passes),
@@ -264,9 +267,14 @@ class CuttingPlanes:
         return self.penalty.steepest_square(self.gradient) / self.objective(self.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
-        """Return whether gradients are so long, as of unscaled columns, that rounding hides which combination is short."""
-        if self.penalty.has_corners or passes < PATIENCE or dual > 0.0:
+        """Return whether gradients are so long, as of unscaled columns, that rounding hides where to go on.
+
+        Then either no combination of them is short, or neither primal nor dual value has changed for many passes.
+        """
+        if self.penalty.has_corners or passes < PATIENCE:
             return False
+        if dual > 0.0:
+            return self._unchanged >= PATIENCE // 2
         return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
 
     def score(self, w: np.ndarray) -> None:
