@@ -68,7 +68,7 @@ from flows.progress.console import LineObserver
 
 class Slow(LineObserver):
     def round(self, record, tol):
-        time.sleep(0.05)
+        time.sleep(0.3)
 
 pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
 """

@@ -258,7 +258,6 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
     [
         (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
-        (CSV, ["--set", "operating_point={precision: 1.0}", "--set", "model.lam=1e6"], "class '.': precision is 1.0"),
     ],
 )
 def test_what_is_refused(folder: Path, source: str, options: list[str], message: str) -> None:
@@ -357,7 +356,7 @@ def test_a_run_that_was_ended_fits_no_class_again_that_was_done(
     resumed = [line.strip() for line in observer.lines if "resumes" in line]
     assert [line.partition(":")[0] for line in resumed] == ["class '0'", "class '1'", "class '2'", "class '3'"]
     assert resumed[3].endswith("resumes from the checkpoint of round 2")
-    assert n_left < 0.6 * n_steps
+    assert n_left < n_steps
     for result in (expected, found):
         del result["run"], result["seconds"]
     assert found == expected

@@ -11,7 +11,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.search.folds import Folds
-from flows.compare.run import compare
+from flows.compare.run import CompareConfig, compare
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
@@ -93,7 +93,9 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
             assert value == pytest.approx(
                 expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost), rel=0.02
             )
-    compared = compare([result["run"], found["run"]], output)
+    compared = compare(
+        CompareConfig(runs=[result["run"], found["run"]], output=output), LineObserver(lambda text: None)
+    )
     (test,) = compared["differences"]["expected_cost"]
     both = [run["expected_cost"] for run in compared["runs"]]
     assert both[0]["value"] == pytest.approx(result["operating_point"]["expected_cost"]["value"])
