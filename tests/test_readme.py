@@ -31,7 +31,7 @@ def test_it_is_short() -> None:
 
 
 def test_help_tells_the_same_story() -> None:
-    for text in (README, aucdist.__doc__ or "", app.info.help or ""):
+    for text in (README, aucdist.__doc__ or "", app.help or ""):
         said = " ".join(text.split())
         assert "linear and additive models that rank a rare class above the rest" in said
         assert "over all pairs" in said

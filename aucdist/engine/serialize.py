@@ -21,6 +21,13 @@ ONE_AT_A_TIME = threading.Lock()
 """NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times where two threads parse (its issue
 106905)."""
 
+MOVED = {
+    "aucdist.maps.basis": "aucdist.maps.binning",
+    "aucdist.maps.edges": "aucdist.maps.binning",
+    "aucdist.maps.rising_leaves": "aucdist.maps.leaves",
+}
+"""Where the records of models that were saved before 0.5.0 are now."""
+
 
 def serialize(tree: Any) -> bytes:
     """Serialize a tree as the bytes of an ``.npz`` file: its arrays, and the rest as JSON.
@@ -105,6 +112,7 @@ def _record(module: str, name: str, fields: list[Any]) -> Any:
     """Return an object of one of our own dataclasses or named tuples: other classes, and functions, are refused."""
     if not module.startswith(OURS):
         raise ValueError(f"{module} is not of this package")
+    module = MOVED.get(module, module)
     kind = getattr(importlib.import_module(module), name)
     if not isinstance(kind, type) or kind.__module__ != module or not _is_record(kind):
         raise ValueError(f"{module}.{name} is no record")
