@@ -12,9 +12,7 @@ def test_no_certificate_is_false(seed):
 
 
 @pytest.mark.parametrize("seed", range(8, 14))
-def test_nor_of_a_fit_that_starts_towards_the_ramps_minimiser(seed, monkeypatch):
-    for name in ("MIDDLING", "ROWS_PER_FEATURE"):
-        monkeypatch.setattr(f"aucdist.solvers.pairs.all_pairs.{name}", 0)
+def test_nor_of_a_fit_of_all_pairs(seed):
     n_fits, findings = hunt(seed, only="PairwiseHingeClassifier")
     assert n_fits > 1
     assert findings == []

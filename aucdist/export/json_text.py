@@ -45,7 +45,7 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
     >>> from aucdist.export import to_json
-    >>>     >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
+    >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> json.loads(to_json(LinearModel(np.array([1.0, -2.0]), 0.5, schema, scaling, {})))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
