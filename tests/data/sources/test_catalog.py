@@ -8,7 +8,7 @@ from aucdist.data.sources.catalog import catalog, catalog_folder, data_root, fin
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 
-REFUSED = {"cleveland-0_vs_4": "line 62, column 'thal': the value is missing"}
+REFUSED = {"cleveland-0_vs_4": "line 103, column 'ca': the value is missing"}
 ENTRIES = catalog()
 
 
