@@ -15,10 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
-PAGES = tuple(
-    DOCS / "pages" / name
-    for name in ("benchmarks.md", "which-estimator.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md")
-)
+PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md"))
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -31,7 +28,7 @@ def plain(text: str) -> str:
 
 
 def short(text: str) -> str:
-    """Return a number with three digits that count, whole numbers from 10 000 on in groups; other text as it is."""
+    """Return a number with three digits that count, those from 1,000 on with commas; other text as it is."""
     try:
         number = float(text)
     except ValueError:
@@ -39,9 +36,9 @@ def short(text: str) -> str:
     if not math.isfinite(number):
         return text
     if number == round(number) and abs(number) < 1e9:
-        return f"{number:,.0f}".replace(",", "\N{NO-BREAK SPACE}") if abs(number) >= 1e4 else f"{number:.0f}"
+        return f"{number:,.0f}"
     if 1e-3 <= abs(number) < 1e6:
-        return f"{number:.3g}" if abs(number) < 1e3 else f"{number:.0f}"
+        return f"{number:.3g}" if abs(number) < 1e3 else f"{number:,.0f}"
     return re.sub(r"(\.0)?e([+-])0*", r"e\2", f"{number:.1e}").replace("e+", "e")
 
 

@@ -1,5 +1,6 @@
 """Prints the configuration reference: a table of keys for each configuration of a command, and for the models in it."""
 
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,10 +27,26 @@ LIMITS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "belo
 INTRO = """\
 # Configuration
 
-Generated from the models of the commands, which check every configuration before any work
-starts: a key that is not listed here is an error, which names the nearest one that is. Files are YAML; `--set key.sub=value`
-changes one key, and its value is YAML too. `cluster` is a mapping with the keys below, or the name or path of a file in
-`configs/cluster`. `model` takes, beyond the keys below, every parameter of the estimator that it names.
+```yaml
+name: clicks
+data:
+  source: {source: clicks.csv, format: csv, label: clicked}
+  test: {fraction: 0.2, seed: 0}
+  scale: standard
+model: {estimator: PairwiseHingeClassifier, lam: 1e-3}
+operating_point: {fpr: 0.01}
+cluster: {kind: local, workers: 2}
+blocks: 4
+checkpoint: {seconds: 60}
+```
+
+A configuration is a YAML file such as this one, for `aucdist train`. `--set key.sub=value` changes one key on the command
+line, and its value is YAML too. Each command checks its whole configuration before any work starts. A key that is not listed
+here is an error, and the message names the nearest key that exists.
+
+This page is generated from the code. The first sections are about the commands, and the later ones about the mappings that
+they contain. `cluster` is one of the mappings below, or the name or path of a file in `configs/cluster`. `model` accepts,
+beyond the keys below, every parameter of [the estimator](estimators.md) that it names.
 """
 
 
@@ -40,8 +57,8 @@ def main() -> None:
     models = reachable(list(top))
     for model in models:
         use = f"{use_of(top[model])} " if model in top else ""
-        print(f"## {model.__name__}\n\n{use}{description(model)}\n")
-        print("| key | value | default | |\n|---|---|---|---|")
+        print(f"## {title(model)}\n\n{use}{description(model)}\n")
+        print("| key | value | default | meaning |\n|---|---|---|---|")
         for name, field in model.model_fields.items():
             cells = (
                 f"`{name}`",
@@ -51,6 +68,15 @@ def main() -> None:
             )
             print("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         print()
+
+
+def title(model: type[BaseModel]) -> str:
+    """Return the heading of a model: its command, or what it describes in words."""
+    command = next((command for command in COMMANDS if model_of(command) is model), None)
+    if command:
+        return f"aucdist {command.name}"
+    words = re.findall(r"[A-Z][a-z]*\d?", model.__name__.removesuffix("Config").removesuffix("Options"))
+    return " ".join(words).capitalize()
 
 
 def model_of(command: Command) -> type[BaseModel]:
@@ -93,7 +119,8 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def type_text(annotation: Any, models: list[type[BaseModel]]) -> str:
     """Return a type as text; models are links to their tables."""
     if annotation in models:
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+        name = title(annotation)
+        return f"[{name}](#{name.lower().replace(' ', '-')})"
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_text(parts[0], models)

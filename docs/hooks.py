@@ -1,4 +1,4 @@
-"""Hooks of the documentation build: generated pages, and types of parameters as docstrings write them.
+"""Hooks of the documentation build: generated pages, formulae, and types of parameters as docstrings write them.
 
 The configuration reference and the gallery are printed by the package itself, which runs in another environment than MkDocs:
 AUCDIST_PYTHON names its interpreter.
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import import_graph
+from formulae import with_formulae
 from griffe import Class, Docstring, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object
 from mkdocs.structure.files import File, Files
 
@@ -38,6 +39,11 @@ def on_files(files: Files, config: Any) -> Files:
     for path, content in generated.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def on_page_markdown(markdown: str, **kwargs: Any) -> str:
+    """Make the formulae of a page into MathML."""
+    return with_formulae(markdown)
 
 
 def output_of(script: Path, folder: str | None = None) -> str:
