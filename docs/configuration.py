@@ -76,7 +76,7 @@ def title(model: type[BaseModel]) -> str:
     if command:
         return f"aucdist {command.name}"
     words = re.findall(r"[A-Z][a-z]*\d?", model.__name__.removesuffix("Config").removesuffix("Options"))
-    return " ".join(words).capitalize()
+    return " ".join(words).capitalize().replace("Tls", "TLS")
 
 
 def model_of(command: Command) -> type[BaseModel]:

@@ -1,5 +1,6 @@
 """The Python code of the documentation runs as it is printed, each page's from top to bottom."""
 
+import json
 import re
 import warnings
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_code_of_a_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert re.search(PRINTED.get(page, r"\d"), output_of(page, capsys), re.MULTILINE)
+
+
+def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = json.loads((PAGES / "first-model.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "first-model.ipynb", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "converged" in printed
+    assert re.search(r"The AUC is higher by 0\.0\d", printed)
 
 
 def test_code_on_a_cluster(capsys: pytest.CaptureFixture[str], cluster: Any) -> None:
