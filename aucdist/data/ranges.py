@@ -7,7 +7,7 @@ import numpy as np
 
 from aucdist.data.block import Block, n_rows
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.column_ranges import csr_ranges, dense_ranges
+from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows, DenseRows
 
 

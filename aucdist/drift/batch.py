@@ -9,7 +9,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.drift.profile import RARE, Profile, WatchedColumn
 from aucdist.drift.statistics import kolmogorov_smirnov, more_than, psi, total_variation
-from aucdist.kernels.profile_cells import count_numbers
+from aucdist.kernels.row_statistics import count_numbers
 from aucdist.maps.bins import Columns
 from aucdist.metrics.compare import holm
 

@@ -9,7 +9,7 @@ import numpy as np
 from aucdist.data.block import Block, n_rows
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.digests import csr_digests, dense_digests
+from aucdist.kernels.row_statistics import csr_digests, dense_digests
 from aucdist.kernels.rows import CsrRows
 
 MOST_KEPT = 2**16

@@ -8,17 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.labels import group_numbers
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.scratch import Stored
-from aucdist.engine.merge import Summary
-from aucdist.engine.steps import Step, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
+from aucdist.engine.steps import Step, Summary, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
@@ -142,7 +143,7 @@ class Blocks(ABC):
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
     until the next step (None before the first); it stays where the block is. `summary` is a dict whose values support ``+``:
     arrays and numbers add up, lists concatenate in the order of the blocks, other objects bring their own ``__add__``. They are
-    added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.merge`). A step is pure: it changes neither
+    added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
     its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
     another worker.
     """
@@ -416,3 +417,44 @@ def block_seed(seed: int, round_: int, index: int) -> int:
         The run's seed, the round's number, the block's index; not negative.
     """
     return int(np.random.SeedSequence((seed, round_, index)).generate_state(1, np.uint64)[0] >> 1)
+
+
+_MADE: WeakKeyDictionary[Blocks, Blocks] = WeakKeyDictionary()
+"""What was made of which blocks, for as long as those live."""
+
+
+def columns_of(blocks: Blocks) -> Blocks:
+    """Return the columns of the rows, each row multiplied by its label, dealt out to as many blocks.
+
+    What is returned has a block for each of `blocks`, or for each feature if there are fewer. Its block b holds features b,
+    b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
+    features they are. The samples are in the order of the blocks and, within a block, of its rows. The labels mean nothing.
+
+    It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
+    from one to another directly.
+    """
+    rows = blocks.same_rows
+    if rows not in _MADE:
+        _MADE[rows] = rows.exchange(cut_columns, join_columns, min(rows.n_blocks, rows.n_features))
+    return _MADE[rows].without_memory()
+
+
+def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
+    """Cut the block's columns into pieces, one for each block to come."""
+    if isinstance(block.X, np.ndarray):
+        # Transposed one by one, so that no more than a piece is held twice.
+        pieces: list[Any] = [
+            np.ascontiguousarray((block.X[:, first::n_blocks] * block.y[:, np.newaxis]).T) for first in range(n_blocks)
+        ]
+    else:
+        columns = block.X.tocsc()
+        columns.data *= block.y[columns.indices]
+        pieces = [columns[:, first::n_blocks].T for first in range(n_blocks)]
+    return None, {"pieces": [pieces]}
+
+
+def join_columns(pieces: list[Any], index: int, n_blocks: int) -> Block:
+    """Return the block of these columns, given what each block of rows has of them."""
+    X = np.hstack(pieces) if isinstance(pieces[0], np.ndarray) else sp.hstack(pieces, format="csr")
+    n = X.shape[0]
+    return Block.of(X, np.ones(n, dtype=np.int8), row_id=index + n_blocks * np.arange(n), index=index)

@@ -1,18 +1,74 @@
-"""Run a step on blocks, by the threads of one process."""
+"""Run a step on blocks, by the threads of one process, and add up what it returns in a fixed binary tree."""
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from queue import SimpleQueue
 from typing import Any, Protocol
 
 import joblib  # type: ignore[import-untyped]
 
 from aucdist.data.block import Block
-from aucdist.engine.merge import MergeTree, Summary
 from aucdist.errors import InputError
+
+Summary = dict[str, Any]
+"""What a step returns of a block. Its values support ``+``."""
+
+Node = tuple[int, int, Summary]
+"""Level and index of a node of the tree, and the merged summary of the blocks below it."""
+
+
+class MergeTree:
+    """Adds up summaries in the shape of a binary tree over the numbers of the blocks.
+
+    The node at (level, index) stands for the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``. A node is added to its
+    sibling as soon as both are there. The shape depends on the number of blocks alone: the sum has the same bits whether one
+    process, its threads or many workers add the summaries up, and whatever the order in which they come. Where summaries grow as
+    they are added up, as counts of scores do, the sum of n of them costs n log n instead of n**2.
+    """
+
+    def __init__(self, nodes: Iterable[Node] = ()):
+        self._nodes: dict[tuple[int, int], Summary] = {}
+        self._lock = threading.Lock()
+        for node in nodes:
+            self.add(*node)
+
+    def add(self, level: int, index: int, summary: Summary) -> None:
+        """Add a node, and merge upwards as far as siblings are there. Any thread may call this."""
+        while True:
+            with self._lock:
+                sibling = self._nodes.pop((level, index ^ 1), None)
+                if sibling is None:
+                    self._nodes[level, index] = summary
+                    return
+            summary = _sum(sibling, summary) if index & 1 else _sum(summary, sibling)
+            level, index = level + 1, index >> 1
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes without siblings, in the order of their blocks: at most 2 log2(n) for n adjacent blocks."""
+        ordered = sorted(self._nodes, key=lambda node: node[1] << node[0])
+        return [(level, index, self._nodes[level, index]) for level, index in ordered]
+
+    def total(self) -> Summary:
+        """Return the sum over all blocks, which have to be numbered 0, 1, 2, ... without a gap."""
+        *rest, (_, _, total) = self.nodes()
+        for _, _, summary in reversed(rest):  # a node without a right sibling stands for its parent
+            total = _sum(summary, total)
+        return total
+
+
+def merge(summaries: Iterable[Summary]) -> Summary:
+    """Return the sum of the summaries of blocks 0, 1, 2, ... in the shape of the tree."""
+    tree = MergeTree()
+    for number, summary in enumerate(summaries):
+        tree.add(0, number, summary)
+    return tree.total()
+
+
+def _sum(left: Summary, right: Summary) -> Summary:
+    return {key: value + right[key] for key, value in left.items()}
+
 
 Step = Callable[..., tuple[Any, Summary]]
 
@@ -187,46 +243,21 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
         raise min(errors, key=lambda found: found[0])[1]
 
 
-class _Helpers:
-    """Threads that help, started as they are needed. They never wait for each other.
-
-    In place of a `ThreadPoolExecutor`, whose threads the interpreter waits for when it ends: a signal whose handler raises while
-    one is being started leaves a thread there that nobody wakes, and the process never ends. These are daemons.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[tuple[Future[None], Callable[[], None]]] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
-
-    def submit(self, work: Callable[[], None]) -> Future[None]:
-        """Let a thread call a function."""
-        future: Future[None] = Future()
-        self._tasks.put((future, work))
-        if not self._idle.acquire(blocking=False):
-            threading.Thread(target=self._work, name="aucdist", daemon=True).start()
-        return future
-
-    def _work(self) -> None:
-        while True:
-            future, work = self._tasks.get()
-            if future.set_running_or_notify_cancel():
-                try:
-                    work()
-                except BaseException as error:
-                    future.set_exception(error)
-                else:
-                    future.set_result(None)
-            del future, work  # what they hold must not live until the next task
-            self._idle.release()
+MOST_HELPERS = 1024
+"""Threads are started as they are needed, and never wait for each other: one that has not begun is cancelled."""
 
 
-_helpers = _Helpers()
+def _new_helpers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MOST_HELPERS, "aucdist")
+
+
+_helpers = _new_helpers()
 
 
 def _forget_threads() -> None:
     """A forked process has none of its parent's threads."""
     global _helpers
-    _helpers = _Helpers()
+    _helpers = _new_helpers()
 
 
 os.register_at_fork(after_in_child=_forget_threads)

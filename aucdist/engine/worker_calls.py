@@ -16,8 +16,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
-from aucdist.engine.merge import MergeTree, Summary
-from aucdist.engine.steps import Step
+from aucdist.engine.steps import MergeTree, Step, Summary
 from aucdist.engine.worker_part import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
 from aucdist.errors import ClusterLost, RunError
 

@@ -21,8 +21,7 @@ from distributed.protocol.pickle import loads
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
-from aucdist.engine.merge import MergeTree
-from aucdist.engine.steps import Interrupted, run_step
+from aucdist.engine.steps import Interrupted, MergeTree, run_step
 from aucdist.errors import RunError
 
 FEW_BYTES = 2**16

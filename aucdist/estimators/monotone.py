@@ -178,7 +178,7 @@ def _scaled(X: Any) -> Any:
 
 
 def weight_signs(found: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
-    """Return the sign of each weight, as `aucdist.solvers.cone` takes them, given the directions of the features.
+    """Return the sign of each weight, as `aucdist.solvers.signs` takes them, given the directions of the features.
 
     Raises InputError for a feature map that has no such signs.
     """

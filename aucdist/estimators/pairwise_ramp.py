@@ -29,14 +29,14 @@ class PairwiseRampClassifier(RankingClassifier):
     lam : float, default=1e-3
         Weight of the penalty; the less, the sharper the ramp. Standardised features: 1e-5 to 1e-2 are worth trying.
     solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.solvers.pairs.ramp`; deterministic.
+        See `aucdist.solvers.pairs.loss`; deterministic.
     tol : float, default=1e-3
         The fit ends when no convex majorant of the objective that touches it at the weights goes lower by more than this share.
     random_state : int, RandomState or None, default=None
         Accepted as by every estimator; nothing is drawn at random.
     max_fpr : float or None, default=None
         Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1: the mean
-        goes over the pairs of the highest-scoring negatives, this share of all, see `aucdist.solvers.pairs.top_ramp`. The fit
+        goes over the pairs of the highest-scoring negatives, this share of all, see `aucdist.solvers.pairs.smooth`. The fit
         starts from certified minima of the pairwise hinge, which count as passes. `warm_start` replaces them.
     max_false_positives : int or None, default=None
         The same with a number of negatives in place of a share; with sample weights their total weight.

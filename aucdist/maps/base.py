@@ -63,7 +63,7 @@ class FittedMap(ABC):
         """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
 
     def signs(self, directions: np.ndarray) -> np.ndarray:
-        """Return the signs that weights may have so that scores rise or fall in some features, see `aucdist.solvers.cone`.
+        """Return the signs that weights may have so that scores rise or fall in some features, see `aucdist.solvers.signs`.
 
         `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
         Raises InputError if there are no such signs.

@@ -29,7 +29,7 @@ from aucdist.maps.binning import (
 )
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
 from aucdist.parameters import Constraints, OneOf, above_0, between
-from aucdist.solvers.cone import FREE, ZERO
+from aucdist.solvers.signs import FREE, ZERO
 
 MOST_BINS = 255
 """A code is a byte, and missing values have one of its values."""

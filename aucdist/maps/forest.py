@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.kernels.trees import leaf_codes
+from aucdist.kernels.codes import leaf_codes
 
 CATEGORIES, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
 """Bits of LightGBM's `decision_type`: a split by categories; where missing values go; from this bit on, which those are."""

@@ -19,7 +19,7 @@ from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
 from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
 from aucdist.parameters import Constraints, Switch, at_least_0, at_most_1, between
-from aucdist.solvers.cone import FREE, ZERO
+from aucdist.solvers.signs import FREE, ZERO
 
 MOST_ROWS = 2**18
 """The trees are grown on at most about so many rows of each class, which come to the client."""

@@ -7,20 +7,20 @@ Where rows have groups or grades, all of this is over the pairs that these make.
 """
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, expand, pair_histograms
-from aucdist.kernels.rows import DenseRows, project
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.loss import HINGE
+from aucdist.solvers.pairs.problem import PairMemory, PairProblem, add_to_rows
 
 GRID = 16
 """Cells of a pair along each feature, at most."""
@@ -111,29 +111,14 @@ def pair_scores(
     `groups`: where pairs of rows are within groups, or of grades.
     Returns ndarray of shape (m (m - 1) / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
     """
-    rows = rows.without_memory()
-    if groups is None:
-        sign, factor, total = 1 if rows.n_pos <= rows.n_neg else -1, np.ones(1), rows.weight_pos * rows.weight_neg
-        of_class = np.array([[rows.weight_pos], [rows.weight_neg]])
-    else:
-        sign, factor, total, of_class = groups.sign, groups.factor, groups.mass, groups.weights
-    anchors_weigh, rows_weigh = of_class if sign > 0 else of_class[::-1]
-    scored = rows.reduce(score_rows, w, sign, groups)
-    scores, weights, codes = (np.concatenate(scored[name]) for name in ("scores", "weights", "codes"))
-    order = np.lexsort((scores, codes))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(factor)))))
-    below = np.concatenate(([0.0], np.cumsum(weights[order])))
-    share = factor / total
-    sorted_anchors = scores[order], codes[order], starts, below
-    active = rows.reduce(active_pairs, sorted_anchors, sign, groups, share, share * anchors_weigh)["active"]
-    beyond = np.concatenate((np.cumsum(active[::-1])[::-1], [0.0]))
-    # A group of m anchors has m + 1 places; the anchor at place k is in active pairs with rows whose place is beyond k.
-    place = np.arange(len(order)) + codes[order]
-    slopes = np.empty(len(scores))
-    slopes[order] = beyond[place + 1] - beyond[(starts[1:] + np.arange(len(factor)) + 1)[codes[order]]]
-    offsets = np.cumsum([0, *(len(part) for part in scored["scores"])])
-    found = rows.reduce(pair_cells, slopes, offsets, sign, share * rows_weigh, compared, tables)
-    return _gain(found["residual"], found["weight"], PRIOR / rows.n_samples)
+    problem = PairProblem(rows, HINGE, groups)
+    _, slopes = problem.sweep(w)
+    factor, of_class = np.ones(1), np.array([[rows.weight_pos], [rows.weight_neg]])
+    if groups is not None:
+        factor, of_class = groups.factor, groups.weights
+    partners = 0.5 * factor * of_class[:: -problem.sign]  # of an anchor, and of a row of the larger class
+    cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, compared, tables)
+    return _gain(cells["residual"] / problem.mass, cells["weight"] / problem.mass, PRIOR / rows.n_samples)
 
 
 def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
@@ -147,75 +132,23 @@ def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def score_rows(
-    block: Block, memory: Any, w: np.ndarray, sign: int, groups: PairGroups | None
-) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, Block], Summary]:
-    """Score the rows, mirrored where the negatives are the smaller class, and send the scores of that, the anchors."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, sign * w, scores)
-    at, codes = _rows_of(block, sign, groups)
-    summary = {"scores": [scores[at]], "weights": [block.weights()[at]], "codes": [codes]}
-    return (scores, at, codes, replace(block, rows=DenseRows(np.zeros((block.n_samples, 0))))), summary
-
-
-def _rows_of(block: Block, label: int, groups: PairGroups | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the rows of one class that are in pairs, and the number of the group of each."""
-    if groups is not None:
-        return groups.rows_of(block, label)
-    at = np.flatnonzero(block.y == label)
-    return at, np.zeros(len(at), dtype=np.int32)
-
-
-@without_rows
-def active_pairs(
-    block: int,
-    memory: Any,
-    anchors: tuple[np.ndarray, ...],
-    sign: int,
-    groups: PairGroups | None,
-    share: np.ndarray,
-    half: np.ndarray,
-) -> tuple[Any, Summary]:
-    """Find what each row of the larger class weighs in pairs with a margin below 1, and send where those pairs end.
-
-    `anchors` are their scores and groups, sorted by both, where each group begins, and the running sums of their weights; of each
-    group `share` is what a pair of weight 1 is of all, and `half` that of a row with all anchors.
-    """
-    scores, own, own_codes, labels = memory
-    ascending, of_anchors, starts, below = anchors
-    at, codes = _rows_of(labels, -sign, groups)
-    end = _count_below(ascending, of_anchors, scores[at] + 1.0, codes)
-    weight = labels.weights()[at]
-    coefs, mass = np.zeros(len(scores)), np.zeros(len(scores))
-    np.add.at(coefs, at, -sign * weight * share[codes] * (below[end] - below[starts[codes]]))
-    np.add.at(mass, at, 0.5 * weight * half[codes])
-    sums = np.bincount(end + codes, weight * share[codes], minlength=len(ascending) + len(share))
-    return (coefs, mass, own, own_codes, labels.weights()), {"active": sums}
-
-
-def _count_below(ascending: np.ndarray, of_anchors: np.ndarray, values: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return how many anchors are of a lower group, or of the same one with a lower score, for each value with its group."""
-    if not of_anchors.any():  # all of one group, the first
-        return np.searchsorted(ascending, values, side="left")
-    is_anchor = np.repeat([1, 0], [len(ascending), len(values)])
-    order = np.lexsort((is_anchor, np.concatenate((ascending, values)), np.concatenate((of_anchors, codes))))
-    found = np.empty(len(order), dtype=np.int64)
-    found[order] = np.cumsum(is_anchor[order])
-    return found[len(ascending) :]
-
-
-def pair_cells(
-    block: Block, memory: Any, slopes: np.ndarray, offsets: np.ndarray, sign: int, half: np.ndarray,
-    compared: np.ndarray, tables: tuple[np.ndarray, ...],
+def add_up_cells(
+    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray, compared: np.ndarray,
+    tables: tuple[np.ndarray, ...],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Add up over the cells of each pair how the mean hinge falls with the scores of rows, and what rows weigh in pairs."""
-    coefs, mass, own, codes, weight = memory
-    coefs, mass = coefs.copy(), mass.copy()
-    np.add.at(coefs, own, sign * weight[own] * slopes[offsets[block.index] : offsets[block.index + 1]])
-    np.add.at(mass, own, 0.5 * weight[own] * half[codes])
+    """Add up over the cells of each pair the slope of the sum of hinges by the scores of rows, and what rows weigh in pairs."""
+    residual, mass, weight = np.zeros(block.n_samples), np.zeros(block.n_samples), block.weights()
+    of_anchors = slopes[offsets[block.index] : offsets[block.index + 1]]
+    codes = np.zeros(len(of_anchors), dtype=np.int32) if memory.codes is None else memory.codes
+    of_others = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
+    for which, of_rows, groups, weighs in (
+        (memory.anchors, of_anchors, codes, partners[0]), (memory.others, memory.coefs, of_others, partners[1]),
+    ):  # fmt: skip
+        add_to_rows(residual, which, of_rows)
+        add_to_rows(mass, which, weight[which] * weighs[groups])
     return None, {
-        name: _histograms(block, of, compared, tables) for name, of in (("residual", coefs), ("weight", mass))
-    }
+        "residual": _histograms(block, residual, compared, tables), "weight": _histograms(block, mass, compared, tables),
+    }  # fmt: skip
 
 
 def _histograms(block: Block, coefs: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -24,7 +24,7 @@ from aucdist.search.classes import searched_classes, smallest_class, summary_of_
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import Folds, groups_of, lowest_grade, masked_blocks, row_ids_and_labels
 from aucdist.search.schedule import FitJob, Point, points_of, run_schedules, search_schedule
-from aucdist.solvers.pairs.top import SHARE
+from aucdist.solvers.pairs.share import SHARE
 
 MOST_FOLDS = 5
 LEAST_TOL = 1e-2

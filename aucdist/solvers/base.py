@@ -187,7 +187,7 @@ class Solver(BaseEstimator, ABC):
     resumes : bool
         Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
     signs : bool
-        `rounds` takes the keyword ``signs``, of the weights: see `aucdist.solvers.cone`.
+        `rounds` takes the keyword ``signs``, of the weights: see `aucdist.solvers.signs`.
     penalises_intercept : bool
         It fits the intercept as the weight of a column of ones.
     groups : bool

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.solvers.cone import blocked, project_onto_cone
+from aucdist.solvers.signs import blocked, project_onto_cone
 
 REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""

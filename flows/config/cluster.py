@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
-from aucdist.engine.dashboard import has_bokeh, no_bokeh
 from aucdist.engine.steps import number_of_threads
+from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.base import Strict
 

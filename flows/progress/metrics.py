@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from aucdist.engine.dashboard import link_of, performance_report, put_figures
+from aucdist.engine.workers import link_of, performance_report, put_figures
 from flows.progress.console import ForwardingObserver, Record, RunObserver, Tasks
 
 REPORT = "dask-report.html"

@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce.kind import DataSet, Result, Results, Task, results_of
 from flows.reproduce.page import Curve, Figure, PageSection, line_plot, page_figure

@@ -18,7 +18,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks.common import Row, read_train_and_test, seconds_of
 
 

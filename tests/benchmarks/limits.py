@@ -21,8 +21,8 @@ from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, du
 from aucdist.papers.tpauc.kernels import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
+from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.loss import AnchorGroups, one_run
 from benchmarks.common import Row, fastest
 from flows.reproduce.page import LINE_STYLES
 

@@ -12,7 +12,7 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks.common import Row, read_train_and_test, seconds_of
 from benchmarks.pair_steps import pair_steps
 from benchmarks.square import compare_square

@@ -24,9 +24,9 @@ from aucdist.data.storage.scratch import LIMIT
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.worker_calls import group_size
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 from benchmarks.common import Row, seconds_of
 from benchmarks.memory import peak_memory
 from benchmarks.scale_model import (
@@ -291,7 +291,9 @@ def cells_workload(features: int) -> Workload:
 
     def fit(blocks: Blocks) -> int:
         start = np.zeros(features)
-        return solve(CuttingPlanes(blocks, start, kind=CellCuts).rounds(LAM), tol=0.0, max_passes=PASSES).passes
+        return solve(
+            CuttingPlanes(blocks, PairObjective(), start, kind=CellCuts).rounds(LAM), tol=0.0, max_passes=PASSES
+        ).passes
 
     blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
     fit(blocks)  # compiles the kernels

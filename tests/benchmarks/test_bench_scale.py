@@ -15,10 +15,10 @@ import aucdist.engine.dask
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import local_client
-from aucdist.engine.merge import MergeTree
+from aucdist.engine.steps import MergeTree
 from aucdist.engine.worker_part import LONG, pack
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks import scale as suite
 from benchmarks import suites
 from benchmarks.scale_model import (

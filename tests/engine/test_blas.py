@@ -10,7 +10,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 
 def blas_threads():

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aucdist.engine import dashboard
-from aucdist.engine.dashboard import FIGURES, KEPT_RUNS, STAGE_SECONDS, link_of, performance_report, put_figures
+from aucdist.engine import workers
 from aucdist.engine.dask import local_client
+from aucdist.engine.workers import FIGURES, KEPT_RUNS, STAGE_SECONDS, link_of, performance_report, put_figures
 from aucdist.errors import InputError
 
 
@@ -22,7 +22,7 @@ def client():
 
 @pytest.fixture(autouse=True)
 def page_of_no_runs(monkeypatch):
-    monkeypatch.setattr(dashboard, "_runs", {})  # the scheduler of `local_client` is in this process
+    monkeypatch.setattr(workers, "_runs", {})  # the scheduler of `local_client` is in this process
 
 
 def scrape(client):
@@ -93,14 +93,14 @@ def test_the_performance_report_has_its_scripts_inside(client, tmp_path):
 
 
 def test_a_run_that_fails_has_no_performance_report(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(dashboard, "has_bokeh", lambda: True)
+    monkeypatch.setattr(workers, "has_bokeh", lambda: True)
     with pytest.raises(ZeroDivisionError), performance_report(client, tmp_path / "report.html"):
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
 
 
 def test_without_bokeh_on_the_scheduler_it_is_refused_before_work(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(dashboard, "has_bokeh", lambda: False)
+    monkeypatch.setattr(workers, "has_bokeh", lambda: False)
     with (
         pytest.raises(InputError, match="bokeh, which is not installed where the scheduler runs"),
         performance_report(client, tmp_path / "report.html"),

@@ -20,9 +20,9 @@ from aucdist.engine.dask import DaskBlocks, connect, local_client
 from aucdist.engine.worker_part import FEW_BYTES
 from aucdist.errors import InputError, RunError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 
 N_BLOCKS = 5
 
@@ -70,7 +70,7 @@ def test_two_workers_same_bits_twice(client, local):
 
 def test_anchors_in_cells_same_bits(client):
     fits = [
-        solve(CuttingPlanes(blocks, kind=CellCuts).rounds(1e-2), tol=1e-3, max_passes=100)
+        solve(CuttingPlanes(blocks, PairObjective(), kind=CellCuts).rounds(1e-2), tol=1e-3, max_passes=100)
         for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
     ]
     same_bits(*fits)

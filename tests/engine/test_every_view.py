@@ -5,8 +5,15 @@ import pytest
 
 from aucdist.data.block import Block, partition
 from aucdist.data.storage import scratch
-from aucdist.engine import columns
-from aucdist.engine.blocks import Blocks, LocalBlocks, reads_rows_itself, without_rows
+from aucdist.engine.blocks import (
+    Blocks,
+    LocalBlocks,
+    columns_of,
+    cut_columns,
+    join_columns,
+    reads_rows_itself,
+    without_rows,
+)
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.estimators.conditioning import Shift
@@ -181,7 +188,7 @@ def test_a_view_is_described_without_reading_where_labels_and_weights_stay(no_ro
 
 
 def test_columns_of_a_view_go_from_worker_to_worker(client, monkeypatch):
-    whole = columns.columns_of(LocalBlocks(made("memory"))).reduce(everything)
+    whole = columns_of(LocalBlocks(made("memory"))).reduce(everything)
     blocks = viewed(DaskBlocks.load(client, load, N_BLOCKS), "memory")
 
     def refuse(self, step, *args):
@@ -190,5 +197,5 @@ def test_columns_of_a_view_go_from_worker_to_worker(client, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(DaskBlocks, "reduce", refuse)
         patch.setattr(ViewBlocks, "reduce", refuse)
-        found = blocks.exchange(columns.cut, columns.join, 3)
+        found = blocks.exchange(cut_columns, join_columns, 3)
     assert found.reduce(everything) == whole

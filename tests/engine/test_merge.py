@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.engine.merge import MergeTree, merge
+from aucdist.engine.steps import MergeTree, merge
 from aucdist.metrics.counts import ScoreCounts
 
 HUGE_AND_SMALL = [1e16, 1.0, -1e16, 1.0, 3.0, 1e-3, 7e15]

@@ -21,7 +21,7 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 LAB_DATA = Path(os.environ.get("LAB_DIR", Path.home() / ".cache/aucdist-labs/s3")) / "ceph"
 N_BLOCKS = 6

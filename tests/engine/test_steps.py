@@ -12,7 +12,7 @@ from aucdist.engine.steps import Interrupted, in_threads, number_of_threads, run
 from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 11
 ROWS = simulate(3000, 6, 0.1, seed=2)

@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 7
 

@@ -19,8 +19,8 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.gev.problem import LinkProblem
 from aucdist.search.folds import masked_blocks
-from aucdist.solvers.cone import FREE, ZERO, outside, project_onto_cone
 from aucdist.solvers.pairs import cutting_planes
+from aucdist.solvers.signs import FREE, ZERO, outside, project_onto_cone
 
 WORDS = {1: "increasing", -1: "decreasing"}
 

@@ -16,7 +16,9 @@ from aucdist.papers.tpauc import Exact
 from aucdist.search.schedule import points_of
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
-from aucdist.solvers.pairs.ramp import RAMP
+from aucdist.solvers.pairs.loss import RAMP
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
 
 SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
@@ -30,7 +32,7 @@ class PlainDescent(Solver):
         self.step = step
 
     def rounds(self, blocks, lam, start=None):
-        problem, step = SmoothPairProblem(blocks, RAMP, lam), self.step
+        problem, step = SmoothPairProblem(blocks, PairObjective(RAMP, penalty=L2(lam))), self.step
         point = problem.evaluate(np.zeros(blocks.n_features))
         for number in range(1, 40):
             yield Round(point.w, point.value, 0.0, number)

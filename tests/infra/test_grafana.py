@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aucdist.engine.dashboard import FIGURES, link_of, put_figures
 from aucdist.engine.dask import local_client
+from aucdist.engine.workers import FIGURES, link_of, put_figures
 
 FILE = Path(__file__).resolve().parents[2] / "infra" / "grafana" / "aucdist.json"
 WORDS = {"sum", "by", "rate", "deriv"}  # of PromQL, as far as the dashboard uses it

@@ -16,7 +16,7 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from infra import limited_network as slow
 
 

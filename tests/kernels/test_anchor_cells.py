@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.kernels.anchor_cells import fill_cells, find_cells, index_edges
-from aucdist.solvers.pairs.anchors import one_run
+from aucdist.kernels.score_cells import fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
-from aucdist.solvers.pairs.hinge import HINGE, NO_SHIFT
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, one_run
 
 pytestmark = pytest.mark.nojit
 

@@ -6,8 +6,7 @@ from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
 from aucdist.kernels.pairs import n_active, search_index
-from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
-from aucdist.solvers.pairs.hinge import HINGE, NO_SHIFT
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
 
 pytestmark = pytest.mark.nojit
 

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import pairwise_ramp, ramp
 
-from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
-from aucdist.solvers.pairs.ramp import RAMP
+from aucdist.solvers.pairs.loss import RAMP, AnchorGroups, one_run
 
 pytestmark = pytest.mark.nojit
 

@@ -18,7 +18,7 @@ from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.binning import bins_of
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 
 @checks_of(BinExpander(), BinExpander(basis="one-hot", linear="drop", sparse_output=False))

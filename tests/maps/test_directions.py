@@ -19,7 +19,7 @@ from aucdist.maps import BinExpander, LeafExpander
 from aucdist.maps.forest import Forest
 from aucdist.maps.leaves import ranks_of, step_signs
 from aucdist.maps.state import map_from_bytes, map_to_bytes
-from aucdist.solvers.cone import FREE, ZERO
+from aucdist.solvers.signs import FREE, ZERO
 
 WORDS = {1: "increasing", -1: "decreasing"}
 

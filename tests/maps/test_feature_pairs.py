@@ -10,7 +10,7 @@ from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.groups import pair_groups
 
 

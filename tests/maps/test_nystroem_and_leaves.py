@@ -17,7 +17,7 @@ from aucdist.maps.base import encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.maps.nystroem import landmark_rows
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 
 @checks_of(NystroemMap(), NystroemMap(landmarks=5, linear="drop"))

@@ -17,8 +17,8 @@ from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA
 from aucdist.papers.tpauc import exact as square
 from aucdist.solvers import sample
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.solvers.pairs import RampLBFGS
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 hinge_comid, hinge_psa, hinge_rda = rounds_of(COMID), rounds_of(PSA), rounds_of(RDA)
 
@@ -30,7 +30,7 @@ LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog")
 SOLVERS = {
     "all-pairs": AllPairs().rounds,
     "all-pairs l1": partial(AllPairs().rounds, penalty="l1"),
-    "ramp": pair_ramp,
+    "ramp": RampLBFGS().rounds,
     "square": rounds_of(square.Exact),
     "newton": partial(newton, loss=LOGIT),
     "newton cloglog": partial(newton, loss=CLOGLOG),

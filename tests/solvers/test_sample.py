@@ -13,9 +13,8 @@ from aucdist.papers.gev.solvers import Newton
 from aucdist.search.folds import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
-from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, AllPairs
-from aucdist.solvers.pairs.groups import pair_groups
-from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.solvers.pairs import RampLBFGS
+from aucdist.solvers.pairs.cutting_planes import LEAST_NOISE, AllPairs
 
 newton = rounds_of(Newton)
 
@@ -23,7 +22,7 @@ N, D = 3000, 5
 SOLVERS = {
     "all_pairs": AllPairs().rounds,
     "newton": functools.partial(newton, loss=LinkLoss(Link("logit", 0.0), "calibrated")),
-    "pair_ramp": functools.partial(pair_ramp, tol=1e-6),
+    "pair_ramp": functools.partial(RampLBFGS().rounds, tol=1e-6),
 }
 
 
@@ -196,9 +195,8 @@ def test_the_ramp_within_groups_starts_from_a_sample_of_them(n_groups, options, 
     drawn, draw = [], sample.draw_sample
     monkeypatch.setattr(sample, "draw_sample", lambda *args, **kwargs: drawn.append(kwargs) or draw(*args, **kwargs))
     blocks = dealt(in_groups(n_groups), 2)
-    groups = pair_groups(blocks, **options)
-    warm = solve(pair_ramp(blocks, 1e-2, tol=1e-6, groups=groups), tol=0.0, max_passes=300)
-    cold = solve(pair_ramp(blocks, 1e-2, np.zeros(D), tol=1e-6, groups=groups), tol=0.0, max_passes=300)
+    warm = solve(RampLBFGS().rounds(blocks, 1e-2, tol=1e-6, **options), tol=0.0, max_passes=300)
+    cold = solve(RampLBFGS().rounds(blocks, 1e-2, np.zeros(D), tol=1e-6, **options), tol=0.0, max_passes=300)
     assert drawn == ([{"whole_groups": True}] if n_groups == 2400 else [])  # of few groups no sample is drawn
     assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-4)
     assert warm.certificate.status == cold.certificate.status == "stationary"

@@ -14,7 +14,7 @@ to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*
 not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1] that gives the
 largest bound.
 
-**Signs of weights.** Over a cone (`aucdist.solvers.cone`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
+**Signs of weights.** Over a cone (`aucdist.solvers.signs`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
 projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights
 that may move.
 """
@@ -34,8 +34,8 @@ from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
 from aucdist.solvers.base import Round
-from aucdist.solvers.cone import blocked, project_onto_cone
 from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.signs import blocked, project_onto_cone
 
 MOST_FEATURES = 2000
 """Matrices of second moments are used up to this many features; they take 32 MB each."""

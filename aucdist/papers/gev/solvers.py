@@ -226,7 +226,7 @@ class LinkSolver(Solver):
         gradient_tol : float
             For a loss that is not convex: a point with a gradient of at most this length is stationary.
         signs : ndarray of shape (n_features,), int8, optional
-            Of the weights, for `Newton`: see `aucdist.solvers.cone`.
+            Of the weights, for `Newton`: see `aucdist.solvers.signs`.
         """
         problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
         bound: LinkPoint | None = None

@@ -25,8 +25,8 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 from aucdist.papers.sdcd.kernels import PairPlaces
 from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Solver
-from aucdist.solvers.pairs.anchors import runs_of
 from aucdist.solvers.pairs.groups import PairGroups
+from aucdist.solvers.pairs.loss import runs_of
 
 MINORITY_BYTES = 2**28
 """The default of `minority_bytes`: 256 MiB."""

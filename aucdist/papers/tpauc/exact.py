@@ -24,10 +24,10 @@ from aucdist.kernels.codes import BinRows
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
 from aucdist.papers.tpauc.moments import CHUNK, FEWEST_ROWS, PairQuadratic, PairwiseSquare, gradient, lower_bound, value
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.cone import minimise_quadratic, project_onto_cone
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.signs import minimise_quadratic, project_onto_cone
 
 MOST_FEATURES = 1000
 """The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2

@@ -1,6 +1,6 @@
 """Solvers for losses on pairs of a positive and a negative row."""
 
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.top_ramp import RampLBFGS
+from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.smooth import RampLBFGS
 
 __all__ = ["AllPairs", "RampLBFGS"]

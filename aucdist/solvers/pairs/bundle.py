@@ -3,15 +3,11 @@
 import numpy as np
 
 from aucdist.kernels import simplex
-from aucdist.kernels.simplex import RIDGE
-from aucdist.kernels.simplex_factor import Maximiser
+from aucdist.kernels.simplex import FEW_POINTS, RIDGE
 from aucdist.solvers.pairs.penalty import Penalty
 
 MOST_PATTERNS = 30
 """The most patterns of zeros and signs that are tried for a combination; a few are usual."""
-
-FEW_POINTS = 64
-"""Up to so many the systems of an active set are solved anew; of more a factor follows it."""
 
 
 class Bundle:
@@ -207,10 +203,6 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    H, component = np.ascontiguousarray(H), np.zeros(len(b), dtype=np.int64)
-    if len(H) <= FEW_POINTS:
-        simplex.maximise(H, a, component, 1, b)
-    else:
-        Maximiser(H, component, 1).maximise(a, b)
+    simplex.maximise(np.ascontiguousarray(H), a, b)
     b /= b.sum()
     return b

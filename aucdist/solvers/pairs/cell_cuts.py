@@ -2,7 +2,7 @@
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
-round, and nothing that the client holds of it, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay
+round, and nothing that the client holds of it, grows with the rows. `aucdist.kernels.score_cells` says why the bounds stay
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
@@ -20,13 +20,12 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.anchor_cells import fill_cells, index_edges
 from aucdist.kernels.rows import project
-from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.kernels.score_cells import fill_cells, index_edges
 from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
+from aucdist.solvers.pairs.loss import Anchors
 from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, sum_of_rows, unless_ones
-from aucdist.solvers.pairs.share import Counting
-from aucdist.solvers.pairs.top import Threshold
+from aucdist.solvers.pairs.share import Counting, Threshold
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
@@ -127,7 +126,7 @@ class Edges:
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        Result of `aucdist.kernels.anchor_cells.index_edges`.
+        Result of `aucdist.kernels.score_cells.index_edges`.
     """
 
     at: np.ndarray

@@ -1,6 +1,6 @@
 """Cuts of the hinge over the pairs that count: the tangents of the loss, from the exact scores of the anchors.
 
-The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`). The client has their scores, sorts them and sends
+The anchors are the rows of the smaller class (`aucdist.solvers.pairs.loss`). The client has their scores, sorts them and sends
 them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cell_cuts` takes the place of `PairCuts`. Which
 negatives count is `aucdist.solvers.pairs.share`'s.
 """
@@ -12,12 +12,10 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.solvers.pairs.anchors import Anchors, one_run
 from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.hinge import HINGE, PairHinge
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score, sum_of_rows
-from aucdist.solvers.pairs.share import AllNegatives, Counting
-from aucdist.solvers.pairs.top import SoftThreshold, Threshold, scores_at
+from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, sort_and_score, sum_of_rows
+from aucdist.solvers.pairs.share import AllNegatives, Counting, SoftThreshold, Threshold, scores_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +74,18 @@ def take_cut(
 
     With `valued` the loss there is summed as well, as ``"valued"``.
     """
-    scores, weights, runs, slope_sums = (
-        scores_at(memory, step),
-        memory.weights,
-        memory.runs,
-        loss.zero_slope_sums(anchors.n_gaps),
-    )
-    coefs, which = np.zeros(len(scores)), None
-    if threshold is not None:
-        which = np.flatnonzero(scores >= threshold.score)
-        weights, runs = weights[which] * threshold.parts(scores[which]), one_run(len(which))
-    of_rows = coefs if which is None else np.empty(len(which))
-    mine = scores if which is None else scores[which]
-    height, total, doubt, n_band = loss.cut(mine, weights, runs, shifts, anchors, of_rows, slope_sums)
+    scores, slope_sums = scores_at(memory, step), loss.zero_slope_sums(anchors.n_gaps)
+    which, mine, weights, runs = rows_from(threshold, scores, memory.weights, memory.runs)
+    coefs = np.zeros(len(scores))
+    slopes = coefs if threshold is None else np.empty(len(mine))
+    height, total, doubt, n_band = loss.cut(mine, weights, runs, shifts, anchors, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
-    if which is not None:
-        coefs[which] = of_rows
+    if threshold is not None:
+        coefs[which] = slopes
         summary["counted"] = weights.sum()
     if valued is not None:
         others, hard = valued
-        weights, mine, runs = memory.weights, scores, memory.runs
-        if hard is not None:
-            which = np.flatnonzero(scores >= hard.score)
-            mine, runs = scores[which], one_run(len(which))
-            weights = weights[which] * hard.parts(mine)
+        _, mine, weights, runs = rows_from(hard, scores, memory.weights, memory.runs)
         summary["valued"] = loss.total(mine, weights, runs, anchors if others is None else others)
     return replace(memory, coefs=coefs), summary
 

@@ -1,4 +1,4 @@
-"""Newton steps and cutting planes for the pairwise hinge, with or without a share of the negatives.
+"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a share of the negatives.
 
 Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, a pair weighing w_i w_j where rows
 have weights. The problem has parts, each of which may be another one:
@@ -30,25 +30,31 @@ So there is no line search then: a round takes a cut at the minimiser of the low
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
-from aucdist.solvers.base import Round
-from aucdist.solvers.cone import project_onto_cone
+from aucdist.solvers import sample
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
-from aucdist.solvers.pairs.groups import PairGroups, refuse_share
 from aucdist.solvers.pairs.newton import NARROWEST, WIDE, WIDEST, Sample, SampleAt, newton_step, shifts, step_to_zero
-from aucdist.solvers.pairs.objective import rounding_of_pairs
-from aucdist.solvers.pairs.penalty import L2, Penalty
-from aucdist.solvers.pairs.share import AllNegatives, TopNegatives
-from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
+from aucdist.solvers.pairs.share import SHARE, negatives_that_count
 from aucdist.solvers.rounding import EPS, higher
+from aucdist.solvers.signs import project_onto_cone
 
 MOST_ANCHORS = 2**16
 """Of more rows in the smaller class, cells are sent; up to here their scores, which are exact."""
+
+NEAR = 0.03
+"""The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
+
+LEAST_NOISE = 0.01
+"""If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
 SHARE_OF_GAP, NARROWING = 0.3, 0.1
 """Smoothing may make this share of the gap; the band becomes narrower by this factor at most from pass to pass."""
@@ -101,14 +107,11 @@ class CuttingPlanes:
     ----------
     blocks : Blocks
         Both classes must be there.
+    objective : PairObjective
+        With the loss `PairHinge`. Where it has groups, scores of anchors are exact, however many. `rounds` sets the penalty's
+        lam.
     start : ndarray of shape (n_features,) or None
         Zero by default.
-    penalty : Penalty, default=L2()
-        Its signs hold for all points, and for the minimum and the bound. `rounds` sets its lam.
-    share : TopShare or None, default=None
-        Which negatives count; None for all.
-    groups : PairGroups, optional
-        Where pairs are within groups; all negatives count, and scores of anchors are exact, however many.
     kind : type, optional
         `PairCuts` or `CellCuts`; by default by the number of anchors.
     second_order : bool, optional
@@ -123,17 +126,16 @@ class CuttingPlanes:
     """
 
     def __init__(
-        self, blocks: Blocks, start: np.ndarray | None = None, *, penalty: Penalty | None = None, share: TopShare | None = None,
-        groups: PairGroups | None = None, kind: type[PairCuts] | None = None, second_order: bool | None = None,
+        self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *,
+        kind: type[PairCuts] | None = None, second_order: bool | None = None,
     ):  # fmt: skip
-        self.penalty = L2() if penalty is None else penalty
+        self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        self.share = AllNegatives(blocks) if share is None else TopNegatives(blocks, share, self.rounding)
+        self.share = negatives_that_count(blocks, objective.share, self.rounding)
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
         if groups is not None:
-            refuse_share(groups if share is not None else None)
             kind = PairCuts
         elif kind is None:
             kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
@@ -340,3 +342,47 @@ class CuttingPlanes:
         self._n_taken += 1
         self.bundle.add(cut.height, gradient)
         return True
+
+
+class AllPairs(Solver):
+    """Newton steps and cutting planes over all pairs; deterministic, and the one to use.
+
+    See `aucdist.solvers.pairs.share` for the partial AUC. With an L2 penalty a fit of large data starts at the solution over a
+    sample (`aucdist.solvers.sample`). It has no parameters of its own.
+    """
+
+    name = "all-pairs"
+    objective = "pairwise hinge"
+    by_sums = True
+    takes = ("penalty", *SHARE, "group_weight", "grade_weight")
+    groups = True
+    ignores_zero_weight = True
+    takes_codes = True
+    signs = True
+    has_path = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
+        """Yield the best weights so far, their objective, the best bound so far; see `PairObjective.of` for the options."""
+        return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
+
+    def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
+        """Return the cutting planes, which solve for one lam after another; options as of `rounds`."""
+        return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
+
+
+def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
+    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    penalty, share, passes = objective.penalty, objective.share, 0
+    part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
+
+    def on_sample(drawn: Block) -> Iterator[Round] | None:
+        # So much smaller is the sample of the negatives that count.
+        if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
+            return None
+        return minimise_hinge(*objective.on_sample(blocks, drawn))
+
+    if start is None and not penalty.has_corners:
+        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
+        start = None if last is None else last.w
+    for state in CuttingPlanes(blocks, objective, start).rounds(penalty.lam):
+        yield replace(state, passes=passes + state.passes)

@@ -244,12 +244,3 @@ def pair_groups(
         keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels, exact,
         blocks.has_groups, group_weight == "groups", mass, int(len(keys) - there.sum()),
     )  # fmt: skip
-
-
-def refuse_share(groups: PairGroups | None) -> None:
-    """Raise an InputError where rows have groups or grades: the highest-scoring negatives are those of all rows."""
-    if groups is not None:
-        raise InputError(
-            "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they must "
-            "be None"
-        )

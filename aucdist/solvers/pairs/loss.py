@@ -1,21 +1,170 @@
-"""What a loss of pairs is: its sum over all pairs and its slopes, from the scores of some rows and the sorted anchors.
+"""Losses of pairs: the sum of each over all pairs and its slopes, from the scores of some rows and the sorted anchors.
 
-The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`). A loss is a function of the margin, the score of
-a pair's positive row minus that of its negative one; scores are mirrored where the negatives are the anchors, so that a margin is
-always an anchor's score minus the score of a row of the larger class.
+The anchors are the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them:
+a loss of all pairs is summed in O(n log m), m the number of anchors. Each row of the larger class finds by a search how many
+anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.kernels.pairs`). Scores are those of
+"positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the margin of a
+pair, of which a loss is a function, is always the anchor's score minus the row's.
 
-A new loss is a file with a subclass of `PairLoss`, and a `Solver` whose rounds are those of ``pair_lbfgs(..., loss=...)``
-(`aucdist.solvers.pairs.smooth`). Losses are sent to the blocks: they are frozen dataclasses without fields,
-or with plain values as fields.
+A new loss is a subclass of `PairLoss`, and a `Solver` whose rounds are those of `pair_lbfgs` (`aucdist.solvers.pairs.smooth`).
+Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values as fields.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from aucdist.solvers.pairs.anchors import Anchors, Runs
+from aucdist.kernels.pairs import (
+    arrange,
+    cut,
+    guide_groups,
+    hinge_slopes,
+    ramp_slopes,
+    ramp_sum,
+    running_sums_in_groups,
+)
+
+MAX_CELLS = 2**16
+"""The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
+
+FEW_ANCHORS = 16
+"""A group of so many anchors is searched without a table: it has a single cell."""
+
+Runs = tuple[np.ndarray, np.ndarray]
+"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the groups' numbers, int32 of shape (n_runs,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What is sent to the blocks: its fields alone, and what is computed of them is computed where they arrive."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors(Sent):
+    """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
+
+    They lie sorted by group, and by score within each; without groups all rows are one group.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_anchors,), float64
+        Minus `centre`.
+    weights : ndarray of shape (n_anchors,), float64
+        In the order of the scores.
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where the anchors of each group begin and end.
+    n_sums : int
+        The number of running sums, see `prefix_sums`.
+    centre : float
+        The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
+    doubt : ndarray of shape (n_anchors + 1,) or (1,), float64
+        Where each stands for several rows of about its score: see `aucdist.kernels.pairs.cut_group`.
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+    n_sums: int = 2
+    centre: float = 0.0
+    doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    @cached_property
+    def index(self) -> tuple[np.ndarray, ...]:
+        """The tables that guide the searches in each group, where each begins, and the lowest score and the scale of each."""
+        sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
+        cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
+        table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
+        table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
+        guide_groups(self.scores, self.starts, table, table_starts, low, scale)
+        return table, table_starts, low, scale
+
+    @cached_property
+    def prefix_sums(self) -> tuple[np.ndarray, ...]:
+        """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
+        sums, terms = [], self.weights
+        for _ in range(self.n_sums):
+            sums.append(np.empty(self.n_gaps))
+            running_sums_in_groups(terms, self.starts, sums[-1])
+            terms = terms * self.scores
+        return tuple(sums)
+
+    def search(self, runs: Runs) -> tuple[np.ndarray, ...]:
+        """Return the arguments of a search of rows in these runs, and the running sums, in the order of the kernels."""
+        return *runs, self.scores, self.starts, *self.index, *self.prefix_sums
+
+    @property
+    def n_gaps(self) -> int:
+        """How many places there are between anchors, before and behind them: the entries of a running sum or a slope sum."""
+        return len(self.scores) + len(self.starts) - 1
+
+
+class AnchorGroups:
+    """The anchors' groups, which stay while the scores change.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_anchors,), int32, or None
+        The number of each anchor's group, in the order of the anchors; None if all are in one.
+    """
+
+    def __init__(self, codes: np.ndarray | None, n_groups: int = 1):
+        self.codes = codes
+        self._starts = (
+            None if codes is None else np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        )
+
+    def sorted(
+        self, scores: np.ndarray, weights: np.ndarray, n_sums: int = 2, *, centred: bool = False
+    ) -> tuple[Anchors, np.ndarray]:
+        """Return the anchors at a point, and the order that sorts them.
+
+        Parameters
+        ----------
+        scores, weights : ndarray of shape (n_anchors,), float64
+        n_sums : int
+            The number of running sums.
+        centred : bool
+            Take the median score as zero. Sums of squares lose least where scores are small.
+
+        Returns
+        -------
+        anchors : Anchors
+        order : ndarray of shape (n_anchors,), int64
+            Only the client needs it.
+        """
+        order, starts = np.argsort(scores), np.array([0, len(scores)])
+        centre = float(scores[order[len(order) // 2]]) if centred else 0.0
+        if self.codes is not None and self._starts is not None:
+            arranged, starts = np.empty(len(scores), dtype=np.int64), self._starts
+            arrange(order, self.codes, starts, np.empty(len(starts) - 1, dtype=np.int64), arranged)
+            order = arranged
+        ascending = scores[order]
+        return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
+
+
+def one_run(n: int) -> Runs:
+    """Return n rows that are all of one group."""
+    return np.array([0, n]), np.zeros(1, dtype=np.int32)
+
+
+def runs_of(codes: np.ndarray) -> Runs:
+    """Return which rows are whose, given the number of each row's group, int32, equal ones side by side."""
+    bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
+    bounds = bounds.astype(np.int64)
+    return bounds, codes[bounds[:-1]].astype(np.int32)
+
+
+def running_sums(values: np.ndarray) -> np.ndarray:
+    """Return the running sums along the first axis, which start with 0: one more than there are values."""
+    out = np.zeros((len(values) + 1, *values.shape[1:]))
+    np.cumsum(values, axis=0, out=out[1:])
+    return out
 
 
 @dataclass(frozen=True)
@@ -93,3 +242,96 @@ class PairLoss(ABC):
         return self.loss_and_row_slopes(
             scores, weights, runs, anchors, np.empty(len(scores)), self.zero_slope_sums(anchors.n_gaps)
         )
+
+
+NO_SHIFT = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class PairHinge(PairLoss):
+    """The hinge of pairs; see `PairLoss` for what the methods do.
+
+    A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
+    pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
+    """
+
+    convex = True
+    n_sums = 2
+
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return an empty histogram."""
+        return np.zeros(n_gaps)
+
+    def loss_and_row_slopes(
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        runs: Runs,
+        anchors: Anchors,
+        coefs: np.ndarray,
+        slope_sums: np.ndarray,
+    ) -> float:
+        """Return the weighted sum of the hinges."""
+        return self.cut(scores, weights, runs, NO_SHIFT, anchors, coefs, slope_sums)[1]
+
+    def cut(
+        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray,
+        slope_sums: np.ndarray,
+    ) -> tuple[float, float, float, int]:  # fmt: skip
+        """Return the height at zero of the tangents at shifted scores, the hinges, their doubt, and the rows in the band.
+
+        A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
+        pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and
+        slopes are summed over the shifts: see `aucdist.kernels.pairs.cut_group`.
+        """
+        height, loss, doubt, n_band = cut(
+            scores, weights, shifts, *anchors.search(runs), anchors.doubt, coefs, slope_sums
+        )
+        return height, loss, doubt, n_band
+
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs."""
+        slopes = np.empty(len(weights))
+        hinge_slopes(slope_sums, anchors.starts, weights[order], order, slopes)
+        return slopes
+
+
+HINGE = PairHinge()
+
+
+@dataclass(frozen=True)
+class PairRamp(PairLoss):
+    """The ramp of pairs; see `PairLoss` for what the methods do."""
+
+    convex = False
+    n_sums = 3
+    centred = True
+
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return zeros: for each place among the anchors a count, a slope and a moment."""
+        return np.zeros((n_gaps, 3))
+
+    def loss_and_row_slopes(
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        runs: Runs,
+        anchors: Anchors,
+        coefs: np.ndarray,
+        slope_sums: np.ndarray,
+    ) -> float:
+        """Return the weighted sum of the ramps."""
+        return ramp_sum(scores - anchors.centre, weights, *anchors.search(runs), coefs, slope_sums)
+
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Return the derivative of the sum by each anchor's score."""
+        slopes = np.empty(len(weights))
+        ramp_slopes(slope_sums, anchors.scores, anchors.starts, weights[order], order, slopes)
+        return slopes
+
+
+RAMP = PairRamp()

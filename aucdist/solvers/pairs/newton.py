@@ -27,10 +27,10 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
-from aucdist.solvers.cone import blocked, minimise_quadratic, project_onto_cone
-from aucdist.solvers.pairs.anchors import running_sums
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
-from aucdist.solvers.pairs.top import Band, SoftThreshold, Threshold
+from aucdist.solvers.pairs.loss import running_sums
+from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
+from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
 STEPS_OF_STAIR = 5
 """An odd number, so that the middle one is the hinge itself. With 7, 9 or 15 a fit takes the same passes."""

@@ -1,13 +1,81 @@
-"""The exact objective of a loss over all pairs at given weights, for solvers that do not evaluate it themselves."""
+"""What a solver of pairs minimises, as one object, and its exact value at given weights."""
+
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aucdist.engine.blocks import Blocks
-from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.hinge import HINGE
-from aucdist.solvers.pairs.loss import PairLoss
-from aucdist.solvers.pairs.problem import PairProblem, sum_pairs
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.errors import InputError
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.loss import HINGE, PairLoss
+from aucdist.solvers.pairs.penalty import L2, Penalty, penalty_of
+from aucdist.solvers.pairs.problem import PairProblem
+from aucdist.solvers.pairs.share import TopShare
 from aucdist.solvers.rounding import EPS, Rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PairObjective:
+    """A penalty of the weights plus the mean of a loss over the pairs that count.
+
+    Attributes
+    ----------
+    loss : PairLoss
+        Of the margin ``w.(x_i - x_j)``, i positive and j negative.
+    groups : PairGroups or None
+        Which rows make pairs, where rows have groups or grades; None where all rows of both classes do.
+    share : TopShare or None
+        Which negatives count; None for all.
+    penalty : Penalty
+        With its strength, and the signs that weights may have.
+    """
+
+    loss: PairLoss = HINGE
+    groups: PairGroups | None = None
+    share: TopShare | None = None
+    penalty: Penalty = field(default_factory=L2)
+
+    @classmethod
+    def of(
+        cls, blocks: Blocks, lam: float, loss: PairLoss = HINGE, *, penalty: str = "l2", max_fpr: float | None = None,
+        max_false_positives: int | None = None, signs: np.ndarray | None = None, group_weight: str | None = None,
+        grade_weight: str | None = None, feature_groups: np.ndarray | None = None,
+    ) -> "PairObjective":  # fmt: skip
+        """Return the objective over some rows that the parameters of an estimator stand for.
+
+        Parameters
+        ----------
+        signs : ndarray of shape (n_features,), int8, optional
+            Of the weights, see `aucdist.solvers.signs`.
+        feature_groups : ndarray of shape (n_features,), int64, optional
+            The group of each weight, for the penalty ``group-l1``; by default each is one.
+
+        Raises
+        ------
+        InputError
+            Where no rows make a pair, or a share of the negatives counts and rows have groups or grades.
+        """
+        share = None if max_fpr is None and max_false_positives is None else TopShare(max_fpr, max_false_positives)
+        groups = pair_groups(blocks, group_weight, grade_weight)
+        if share is not None and groups is not None:
+            raise InputError(
+                "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they "
+                "must be None"
+            )
+        return cls(loss, groups, share, penalty_of(penalty, blocks.n_features, signs, feature_groups).at(lam))
+
+    @property
+    def n_to_draw(self) -> int | None:
+        """How many groups with pairs a sample of whole groups can draw from; None where rows are drawn."""
+        return None if self.groups is None else self.groups.n_to_draw
+
+    def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":
+        """Return rows that were drawn from others as blocks, and the same objective over them."""
+        rows = LocalBlocks([drawn])
+        groups = None if self.groups is None else self.groups.of(rows)
+        share = None if self.share is None else TopShare(self.share.weight(blocks) / blocks.weight_neg)
+        return rows, replace(self, groups=groups, share=share)
 
 
 def pairwise_objective(
@@ -26,8 +94,7 @@ def pairwise_objective(
         Where pairs are within groups.
     """
     problem = PairProblem(blocks, loss, groups)
-    anchors, _ = problem.sort_anchors(problem.score(w), problem.weights)
-    total = problem.blocks.reduce(sum_pairs, problem.loss, anchors)["loss"]
+    total, _ = problem.sweep(w)
     return float(total / problem.mass + 0.5 * lam * (w @ w))
 
 

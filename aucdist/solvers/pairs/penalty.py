@@ -1,7 +1,7 @@
 """Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a row in `PENALTIES`.
 
 The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty says what the least of such a line
-and itself is, over the cone of the weights' signs (`aucdist.solvers.cone`): that is the dual value of the combination. With a
+and itself is, over the cone of the weights' signs (`aucdist.solvers.signs`): that is the dual value of the combination. With a
 proximal term it is
 
     min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
@@ -16,8 +16,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from aucdist.solvers.cone import FREE, outside, project_onto_cone
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
+from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Penalty(ABC):
     lam : float
         Its strength, above 0.
     signs : ndarray of shape (n_features,), int8, or None
-        Of the weights, see `aucdist.solvers.cone`.
+        Of the weights, see `aucdist.solvers.signs`.
     name : str
         What configurations call it.
     has_corners : bool
@@ -312,7 +312,7 @@ def penalty_of(
     name : str
         One of `PENALTIES`.
     signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`.
+        Of the weights, see `aucdist.solvers.signs`.
     groups : ndarray of shape (n_features,), int64, optional
         Of the weights for `GroupL1`; each weight is its own group by default.
     """

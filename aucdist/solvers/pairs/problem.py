@@ -1,6 +1,6 @@
 """A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that solvers of it share.
 
-The rows of the smaller class are called anchors (`aucdist.solvers.pairs.anchors`). The scores of the anchors are gathered and
+The rows of the smaller class are called anchors (`aucdist.solvers.pairs.loss`). The scores of the anchors are gathered and
 sent to all blocks; no row leaves its block.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, project
-from aucdist.solvers.pairs.anchors import AnchorGroups, Anchors, Runs, one_run, runs_of
 from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.loss import PairLoss
+from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, one_run, runs_of
+from aucdist.solvers.pairs.share import SoftThreshold, Threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +138,29 @@ def sort_and_score(
 
 
 @without_rows
-def sweep_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
-    """Sum the loss over the pairs of the block's rows with all anchors."""
-    coefs, slope_sums = np.empty(len(memory.scores)), loss.zero_slope_sums(anchors.n_gaps)
-    total = loss.loss_and_row_slopes(memory.scores, memory.weights, memory.runs, anchors, coefs, slope_sums)
+def sweep_pairs(
+    block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None = None
+) -> tuple[PairMemory, Summary]:
+    """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
+    which, scores, weights, runs = rows_from(threshold, memory.scores, memory.weights, memory.runs)
+    slopes, slope_sums = np.empty(len(scores)), loss.zero_slope_sums(anchors.n_gaps)
+    total = loss.loss_and_row_slopes(scores, weights, runs, anchors, slopes, slope_sums)
+    coefs = slopes
+    if threshold is not None:
+        coefs = np.zeros(len(memory.scores))
+        coefs[which] = slopes
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
-@without_rows
-def sum_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
-    """Sum the loss over the pairs of the block's rows with all anchors, without slopes."""
-    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.runs, anchors)}
+def rows_from(
+    threshold: Threshold | SoftThreshold | None, scores: np.ndarray, weights: np.ndarray, runs: Runs
+) -> tuple[Any, np.ndarray, np.ndarray, Runs]:
+    """Return which rows count, those from a threshold on or all, with their scores, weights and the runs of their groups."""
+    if threshold is None:
+        return slice(None), scores, weights, runs
+    which = np.flatnonzero(scores >= threshold.score)
+    scores = scores[which]
+    return which, scores, weights[which] * threshold.parts(scores), one_run(len(which))
 
 
 def add_up_gradient(
@@ -230,10 +242,14 @@ class PairProblem:
         """Score all rows at w, and return the anchors' scores; one reduction."""
         return np.concatenate(self.blocks.reduce(score_rows, w, self.sign)["scores"])
 
-    def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""
+    def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
         anchors, order = self.sort_anchors(self.score(w), self.weights)
         swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
-        coefs = self.loss.anchor_slopes(swept["slope_sums"], anchors, self.weights, order)
-        gradient = self.blocks.reduce(add_up_gradient, coefs, self.offsets)["gradient"]
-        return float(swept["loss"] / self.mass), gradient * (self.sign / self.mass)
+        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, self.weights, order)
+
+    def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""
+        total, slopes = self.sweep(w)
+        gradient = self.blocks.reduce(add_up_gradient, slopes, self.offsets)["gradient"]
+        return float(total / self.mass), gradient * (self.sign / self.mass)

@@ -11,27 +11,53 @@ functions. With the tangents at w in place of the second one, P becomes a convex
 it at w, with the same gradient. So the same figure says what a step of the convex-concave procedure (Yuille & Rangarajan, 2003)
 could gain from w; it says nothing of other weights, and the fit ends at a stationary point where it is small. Over a cone of
 signs it is the most that ``g.(v - w) + lam/2 |v - w|^2`` falls below 0 in the cone, at the projection of ``w - g / lam``.
+
+**The smoothed ramp** (`PairRamp`) is 1 minus the step that the AUC counts, smoothed with ties of width 1 on either side: as
+the weights grow the mean goes to 1 - AUC. So, unlike with a hinge, it does not matter by how much a pair is lost. But P is not
+convex: there is no lower bound, and the result is a stationary point, which depends on the start. After Herschtal & Raskutti,
+"Optimising area under the ROC curve using gradient descent" (ICML 2004), who smooth the step with a sigmoid. Departures: a
+piecewise quadratic instead, so that the sum over all pairs takes a sort and no sample of pairs; a penalty, which decides how
+wide the smoothing is; L-BFGS. The ramp is the difference of two convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t)
+= max(0, t)^2 / 2.
+
+**Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of `aucdist.solvers.pairs.share` with
+the ramp in place of the hinge. A pair that is lost costs 1, by however much, so positives that no weights can rank among the
+first hardly count: where the hinge's minimum collapses to w = 0 there may still be good weights. The certified minimum of the
+hinge over the same negatives, and that over all pairs, are each improved by a few steps; the better one goes on. For each
+choice of negatives the objective has the majorant above. The largest of these is convex, lies nowhere below the objective,
+touches it at w, and has the gradient of the present choice among its slopes there, so the figure says the same. But where
+scores tie at the boundary the objective has a corner, and there the figure may stay above `tol` although no step goes lower:
+the fit then ends as ``finished``.
 """
 
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks
 from aucdist.solvers import lbfgs, sample
-from aucdist.solvers.base import Round
-from aucdist.solvers.cone import project_onto_cone
+from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
-from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.loss import PairLoss
-from aucdist.solvers.pairs.objective import rounding_of_pairs
-from aucdist.solvers.pairs.problem import PairProblem
+from aucdist.solvers.pairs.cutting_planes import minimise_hinge
+from aucdist.solvers.pairs.loss import HINGE, RAMP
+from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
+from aucdist.solvers.pairs.problem import PairProblem, sweep_pairs
+from aucdist.solvers.pairs.share import SHARE, negatives_that_count, threshold_of
 from aucdist.solvers.rounding import higher
+from aucdist.solvers.signs import project_onto_cone
 
 NEAR = 1e-2
 """The tolerance of the fit to a sample."""
+
+START_GAP, START_PASSES = 0.01, 200
+"""The relative gap to which a minimum of the hinge, to start from, is certified, and the most passes for it."""
+
+FIRST_ROUNDS = 10
+"""Each start is improved by so many steps before the better one is chosen."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +74,33 @@ class MajorantRound(Round):
 
 
 class SmoothPairProblem(PairProblem):
-    """The objective of a smooth loss over all pairs.
+    """The objective of a smooth loss with an L2 penalty, over all pairs or those of the highest-scoring negatives.
 
     Parameters
     ----------
     blocks : Blocks
         Both classes must be there.
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`.
+    objective : PairObjective
+        Where a share of the negatives counts, the loss falls with the margin.
     """
 
-    def __init__(
-        self, blocks: Blocks, loss: PairLoss, lam: float, groups: PairGroups | None = None, signs: np.ndarray | None = None
-    ):  # fmt: skip
-        super().__init__(blocks, loss, groups)
-        self.rounding, self.lam, self.signs = rounding_of_pairs(blocks, groups), lam, signs
+    def __init__(self, blocks: Blocks, objective: PairObjective):
+        super().__init__(blocks, objective.loss, objective.groups)
+        self.rounding, self.lam, self.signs = (
+            rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
+        )  # fmt: skip
+        self.share = negatives_that_count(blocks, objective.share, self.rounding)
+        if self.share.is_part:
+            self.mass = self.share.mass
+
+    def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the largest sum of the loss at w over the negatives that count, and its slopes by the anchors' scores."""
+        scores, weights = self.score(w), self.weights
+        if self.share.are_anchors:
+            weights = weights * threshold_of(-scores, weights, self.share.wanted).parts(-scores)
+        anchors, order = self.sort_anchors(scores, weights)
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, self.share.threshold(self.blocks, None))
+        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w."""
@@ -79,7 +117,9 @@ class SmoothPairProblem(PairProblem):
         of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
         of_value += rounding.penalty(point.w, point.value)
         of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        return of_value, of_value + rounding.half_square(point.gradient, of_slope) / self.lam
+        of_parts = self.share.part_error * size * size  # of the rows at the boundary of a share
+        of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
+        return of_value + of_parts, of_dual + of_parts
 
     def majorant_gap(self, point: Point) -> float:
         """Return by how much a convex majorant could decrease from a point within the cone, as a share of the objective."""
@@ -90,14 +130,7 @@ class SmoothPairProblem(PairProblem):
 
 
 def pair_lbfgs(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    loss: PairLoss,
-    tol: float = 0.0,
-    groups: PairGroups | None = None,
-    signs: np.ndarray | None = None,
+    blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *, tol: float = 0.0
 ) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `AllPairs`.
 
@@ -105,15 +138,14 @@ def pair_lbfgs(
     ----------
     blocks : Blocks
         Both classes must be there.
+    objective : PairObjective
+        With an L2 penalty.
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; zero for small data.
+        By default the solution over a sample; for small data zero, or where a share of the negatives counts the better of two
+        certified minima of the hinge.
     tol : float
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
         more than this share.
-    groups : PairGroups, optional
-        Where pairs are within groups.
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`.
 
     Yields
     ------
@@ -121,22 +153,44 @@ def pair_lbfgs(
         The weights, which improve from round to round. Each point that was evaluated is a pass. The dual value is 0 if the loss
         is not convex.
     """
+    passes, from_hinge = 0, False
 
     def on_sample(drawn: Block) -> Iterator[Round]:
-        rows = LocalBlocks([drawn])
-        within = None if groups is None else groups.of(rows)
-        return pair_lbfgs(rows, lam, loss=loss, tol=NEAR, groups=within, signs=signs)
+        return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=NEAR)
 
-    passes = 1
     if start is None:
-        n_groups = None if groups is None else groups.n_to_draw
-        last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0, n_groups)
-        start, passes = (None if last is None else last.w), passes + more
-    problem = SmoothPairProblem(blocks, loss, lam, groups, signs)
+        last, passes = sample.solve_on_sample(
+            blocks, on_sample, NEAR if objective.loss.convex else 0.0, objective.n_to_draw
+        )
+        start = None if last is None else last.w
+        from_hinge = last is None and objective.share is not None
+    problem = SmoothPairProblem(blocks, objective)
+    if from_hinge:
+        minima, passes = hinge_minima(blocks, objective)
+        tried = []
+        for w in minima:
+            *_, last = itertools.islice(descend(problem, problem.evaluate(w), tol=tol, passes=1), FIRST_ROUNDS)
+            tried.append(last)
+            passes += last.passes
+        start = min(tried, key=lambda last: last.primal).w
     first = problem.evaluate(
-        np.zeros(blocks.n_features) if start is None else project_onto_cone(start.astype(np.float64), signs)
+        np.zeros(blocks.n_features) if start is None else project_onto_cone(start.astype(np.float64), problem.signs)
     )
-    yield from descend(problem, first, tol=tol, passes=passes)
+    yield from descend(problem, first, tol=tol, passes=passes + 1)
+
+
+def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndarray], int]:
+    """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and how many passes both took.
+
+    A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
+    """
+    minima, passes = [], 0
+    for share in (objective.share, None):
+        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, share=share))
+        solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
+        minima.append(solution.w)
+        passes += solution.passes
+    return [w for w in minima if w.any()] or minima[:1], passes
 
 
 def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
@@ -151,3 +205,23 @@ def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int
             found.w, found.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
             primal_error=of_value, dual_error=bound[1],
         )  # fmt: skip
+
+
+class RampLBFGS(Solver):
+    """L-BFGS to a stationary point, over all pairs or over those of the highest-scoring negatives."""
+
+    name = "lbfgs"
+    objective = "pairwise ramp"
+    by_sums = True
+    takes = (*SHARE, "group_weight", "grade_weight")
+    groups = True
+    takes_tol = True
+    signs = True
+    ignores_zero_weight = True
+    takes_codes = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, **options: Any
+    ) -> Iterator[MajorantRound]:
+        """Yield the weights, each better than the last; see `pair_lbfgs`, and `PairObjective.of` for the options."""
+        return pair_lbfgs(blocks, PairObjective.of(blocks, lam, RAMP, **options), start, tol=tol)

@@ -18,7 +18,7 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 
 @pytest.fixture

@@ -77,10 +77,10 @@ def test_a_run_that_failed_sends_nothing_more(sent):
 
 def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     """The page of a real cluster at the end of a real fit is the history's last row."""
-    from aucdist.engine import dashboard
+    from aucdist.engine import workers
 
     runs = {}
-    monkeypatch.setattr(dashboard, "_runs", runs)
+    monkeypatch.setattr(workers, "_runs", runs)
     lines = []
     config = load_train("digits", [*QUICK, "cluster={kind: local, workers: 2}"], str(tmp_path))
     result = pipeline.train(config, LineObserver(lines.append))

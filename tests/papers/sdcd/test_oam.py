@@ -11,7 +11,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.kernels.random import below
 from aucdist.papers.sdcd.online import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 oam_inf, oam_seq, oam_gra = rounds_of(OAMInf), rounds_of(OAMSeq), rounds_of(OAMGra)
 SOLVERS = {

@@ -17,7 +17,7 @@ from aucdist.papers.sdcd.dual import SDCD, DualStart, DualTable, SDCDPerm
 from aucdist.papers.sdcd.kernels import draw_any, draw_in_order, dual_steps
 from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 pytestmark = pytest.mark.nojit
 

@@ -12,7 +12,7 @@ from aucdist.kernels.pair_rows import PairRows
 from aucdist.papers.sdcd.kernels import draw_any, gradient_steps
 from aucdist.papers.sdcd.online import MSGD, DescentState
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 pytestmark = pytest.mark.nojit
 

@@ -8,8 +8,8 @@ from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 
 pytestmark = pytest.mark.nojit
 
@@ -34,7 +34,9 @@ def test_every_round_is_certified_by_counting(second_order, case, lam):
     X, y = CASES[case]
     best = optimum(X, y, lam)
     bounds = []
-    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), second_order=second_order).rounds(lam), 60):
+    for state in itertools.islice(
+        CuttingPlanes(blocks_of(X, y), PairObjective(), second_order=second_order).rounds(lam), 60
+    ):
         assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, lam), rel=1e-10)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= best * (1 - 1e-7)
@@ -98,7 +100,7 @@ def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(n_pos=15, n_neg=80, d=6)
     lams = [1.0, 1e-1, 1e-2, 1e-3]
     blocks = blocks_of(X, y, 2)
-    state = CuttingPlanes(blocks)
+    state = CuttingPlanes(blocks, PairObjective())
     warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
     cold = [solve(AllPairs().rounds(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
     for lam, one, other in zip(lams, warm, cold, strict=True):

@@ -13,8 +13,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.linear import lam_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L1
 
 all_pairs_l1 = partial(AllPairs().rounds, penalty="l1")
@@ -87,7 +87,7 @@ def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
 
 def test_one_lam_after_another():
     blocks, lams = blocks_of(*small(n_pos=30, n_neg=300, d=8)), [0.1, 0.05, 0.02, 0.01]
-    state = CuttingPlanes(blocks, penalty=L1())
+    state = CuttingPlanes(blocks, PairObjective(penalty=L1()))
     warm = [solve(state.rounds(lam), tol=1e-4, max_passes=300) for lam in lams]
     cold = [solve(all_pairs_l1(blocks, lam), tol=1e-4, max_passes=300) for lam in lams]
     for one, other in zip(warm, cold, strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aucdist.engine.worker_part import pack
-from aucdist.solvers.pairs.anchors import AnchorGroups, one_run
+from aucdist.solvers.pairs.loss import AnchorGroups, one_run
 
 RANDOM = np.random.default_rng(5)
 N = 3000

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from aucdist.solvers.pairs.bundle import FEW_POINTS, Bundle, maximise
+from aucdist.kernels.simplex import FEW_POINTS
+from aucdist.solvers.pairs.bundle import Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
 
 pytestmark = pytest.mark.nojit

@@ -9,6 +9,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.pairs import n_active, search_index
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
 
 
@@ -48,7 +49,7 @@ def test_a_cell_that_begins_too_late_is_corrected():
 def started(weight=None, lam=1e-2):
     X, y = small(n_pos=8, n_neg=20)
     blocks = blocks_of(X, y) if weight is None else LocalBlocks([Block.of(X, y, weight=weight)])
-    state = CuttingPlanes(blocks)
+    state = CuttingPlanes(blocks, PairObjective())
     rounds = state.rounds(lam)
     next(rounds), next(rounds)
     return X, y, state

@@ -18,13 +18,13 @@ from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row
 from aucdist.search.fold import score_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import project_onto_cone
-from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import GroupL1
-from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.share import TopShare
+from aucdist.solvers.signs import project_onto_cone
 
 GROUPS = np.array([0, 0, 1, 1, 1, 2])
 SIGNS = np.array([1, 1, 0, -1, 2, 1], dtype=np.int8)
@@ -131,7 +131,7 @@ def test_blocks_sparse_rows_cells_and_the_top_share(share):
     penalty = GroupL1(groups=GROUPS)
     found = [
         solve(
-            CuttingPlanes(blocks_of(rows, y, n), penalty=penalty, share=share, kind=kind).rounds(0.02),
+            CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, share=share), kind=kind).rounds(0.02),
             tol=1e-5,
             max_passes=900,
         )

@@ -15,17 +15,17 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import newton
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.newton import shifts
+from aucdist.solvers.pairs.objective import PairObjective
 
 SIGNS = np.array([1, 0, -1], dtype=np.int8)
 
 
 def at_a_point(block, w, h, **options):
     """Return a solver at w, and its drawn rows there: all of them, as they are few."""
-    planes = CuttingPlanes(LocalBlocks([block]), w, **options)
+    planes = CuttingPlanes(LocalBlocks([block]), PairObjective(**options), w)
     planes._h = h
     planes.take(0.0, planes.here.w, follow=True)
     return planes, planes.sample.at(planes.here.w, planes.scores, h, planes.cut, anew=False)[0]
@@ -143,7 +143,7 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
 def test_it_takes_fewer_passes_than_cutting_planes():
     blocks = LocalBlocks([simulate(9_000, 10, 0.1, seed=2)])
     newton_steps, planes = (
-        solve(CuttingPlanes(blocks, second_order=second_order).rounds(1e-4), tol=1e-3, max_passes=300)
+        solve(CuttingPlanes(blocks, PairObjective(), second_order=second_order).rounds(1e-4), tol=1e-3, max_passes=300)
         for second_order in (True, False)
     )
     assert newton_steps.certificate.status is planes.certificate.status is Status.CONVERGED
@@ -156,7 +156,7 @@ def test_groups_are_drawn_whole():
     X = r.normal(size=(6000, 3)) + 0.5 * (y[:, None] > 0)
     block = Block.of(X, y, group=group)
     blocks = LocalBlocks([block])
-    planes = CuttingPlanes(blocks, groups=pair_groups(blocks))
+    planes = CuttingPlanes(blocks, PairObjective(groups=pair_groups(blocks)))
     planes.sample._n = 400
     found = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
     drawn = planes.sample._drawn[0]

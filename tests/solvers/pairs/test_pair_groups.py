@@ -15,9 +15,9 @@ from aucdist.errors import InputError
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.groups import pair_groups
+from aucdist.solvers.pairs.loss import RAMP
 from aucdist.solvers.pairs.objective import pairwise_objective
 from aucdist.solvers.pairs.problem import PairProblem
-from aucdist.solvers.pairs.ramp import RAMP
 
 all_pairs, pair_ramp = rounds_of(AllPairs), rounds_of(RampLBFGS)
 

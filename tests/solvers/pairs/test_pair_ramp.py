@@ -9,7 +9,10 @@ from support.oracle import ramp_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
+from aucdist.solvers.pairs import RampLBFGS
+from aucdist.solvers.pairs.loss import RAMP
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
 
 pytestmark = pytest.mark.nojit
@@ -30,7 +33,7 @@ def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):
     X, y = CASES[case]
     r = np.random.default_rng(1)
     weight = r.integers(1, 4, len(y)) / 2.0
-    problem = SmoothPairProblem(blocks_of(X, y, n_blocks, weight), RAMP, 0.1)
+    problem = SmoothPairProblem(blocks_of(X, y, n_blocks, weight), PairObjective(RAMP, penalty=L2(0.1)))
     for scale in (0.0, 0.3, 5.0):
         w = scale * r.normal(size=X.shape[1])
         point, (value, gradient) = problem.evaluate(w), ramp_objective(w, X, y, 0.1, weight)
@@ -40,7 +43,11 @@ def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):
 
 def test_gradient_by_finite_differences():
     X, y = small()
-    problem, w, h = SmoothPairProblem(blocks_of(X, y), RAMP, 0.1), np.array([0.3, -0.4, 0.8, 0.1]), 1e-6
+    problem, w, h = (
+        SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, penalty=L2(0.1))),
+        np.array([0.3, -0.4, 0.8, 0.1]),
+        1e-6,
+    )
     slopes = [(problem.evaluate(w + e).value - problem.evaluate(w - e).value) / (2 * h) for e in h * np.eye(4)]
     np.testing.assert_allclose(problem.evaluate(w).gradient, slopes, rtol=1e-6, atol=1e-8)
 
@@ -48,7 +55,7 @@ def test_gradient_by_finite_differences():
 @pytest.mark.parametrize("lam", [0.3, 1e-2])
 def test_ends_where_scipy_does(lam):
     X, y = small(n_pos=12, n_neg=40)
-    found = solve(pair_ramp(blocks_of(X, y), lam, tol=1e-10), tol=0.0, max_passes=500)
+    found = solve(RampLBFGS().rounds(blocks_of(X, y), lam, tol=1e-10), tol=0.0, max_passes=500)
     assert found.certificate.status is Status.STATIONARY
     assert found.certificate.dual == 0.0
     peer = minimize(ramp_objective, np.zeros(4), args=(X, y, lam), jac=True, method="BFGS", options={"gtol": 1e-9})
@@ -59,7 +66,7 @@ def test_ends_where_scipy_does(lam):
 def test_every_round_is_lower_and_says_how_much_is_left():
     X, y = small(n_pos=12, n_neg=40)
     lam, before = 1e-2, np.inf
-    for state in itertools.islice(pair_ramp(blocks_of(X, y), lam, tol=1e-6), 200):
+    for state in itertools.islice(RampLBFGS().rounds(blocks_of(X, y), lam, tol=1e-6), 200):
         value, gradient = ramp_objective(state.w, X, y, lam)
         assert state.primal == pytest.approx(value, rel=1e-12)
         assert state.primal < before
@@ -86,7 +93,7 @@ def test_no_convex_majorant_goes_lower_than_the_gap_says():
         concave = square(-(Z @ w)).sum() + tangent @ (u - w)
         return 0.5 * lam * u @ u + (square(1.0 - m) + square(-1.0 - m)).mean() - 2.0 * concave / len(Z)
 
-    problem = SmoothPairProblem(blocks_of(X, y), RAMP, lam)
+    problem = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, penalty=L2(lam)))
     point = problem.evaluate(w)
     assert majorant(w) == pytest.approx(point.value, rel=1e-12)
     for u in np.random.default_rng(2).normal(size=(50, 4)):
@@ -99,14 +106,16 @@ def test_long_weights_count_the_auc():
     X, y = CASES["ties"]
     X = 3.0 * X  # whole numbers, which tie exactly
     w = np.array([1.0, -2.0, 0.5])
-    point = SmoothPairProblem(blocks_of(X, y), RAMP, 1e-12).evaluate(1e4 * w)
+    point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, penalty=L2(1e-12))).evaluate(1e4 * w)
     assert point.value - 0.5e-12 * 1e8 * (w @ w) == pytest.approx(1.0 - roc_auc_score(y, X @ w), rel=1e-6)
 
 
 @pytest.mark.parametrize("n_blocks", [2, 40])
 def test_many_blocks_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
-    one, many = (solve(pair_ramp(blocks_of(X, y, k), 1e-2, tol=1e-8), tol=0.0, max_passes=300) for k in (1, n_blocks))
+    one, many = (
+        solve(RampLBFGS().rounds(blocks_of(X, y, k), 1e-2, tol=1e-8), tol=0.0, max_passes=300) for k in (1, n_blocks)
+    )
     assert one.certificate.status is many.certificate.status is Status.STATIONARY
     np.testing.assert_allclose(many.w, one.w, rtol=1e-6, atol=1e-9)
 
@@ -115,7 +124,8 @@ def test_sparse_is_dense():
     X, y = small(d=6)
     X[np.abs(X) < 0.5] = 0.0
     dense, sparse = (
-        solve(pair_ramp(blocks_of(form, y), 1e-2, tol=1e-8), tol=0.0, max_passes=300) for form in (X, sp.csr_array(X))
+        solve(RampLBFGS().rounds(blocks_of(form, y), 1e-2, tol=1e-8), tol=0.0, max_passes=300)
+        for form in (X, sp.csr_array(X))
     )
     np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-6, atol=1e-9)
 
@@ -125,7 +135,7 @@ def test_weight_two_is_two_rows():
     weight = np.random.default_rng(2).integers(1, 4, len(y))
     again = np.repeat(np.arange(len(y)), weight)
     weighted, repeated = (
-        solve(pair_ramp(blocks, 1e-2, tol=1e-10), tol=0.0, max_passes=500)
+        solve(RampLBFGS().rounds(blocks, 1e-2, tol=1e-10), tol=0.0, max_passes=500)
         for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
     )
     np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-5, atol=1e-8)
@@ -133,14 +143,14 @@ def test_weight_two_is_two_rows():
 
 def test_a_start_is_used_and_a_stationary_one_is_the_end():
     X, y = small(n_pos=12, n_neg=50)
-    cold = solve(pair_ramp(blocks_of(X, y), 1e-2, tol=1e-6), tol=0.0, max_passes=300)
-    warm = solve(pair_ramp(blocks_of(X, y), 1e-2, cold.w, tol=1e-5), tol=0.0, max_passes=300)
+    cold = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-2, tol=1e-6), tol=0.0, max_passes=300)
+    warm = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-2, cold.w, tol=1e-5), tol=0.0, max_passes=300)
     assert (warm.passes, warm.certificate.primal) == (1, pytest.approx(cold.certificate.primal, rel=1e-12))
 
 
 def test_without_a_tolerance_it_ends_where_rounding_does():
     X, y = small()
-    found = solve(pair_ramp(blocks_of(X, y), 0.1), tol=0.0, max_passes=1000)
+    found = solve(RampLBFGS().rounds(blocks_of(X, y), 0.1), tol=0.0, max_passes=1000)
     assert found.certificate.status in (Status.FINISHED, Status.STATIONARY)
     assert np.linalg.norm(ramp_objective(found.w, X, y, 0.1)[1]) < 1e-6
 
@@ -148,7 +158,7 @@ def test_without_a_tolerance_it_ends_where_rounding_does():
 def test_one_far_row_does_not_turn_the_weights():
     X, y = small(n_pos=20, n_neg=60, d=2, shift=1.5)
     X[np.flatnonzero(y < 0)[0]] = [60.0, -60.0]
-    found = solve(pair_ramp(blocks_of(X, y), 1e-2, tol=1e-4), tol=0.0, max_passes=300)
+    found = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-2, tol=1e-4), tol=0.0, max_passes=300)
     others = np.ones(len(y), dtype=bool)
     others[np.flatnonzero(y < 0)[0]] = False
     assert roc_auc_score(y[others], X[others] @ found.w) > 0.9

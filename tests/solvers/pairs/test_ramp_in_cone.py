@@ -15,10 +15,13 @@ from aucdist import PairwiseRampClassifier
 from aucdist.errors import InputError
 from aucdist.solvers import lbfgs
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import blocked, project_onto_cone
 from aucdist.solvers.lbfgs import Point
-from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
+from aucdist.solvers.pairs import RampLBFGS
+from aucdist.solvers.pairs.loss import RAMP
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
+from aucdist.solvers.signs import blocked, project_onto_cone
 
 SIGNS = np.array([1, -1, 0, 2, -1], dtype=np.int8)
 
@@ -36,7 +39,9 @@ def value_and_gradient(w, X, y, lam):
 @pytest.mark.parametrize("lam", [1e-1, 1e-2])
 def test_the_end_is_stationary_within_the_cone(seed, lam):
     X, y = small(8, 15, d=5, seed=seed)
-    found = solve(pair_ramp(blocks_of(X, y, 1 + seed % 3), lam, tol=1e-9, signs=SIGNS), tol=0.0, max_passes=500)
+    found = solve(
+        RampLBFGS().rounds(blocks_of(X, y, 1 + seed % 3), lam, tol=1e-9, signs=SIGNS), tol=0.0, max_passes=500
+    )
     np.testing.assert_array_equal(found.w, project_onto_cone(found.w, SIGNS))
     value, gradient = value_and_gradient(found.w, X, y, lam)
     assert found.certificate.primal == pytest.approx(value, rel=1e-12)
@@ -53,7 +58,7 @@ def test_the_end_is_stationary_within_the_cone(seed, lam):
 def test_the_majorant_gap_is_the_most_that_the_majorant_falls(seed):
     r = np.random.default_rng(seed)
     X, y = small(6, 11, d=5, seed=seed)
-    problem = SmoothPairProblem(blocks_of(X, y), RAMP, 0.1, signs=SIGNS)
+    problem = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, penalty=L2(0.1, SIGNS)))
     point = problem.evaluate(project_onto_cone(r.normal(size=5), SIGNS))
     most = problem.majorant_gap(point) * point.value
     ways = [project_onto_cone(point.w + 3.0 * r.normal(size=5), SIGNS) - point.w for _ in range(2000)]
@@ -63,8 +68,10 @@ def test_the_majorant_gap_is_the_most_that_the_majorant_falls(seed):
 
 def test_without_signs_the_steps_are_the_same_to_the_bit():
     X, y = small(9, 23)
-    plain = solve(pair_ramp(blocks_of(X, y), 1e-2, tol=1e-6), tol=0.0, max_passes=100)
-    free = solve(pair_ramp(blocks_of(X, y), 1e-2, tol=1e-6, signs=np.zeros(4, dtype=np.int8)), tol=0.0, max_passes=100)
+    plain = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-2, tol=1e-6), tol=0.0, max_passes=100)
+    free = solve(
+        RampLBFGS().rounds(blocks_of(X, y), 1e-2, tol=1e-6, signs=np.zeros(4, dtype=np.int8)), tol=0.0, max_passes=100
+    )
     np.testing.assert_allclose(free.w, plain.w, rtol=1e-6)
 
 

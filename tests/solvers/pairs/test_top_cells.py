@@ -13,13 +13,15 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import project_onto_cone
-from aucdist.solvers.pairs import cell_cuts, newton, top
+from aucdist.solvers.pairs import cell_cuts, newton
+from aucdist.solvers.pairs import share as share_module
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L1, L2
-from aucdist.solvers.pairs.top import TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs.share import TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.signs import project_onto_cone
 
 pytestmark = pytest.mark.nojit
 
@@ -27,7 +29,7 @@ OBJECTIVES = {L2: (top_optimum, lambda w: 0.5 * w @ w), L1: (top_optimum_l1, lam
 
 
 def in_cells(blocks, share, penalty=None):
-    return CuttingPlanes(blocks, penalty=penalty, share=share, kind=CellCuts)
+    return CuttingPlanes(blocks, PairObjective(penalty=penalty or L2(), share=share), kind=CellCuts)
 
 
 @pytest.mark.parametrize("n_cells", [4, 64])
@@ -60,7 +62,9 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
     share, penalty = TopShare(0.2), L2(signs=signs)
     exact, cells = (
         solve(
-            CuttingPlanes(blocks_of(X, y, n_blocks), penalty=penalty, share=share, kind=kind).rounds(1e-2),
+            CuttingPlanes(blocks_of(X, y, n_blocks), PairObjective(penalty=penalty, share=share), kind=kind).rounds(
+                1e-2
+            ),
             tol=1e-5,
             max_passes=400,
         )
@@ -79,7 +83,7 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     for positive in (0.2, 0.8):
         blocks = LocalBlocks([simulate(4_000, 5, positive, seed=0, shift=2.0)])
         share = TopShare(0.2)
-        exact = solve(CuttingPlanes(blocks, share=share).rounds(1e-2), tol=1e-3, max_passes=200)
+        exact = solve(CuttingPlanes(blocks, PairObjective(share=share)).rounds(1e-2), tol=1e-3, max_passes=200)
         cells = solve(in_cells(blocks, share).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes)
         c = cells.certificate
         assert c.status is Status.CONVERGED
@@ -90,7 +94,7 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
 
 @pytest.mark.parametrize("most", [0, 5, 10**6])
 def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
-    monkeypatch.setattr(top, "MOST_GATHERED", most)
+    monkeypatch.setattr(share_module, "MOST_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
     cuts = in_cells(blocks_of(X, y, 3, weight), TopShare(0.5)).cuts
@@ -108,7 +112,7 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
     for name in ("FEWEST_ROWS", "MOST_ROWS"):
         monkeypatch.setattr(newton, name, 100)
-    monkeypatch.setattr(top, "MOST_GATHERED", 100)
+    monkeypatch.setattr(share_module, "MOST_GATHERED", 100)
     sent = []
     for n in (2_000, 32_000):
         counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.6, seed=0, shift=2.0)]))

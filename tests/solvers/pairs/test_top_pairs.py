@@ -11,10 +11,10 @@ from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top
 
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.all_pairs import AllPairs
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs import share as share_module
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.share import Threshold, TopShare, threshold_in_blocks, threshold_of
 
 N_PROBLEMS = 300
 
@@ -127,7 +127,7 @@ def test_sparse_is_dense():
 def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(5, 20)
     lams, blocks, share = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopShare(0.25)
-    path = CuttingPlanes(blocks, share=share)
+    path = CuttingPlanes(blocks, PairObjective(share=share))
     warm = [solve(path.rounds(lam), tol=1e-6, max_passes=900) for lam in lams]
     for lam, found in zip(lams, warm, strict=True):
         assert found.certificate.status is Status.CONVERGED
@@ -137,11 +137,11 @@ def test_path_reuses_the_cuts_and_stays_certified():
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
 def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
-    monkeypatch.setattr(top, "MOST_GATHERED", most)
+    monkeypatch.setattr(share_module, "MOST_GATHERED", most)
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
     y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
-    problem = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(0.5))
+    problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(share=TopShare(0.5)))
     problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
     for wanted in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):

@@ -9,10 +9,12 @@ from support.small_sets import blocks_of, small
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.ramp import RAMP
-from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_ramp import TopSmoothProblem, hinge_minima, top_ramp
+from aucdist.solvers.pairs import RampLBFGS, share
+from aucdist.solvers.pairs.loss import RAMP
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
+from aucdist.solvers.pairs.share import TopShare
+from aucdist.solvers.pairs.smooth import SmoothPairProblem, hinge_minima
 
 CLASSES = [(7, 22), (22, 7)]
 
@@ -32,12 +34,12 @@ def top_ramp_objective(w, X, y, lam, wanted, weight=None):
 @pytest.mark.parametrize("classes", CLASSES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_value_and_gradient(monkeypatch, most, classes, weighted):
-    monkeypatch.setattr(top, "MOST_GATHERED", most)
+    monkeypatch.setattr(share, "MOST_GATHERED", most)
     X, y = small(*classes)
     r = np.random.default_rng(0)
     weight = r.uniform(0.5, 2.0, len(y)) if weighted else None
     wanted = 0.3 * (weight[y < 0].sum() if weighted else classes[1])
-    problem = TopSmoothProblem(blocks_of(X, y, 3, weight), RAMP, 0.1, TopShare(0.3))
+    problem = SmoothPairProblem(blocks_of(X, y, 3, weight), PairObjective(RAMP, share=TopShare(0.3), penalty=L2(0.1)))
     for _ in range(5):
         w = r.normal(size=4)
         point = problem.evaluate(w)
@@ -50,7 +52,9 @@ def test_ties_at_the_boundary_count_in_part():
     X, y = np.array([[1.0], [0.5], [0.0], [0.0], [0.0], [-1.0]]), np.array([1, 1, -1, -1, -1, -1])
     for sign in (1, -1):  # either class the smaller one
         rows, labels = sign * X, sign * y
-        problem = TopSmoothProblem(blocks_of(rows, labels, 2), RAMP, 0.1, TopShare(max_false_positives=2))
+        problem = SmoothPairProblem(
+            blocks_of(rows, labels, 2), PairObjective(RAMP, share=TopShare(max_false_positives=2), penalty=L2(0.1))
+        )
         w = np.array([1.1])
         expected = top_ramp_objective(w, rows, labels, 0.1, 2.0)
         assert problem.evaluate(w).value == pytest.approx(expected, rel=1e-12)
@@ -60,7 +64,7 @@ def test_ties_at_the_boundary_count_in_part():
 def test_whole_share_is_all_pairs(classes):
     X, y = small(*classes)
     w = np.random.default_rng(1).normal(size=4)
-    point = TopSmoothProblem(blocks_of(X, y), RAMP, 0.1, TopShare(1.0)).evaluate(w)
+    point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, share=TopShare(1.0), penalty=L2(0.1))).evaluate(w)
     value, gradient = ramp_objective(w, X, y, 0.1)
     assert point.value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(point.gradient, gradient, rtol=1e-9, atol=1e-12)
@@ -68,9 +72,9 @@ def test_whole_share_is_all_pairs(classes):
 
 def test_rounds_improve_on_both_starts():
     X, y = small(15, 60, shift=1.0, d=3)
-    blocks, share = blocks_of(X, y, 2), TopShare(0.2)
-    starts, passes = hinge_minima(blocks, 1e-2, share)
-    found = last(top_ramp(blocks, 1e-2, share=share))
+    blocks = blocks_of(X, y, 2)
+    starts, passes = hinge_minima(blocks, PairObjective(RAMP, share=TopShare(0.2), penalty=L2(1e-2)))
+    found = last(RampLBFGS().rounds(blocks, 1e-2, max_fpr=0.2))
     assert found.passes > passes
     for w in starts:
         assert found.primal <= top_ramp_objective(w, X, y, 1e-2, 12.0) + 1e-12
@@ -79,7 +83,7 @@ def test_rounds_improve_on_both_starts():
 
 def test_no_weights_near_are_much_better_where_the_fit_is_stationary():
     X, y = small(40, 400, shift=0.8, d=2)
-    found = solve(top_ramp(blocks_of(X, y), 1e-1, share=TopShare(0.2), tol=1e-3), tol=1e-3, max_passes=500)
+    found = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-1, max_fpr=0.2, tol=1e-3), tol=1e-3, max_passes=500)
     assert found.certificate.status is Status.STATIONARY
     assert found.last.majorant_gap <= 1e-3
     for step in np.random.default_rng(0).normal(size=(50, 2)):
@@ -89,7 +93,7 @@ def test_no_weights_near_are_much_better_where_the_fit_is_stationary():
 
 def test_a_given_start_is_used():
     X, y = small(15, 60)
-    first = next(top_ramp(blocks_of(X, y), 1e-2, np.full(4, 0.5), share=TopShare(0.2)))
+    first = next(RampLBFGS().rounds(blocks_of(X, y), 1e-2, np.full(4, 0.5), max_fpr=0.2))
     assert first.primal == pytest.approx(top_ramp_objective(np.full(4, 0.5), X, y, 1e-2, 12.0), rel=1e-12)
     assert first.passes == 1
 

@@ -1,0 +1,118 @@
+"""What is found in the values of rows: the range of each column, the cells of a profile, and a digest of each row."""
+
+import numpy as np
+from numba.extending import register_jitable
+
+from aucdist.kernels.compiling import kernel
+from aucdist.kernels.random import mix, next_state
+
+
+@kernel
+def dense_ranges(values, there, low, high):
+    """Lower `low` and raise `high` to the values of the rows that are there; a value that is not a number is passed over.
+
+    `values`: of shape (n_samples, n_features), float32 or float64.
+    `there`: of shape (n_samples,), bool.
+    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
+    """
+    for i in range(values.shape[0]):
+        if there[i]:
+            row = values[i]
+            for j in range(row.shape[0]):
+                x = row[j]
+                low[j] = x if x < low[j] else low[j]
+                high[j] = x if x > high[j] else high[j]
+
+
+@kernel
+def csr_ranges(values, indices, offsets, there, low, high, stored):
+    """Do the same for the values that sparse rows store, count them by column, and return the most that a row has.
+
+    `values`, `indices` and `offsets`: of `CsrRows`.
+    `there`: of shape (n_samples,), bool.
+    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
+    `stored`, of shape (n_features,), int64: added to.
+    """
+    most = 0
+    for i in range(there.shape[0]):
+        if there[i]:
+            most = max(most, offsets[i + 1] - offsets[i])
+            for k in range(np.uint64(offsets[i]), np.uint64(offsets[i + 1])):
+                x, j = values[k], np.uint32(indices[k])
+                low[j] = x if x < low[j] else low[j]
+                high[j] = x if x > high[j] else high[j]
+                stored[j] += 1
+    return most
+
+
+@kernel
+def count_numbers(values, edges, low, high, rare, counts, flags):
+    """Count the values of a column in cells, flag rows, and return the number of values outside of a range.
+
+    `values`: of shape (n_samples,), float32 or float64.
+    `edges`, of shape (n_edges,), float64: ascending. The cell of a value is 1 plus the number of edges below it, and 0
+        where it is missing.
+    `low` and `high`, float: the range.
+    `rare`, of shape (n_edges + 2,), bool: cells whose rows are flagged.
+    `counts`, of shape (n_edges + 2,), int64: added to.
+    `flags`, of shape (n_samples,), bool: set for rows in rare cells or outside of the range; others are left as they
+        are.
+    """
+    outside = 0
+    for i in range(values.shape[0]):
+        x = np.float64(values[i])
+        cell = 1
+        for k in range(edges.shape[0]):  # of twenty edges faster than halving, whose branches nobody can guess
+            cell += 1 if edges[k] < x else 0
+        if np.isnan(x):
+            cell = 0
+        elif x < low or x > high:
+            outside += 1
+            flags[i] = True
+        counts[cell] += 1
+        if rare[cell]:
+            flags[i] = True
+    return outside
+
+
+_SIGN, _INFINITE = np.uint64(0x8000000000000000), np.uint64(0x7FF0000000000000)
+
+
+@register_jitable
+def _digest(bits, j):
+    """Return what a value adds to the digest of its row; 0 for the values 0.0 and -0.0, which sparse rows do not store."""
+    size = bits & ~_SIGN
+    if size == np.uint64(0):
+        return np.uint64(0)
+    if size > _INFINITE:
+        bits = _INFINITE + np.uint64(1)  # every NaN is one missing value
+    return mix(next_state(bits ^ mix(next_state(j))))
+
+
+@kernel
+def dense_digests(bits, out):
+    """Write the digest of each row: the sum over its values, mixed with their columns, as SplitMix64 does.
+
+    `bits`, of shape (n_samples, n_features), uint64: the bits of the values as float64.
+    `out`: of shape (n_samples,), uint64.
+    """
+    for i in range(bits.shape[0]):
+        total = np.uint64(0)
+        for j in range(bits.shape[1]):
+            total += _digest(bits[i, j], j)
+        out[i] = total
+
+
+@kernel
+def csr_digests(bits, indices, offsets, out):
+    """Write the digest of each row of a sparse matrix, which is that of the same row as a dense one.
+
+    `bits`, of shape (n_stored,), uint64: the bits of the stored values as float64.
+    `indices` and `offsets`: of `CsrRows`.
+    `out`: of shape (n_samples,), uint64.
+    """
+    for i in range(out.shape[0]):
+        total = np.uint64(0)
+        for k in range(offsets[i], offsets[i + 1]):
+            total += _digest(bits[k], indices[k])
+        out[i] = total
