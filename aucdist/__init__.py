@@ -17,17 +17,17 @@ The loss is over all pairs of a positive and a negative row::
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aucdist.estimators.display import RankingWarning as RankingWarning
     from aucdist.estimators.hinge import HingeClassifier as HingeClassifier
     from aucdist.estimators.linear import lam_path as lam_path
     from aucdist.estimators.link import LinkClassifier as LinkClassifier
     from aucdist.estimators.link import SeparationWarning as SeparationWarning
     from aucdist.estimators.margin_mean import MarginMeanClassifier as MarginMeanClassifier
-    from aucdist.estimators.messages import RankingWarning as RankingWarning
-    from aucdist.estimators.pair_options import CollapseWarning as CollapseWarning
-    from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier as PairwiseHingeClassifier
-    from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier as PairwiseRampClassifier
-    from aucdist.estimators.pairwise_square import PairwiseSquareClassifier as PairwiseSquareClassifier
-    from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
+    from aucdist.estimators.ranking import CollapseWarning as CollapseWarning
+    from aucdist.estimators.ranking import PairwiseHingeClassifier as PairwiseHingeClassifier
+    from aucdist.estimators.ranking import PairwiseRampClassifier as PairwiseRampClassifier
+    from aucdist.estimators.ranking import PairwiseSquareClassifier as PairwiseSquareClassifier
+    from aucdist.estimators.ranking import UnivariateRankingClassifier as UnivariateRankingClassifier
 
 __version__ = "0.4.0"
 

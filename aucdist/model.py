@@ -18,6 +18,7 @@ from aucdist.data.checked import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
+from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassModels, LinearModel, schema_of_class
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
@@ -81,10 +82,8 @@ def model_content(model: LinearModel | ClassModels, schema: Schema | None = None
     models, files, maps = model.models, {}, dict[int, str]()
     for one in models:
         if one.feature_map is not None and id(one.feature_map) not in maps:
-            from aucdist.maps.state import map_to_bytes
-
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
-            maps[id(one.feature_map)], files[name] = name, map_to_bytes(one.feature_map)
+            maps[id(one.feature_map)], files[name] = name, serialize(one.feature_map)
     buffer = io.BytesIO()
     np.save(buffer, np.concatenate([one.coef for one in models], dtype=np.float64), allow_pickle=False)
     files[WEIGHTS] = buffer.getvalue()
@@ -416,7 +415,7 @@ def _probability_of(content: Any) -> ProbabilityMap | None:
 
 
 def _read_map(data: bytes, n_features: int) -> "FittedMap":
-    from aucdist.maps.state import map_from_bytes  # loads scikit-learn
+    from aucdist.maps import map_from_bytes  # loads scikit-learn
 
     feature_map = map_from_bytes(data)
     if feature_map.n_features_in != n_features:

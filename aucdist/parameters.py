@@ -110,6 +110,16 @@ def at_most_1() -> Number:
     return Number("above 0 and at most 1", lambda v: 0 < v <= 1)
 
 
+@dataclass(frozen=True)
+class Verbosity:
+    """What `verbose` may be: False or 0, True or 1, or an integer above."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is allowed."""
+        if not isinstance(value, numbers.Integral | np.bool_) or value < 0:
+            raise InputError(f"{name} is {value!r}; an integer at least 0, True or False is needed")
+
+
 class Seed:
     """None, an integer that NumPy takes as a seed, or a generator."""
 

@@ -1,15 +1,17 @@
 """Estimators on scikit-learn's contract, each named after what it minimises."""
 
+from aucdist.estimators.display import RankingWarning
 from aucdist.estimators.hinge import HingeClassifier
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.margin_mean import MarginMeanClassifier
-from aucdist.estimators.messages import RankingWarning
-from aucdist.estimators.pair_options import CollapseWarning
-from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
-from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier
-from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
-from aucdist.estimators.univariate import UnivariateRankingClassifier
+from aucdist.estimators.ranking import (
+    CollapseWarning,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    UnivariateRankingClassifier,
+)
 
 ESTIMATORS = {
     cls.__name__: cls

@@ -1,7 +1,6 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
 import importlib
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -24,15 +23,13 @@ from aucdist.estimators.classes import (
     probabilities_of_classes,
     scores_of_classes,
 )
-from aucdist.estimators.display import WithPlots
-from aucdist.estimators.messages import RoundPrinter, warnings_of_fit
+from aucdist.estimators.display import RoundPrinter, WithPlots, give_warnings, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
-from aucdist.estimators.pair_options import check_groups
-from aucdist.estimators.scores import mapped_rows, probabilities_of
+from aucdist.estimators.scores import WithThreshold, mapped_rows, probabilities_of
 from aucdist.estimators.tables import allows_missing, checked_rows
-from aucdist.estimators.threshold import WithThreshold
 from aucdist.estimators.validation import (
     all_or_nothing,
+    check_groups,
     is_dask,
     on_chunks,
     training_blocks,
@@ -132,7 +129,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if isinstance(rows, ClassBlocks):
             return fit_classes(self, rows, callback)
         blocks = self._ready(rows)
-        counts = self._fit(blocks, callback)
+        counts, warned = self._fit(blocks, callback)
+        give_warnings(warned)
         return counts if blocks.has_weights == rows.has_weights else None  # equal weights may have been left out
 
     def fit_blocks(self, blocks: AnyBlocks, callback: Callback | None = None) -> Any:
@@ -155,22 +153,12 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             return self._fit_any(training_blocks(self, blocks, None, None), callback)
 
     def _fit(
-        self, blocks: Blocks, callback: Callback | None, quiet: tuple[type[Warning], ...] = ()
-    ) -> ScoreCounts | None:
-        """Fit the rows, and warn of what is to be warned of but for some kinds."""
-        if self.has_several_classes:
-            forget_fit(self)
-        counts, found = self._fit_rows(blocks, callback, type(self).__name__)
-        for warning in found:
-            if not isinstance(warning, quiet):
-                warnings.warn(warning, stacklevel=3)
-        return counts
-
-    def _fit_rows(
-        self, blocks: Blocks, callback: Callback | None, name: str
+        self, blocks: Blocks, callback: Callback | None, name: str = ""
     ) -> tuple[ScoreCounts | None, list[Warning]]:
         """Fit the rows; return the counts of their scores, where they were needed, and what is to be warned of."""
-        printer = RoundPrinter(name, self.verbose > 1, callback) if self.verbose else None
+        if self.has_several_classes:
+            forget_fit(self)
+        printer = RoundPrinter(name or type(self).__name__, self.verbose > 1, callback) if self.verbose else None
         solution = self._solve(blocks, callback if printer is None else printer)
         if printer is not None:
             printer.end(solution)

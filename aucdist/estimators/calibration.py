@@ -16,6 +16,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.display import give_warnings
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
@@ -64,7 +65,7 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(**given)
         rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
-        other._fit(rows, None, quiet=(ConvergenceWarning,))  # the fit of all rows gives the warning
+        give_warnings(other._fit(rows, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
     total = counts[0]
@@ -108,9 +109,8 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
-    model._fit(
-        model._validated_blocks(LocalBlocks([block]), None, None), None, quiet=(SeparationWarning,)
-    )  # the prior is for it
+    _, warned = model._fit(model._validated_blocks(LocalBlocks([block]), None, None), None)
+    give_warnings(warned, but=SeparationWarning)  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
     fitted = model.probability_
     return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)

@@ -59,7 +59,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         one = models[k]
         try:
             blocks = one._ready(rows.of_class(k))
-            counts[k], found[k] = one._fit_rows(
+            counts[k], found[k] = one._fit(
                 blocks, _with_class(callback, names[k]), f"{type(model).__name__} {names[k]}"
             )
         except InputError as error:
@@ -202,16 +202,11 @@ def _spread(counts: ScoreCounts) -> float:
     return float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
 
 
-def stack_intercepts(model: BaseEstimator) -> None:
-    """Set `intercept_` to those of the models of the classes."""
-    model.intercept_ = np.concatenate([one.intercept_ for one in model.estimators_])
-
-
 def _stack(model: BaseEstimator) -> None:
     """Set `coef_`, `intercept_` and `n_passes_`; the models of the classes keep views of the weights."""
     models = model.estimators_
     model.n_passes_ = sum(one.n_passes_ for one in models)
-    stack_intercepts(model)
+    model.intercept_ = np.concatenate([one.intercept_ for one in models])
     widths = {one.coef_.shape[1] if hasattr(one, "coef_") else -1 for one in models}
     if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
         model.coef_ = np.concatenate([one.coef_ for one in models])

@@ -1,12 +1,113 @@
-"""Plots of a fit, as scikit-learn's displays: matplotlib is imported when they are drawn."""
+"""What a user sees of a fit: printed rounds, warnings, plots as scikit-learn's displays, and the model in a notebook."""
 
+import html
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import estimator_html_repr
 
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
+from aucdist.estimators.conditioning import diagnosis
+from aucdist.estimators.tables import names_of_features
 from aucdist.extras import load_optional
+from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
+
+REASONS = {
+    Status.MAX_PASSES: "max_passes was reached",
+    Status.FINISHED: "the solver took all its steps",
+    Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
+    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
+}
+
+
+class RankingWarning(UserWarning):
+    """The scores rank the training rows worse than chance."""
+
+
+def give_warnings(warned: Iterable[Warning], *, but: type[Warning] | tuple[()] = ()) -> None:
+    """Give the warnings of a fit, except those of a kind."""
+    for warning in warned:
+        if not isinstance(warning, but):
+            warnings.warn(warning, stacklevel=4)  # the caller of `fit`
+
+
+def warnings_of_fit(model: Any, blocks: Blocks) -> Iterator[Warning]:
+    """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
+    yield from _convergence_warnings(model)
+    if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
+        yield UserWarning(
+            "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
+            "the other way round; all scores are equal"
+        )
+    if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
+        return
+    area = model._training_auc(blocks)
+    if area < 0.5:
+        yield RankingWarning(
+            f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+            "ones. Another lam or another solver is needed, or other rows"
+        )
+
+
+def _convergence_warnings(model: Any) -> Iterator[ConvergenceWarning]:
+    c, ranges = model.certificate_, model.__dict__.pop("_fitted_ranges", None)
+    if c.status in REACHED:
+        return
+    # A feature map scales what it makes.
+    known = ranges is not None and not hasattr(model, "feature_map_")
+    fault = diagnosis(ranges, names_of_features(model)) if known else None
+    proved = (
+        f"primal and dual value are sure to {c.rounding:.3g} only"
+        if c.status == Status.ROUNDING
+        else "the certificate still holds for what was reached"
+    )
+    yield ConvergenceWarning(
+        f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+        f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
+        + ("" if fault is None else f". {fault}")
+    )
+
+
+class RoundPrinter:
+    """Prints rounds on stdout while a fit runs, and passes each to another callback.
+
+    `name`: of the estimator, before each line.
+    `every`: every round is printed, and otherwise the rounds 1 to 10, 20, 30, ..., 100, 200, ...
+    """
+
+    def __init__(self, name: str, every: bool, callback: Callback | None = None):
+        self._name, self._every, self._callback = name, every, callback
+        self._printed = 0
+
+    def __call__(self, record: Record) -> None:
+        """Print a round, or leave it out."""
+        number = int(record["round"])
+        if self._every or number % 10 ** (len(str(number)) - 1) == 0:
+            self._print(record)
+        if self._callback is not None:
+            self._callback(record)
+
+    def end(self, solution: Solution) -> None:
+        """Print the last round, if it was left out, and how the fit ended."""
+        last, certificate = solution.records[-1], solution.certificate
+        if self._printed != last["round"]:
+            self._print(last)
+        print(f"[{self._name}] {certificate.status} after {solution.passes} passes, gap {certificate.relative_gap:.2e}")
+
+    def _print(self, record: Record) -> None:
+        self._printed = int(record["round"])
+        print(
+            f"[{self._name}] round {self._printed}  passes {int(record['passes'])}  primal {record['primal']:.6g}  "
+            f"dual {record['dual']:.6g}  gap {record['relative_gap']:.2e}",
+            flush=True,
+        )
 
 
 class HistoryDisplay:
@@ -118,6 +219,76 @@ class WithPlots:
 
     def _html_repr(self) -> str:
         """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
-        from aucdist.estimators.notebook import model_html
-
         return model_html(self)
+
+
+MOST_SHAPES, MOST_CLASSES = 6, 12
+STYLE = """
+.aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
+  color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
+  margin-top: .5em; max-width: 62em; font-family: sans-serif; font-size: 13px; }
+.aucdist-model table { font-size: 13px; border-collapse: collapse; margin: .3em 0; }
+.aucdist-model :is(th, td) { text-align: left; padding: .1em 1.2em .1em 0; background: none; }
+.aucdist-model .shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr)); gap: .4em 1em; }
+.aucdist-model svg { width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) {
+  .aucdist-model { --ink: #e6e8ea; --muted: #a3abb3; --grid: #454b52; --pos: #ff9550; --neg: #5cb8f0; --card: #1e2226; }
+}
+"""
+_numbers = itertools.count()
+
+
+def model_html(model: Any) -> str:
+    """Return a model as a notebook shows it.
+
+    Returns HTML that asks for nothing from elsewhere. Before `fit` it is scikit-learn's diagram alone.
+    """
+    diagram: str = estimator_html_repr(model)
+    if model.has_several_classes:
+        names = [str(name) for name in model.classes_]
+        named = list(zip(names, model.estimators_, strict=True))
+        rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
+        content = _table([(name, one) for name, one in named[:MOST_CLASSES]]) + rest
+    elif hasattr(model, "certificate_"):
+        content = _table([("", model)]) + _shapes(model)
+    else:
+        return diagram
+    return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
+
+
+def _table(models: list[tuple[str, Any]]) -> str:
+    """Return a row for each model: what is proved, and how it ranks the training rows."""
+    from aucdist.report.text import auc_text, certificate_text, number_text
+
+    rows = []
+    for name, model in models:
+        certificate = model.certificate_
+        cells = [
+            name, certificate_text(certificate.as_dict()), number_text(certificate.primal, 5), number_text(certificate.dual, 5),
+            str(certificate.status), str(model.n_passes_), auc_text(getattr(model, "_auc", None)),
+        ]  # fmt: skip
+        rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
+    heads = ("", "The objective is", "primal", "dual", "status", "passes", "AUC of the training rows")
+    shown = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{shown}</table>"
+
+
+def _shapes(model: Any) -> str:
+    """Return the shapes that move the score most; nothing where the model has none, or matplotlib is not installed."""
+    from aucdist.report import plots
+    from aucdist.report.additive import shape_plot, shape_text
+
+    try:
+        found = model.shapes().shapes
+        plots.load_optional("matplotlib")
+    except (AttributeError, InputError):
+        return ""
+    names = names_of_features(model)
+    drawn = sorted((shape for shape in found if shape.spread > 0), key=lambda shape: -shape.spread)[:MOST_SHAPES]
+    reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
+    figures = []
+    for shape in drawn:
+        name = f"x{shape.feature}" if names is None else str(names[shape.feature])
+        identifier = f"aucdist-shape-{next(_numbers)}"  # of no other model of the notebook
+        figures.append(plots.inline_svg(identifier, name, shape_text(shape), shape_plot(shape, name, reach), 2.6))
+    return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'

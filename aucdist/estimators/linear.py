@@ -19,8 +19,7 @@ from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.scores import auc_of_rows, scores_of
 from aucdist.estimators.tables import checked_rows, names_of_features
-from aucdist.maps.explain import explanation, shapes_of
-from aucdist.maps.shapes import Additive
+from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.parameters import Constraints, above_0
 from aucdist.solvers.base import Callback, Solution, solve
 
@@ -122,7 +121,7 @@ class LinearClassifier(BlockClassifier):
         -------
         Additive
             Its ``shapes`` and ``pairs`` are in the units of the features; the sum of all contributions and ``constant`` is the
-            score. See `aucdist.maps.shapes`.
+            score. See `aucdist.maps.explain`.
 
         Raises
         ------

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from aucdist.errors import InputError
-from aucdist.maps.state import expander_of
+from aucdist.maps import expander_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

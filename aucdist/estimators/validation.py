@@ -19,7 +19,6 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.pair_options import grades_of
 from aucdist.estimators.tables import checked_rows, forget_columns, names_of_features, refuse_lazy
 
 LEAST_ROWS, MOST_BLOCKS = 100_000, 32
@@ -319,3 +318,42 @@ def _lowest_grade(block: Block, memory: None) -> tuple[None, Summary]:
 def _graded(lowest: float, block: Block) -> Block:
     assert block.grade is not None
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
+
+
+def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
+    """Return the labels as grades, float64 of shape (n_samples,), where the estimator's `grade_weight` says that they are.
+
+    `y`: of shape (n_samples,).
+    Raises InputError if they are not finite numbers, or all the same.
+    """
+    if getattr(estimator, "grade_weight", None) is None:
+        return None
+    if y.dtype.kind not in "biuf":
+        raise InputError("grade_weight takes the labels for grades, which are numbers: the larger, the more relevant")
+    grades = y.astype(np.float64)
+    if not np.isfinite(grades).all():
+        raise InputError(f"the grade of row {int(np.argmin(np.isfinite(grades)))} (from 0) is not a finite number")
+    if grades.min() == grades.max():
+        raise InputError(f"all rows have the grade {grades[0]:g}: at least two different ones are needed")
+    return grades
+
+
+def check_groups(estimator: Any, blocks: Blocks) -> None:
+    """Check that the estimator's solver takes groups or grades, if rows have them, and that its parameters mean something.
+
+    Raises InputError naming the estimators and solvers that take groups.
+    """
+    solver = estimator.resolved_solver
+    called = "groups" if blocks.has_groups else "grades"
+    if (blocks.has_groups or blocks.has_grades) and not solver.groups:
+        able = [name for name, one in estimator.solvers.items() if one.groups]
+        if able:
+            raise InputError(f"solver {solver.name!r} takes no {called}; those that do: {', '.join(able)}")
+        raise InputError(
+            f"{type(estimator).__name__} takes no {called}. Pairs within groups are what PairwiseHingeClassifier (solver "
+            "all-pairs), PairwiseRampClassifier and PairwiseSquareClassifier (solver exact) are fitted to"
+        )
+    if getattr(estimator, "group_weight", None) is not None and not blocks.has_groups:
+        raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
+    if getattr(estimator, "grade_weight", None) is not None and not blocks.has_grades:
+        raise InputError("grade_weight says what a pair of grades counts, but rows have no grades")

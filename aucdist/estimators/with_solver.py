@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.messages import Verbosity
 from aucdist.estimators.monotone import AUTO, weight_signs
+from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
-from aucdist.maps.state import expander_of
-from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
+from aucdist.parameters import Constraints, Seed, Verbosity, at_least_0, check_constraints, count
 from aucdist.solvers.base import Solver
 
 

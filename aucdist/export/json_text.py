@@ -11,7 +11,7 @@ from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Portab
 from aucdist.linear_model import ClassModels, LinearModel
 
 if TYPE_CHECKING:
-    from aucdist.maps.shapes import PairShape, Shape
+    from aucdist.maps.explain import PairShape, Shape
 
 VERSION = 1
 """Of the description. It grows when a reader of the older one would go wrong."""

@@ -23,10 +23,10 @@ from aucdist.linear_model import ClassModels, LinearModel
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
     from aucdist.maps.bins import BinMap
+    from aucdist.maps.explain import PairShape, Shape
     from aucdist.maps.forest import Forest
     from aucdist.maps.leaves import LeafMap
     from aucdist.maps.nystroem import NystroemFeatures
-    from aucdist.maps.shapes import PairShape, Shape
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
@@ -109,7 +109,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """``constant`` and what each feature and each pair adds, as in `aucdist.maps.shapes`; edges in the units of the columns."""
+    """``constant`` and what each feature and each pair adds, as in `aucdist.maps.explain`; edges in the units of the columns."""
 
     constant: float
     shapes: "tuple[Shape, ...]"
@@ -301,7 +301,7 @@ def _in_units(preprocessor: Preprocessor, unit_rows: bool) -> Callable[[np.ndarr
 
 
 def _steps(fitted: "BinMap", model: LinearModel, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Steps:
-    from aucdist.maps.shapes import additive
+    from aucdist.maps.explain import additive
 
     parts = additive(fitted, model.coef, model.intercept)
     shapes = tuple(replace(shape, edges=in_units(shape.edges, shape.feature)) for shape in parts.shapes)

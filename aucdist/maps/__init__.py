@@ -1,7 +1,66 @@
 """Feature maps: what turns a linear model into an additive one, or into one of landmarks or of a forest's leaves."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.base import clone
+
+from aucdist.engine.serialize import deserialize
+from aucdist.errors import InputError, unknown
+from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.bins import BinExpander
 from aucdist.maps.leaves import LeafExpander
 from aucdist.maps.nystroem import NystroemMap
 
-__all__ = ["BinExpander", "LeafExpander", "NystroemMap"]
+MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap, "leaves": LeafExpander}
+"""Every feature map by its name in configurations and in `features=` of an estimator."""
+
+
+def expander_of(features: Any) -> Expander | None:
+    """Return the unfitted transformer that `features=` of an estimator, or of a configuration, asks for.
+
+    `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "pairs": 10}``; or a
+        transformer.
+    Raises InputError for another name, or a parameter that the map does not have or that is outside its range.
+    """
+    if features is None:
+        return None
+    if isinstance(features, Expander):
+        expander: Expander = clone(features)
+    elif isinstance(features, str | Mapping):
+        given = {"map": features} if isinstance(features, str) else dict(features)
+        if "map" not in given:
+            raise InputError(f"features needs `map`, one of {', '.join(MAPS)}")
+        name = given.pop("map")
+        if not isinstance(name, str) or name not in MAPS:
+            raise unknown("feature map", name, MAPS)
+        expander = MAPS[name]()
+        allowed = [key for key in expander.get_params() if key != "sparse_output"]
+        for key in given:
+            if key not in allowed:
+                raise unknown(f"parameter of the feature map {name!r}", key, allowed)
+        expander.set_params(**given)
+    else:
+        raise InputError(
+            f"features is {features!r}; None, a name ({', '.join(MAPS)}), a dict with `map`, or a map is needed"
+        )
+    expander.check_parameters()
+    return expander
+
+
+def map_from_bytes(data: bytes) -> FittedMap:
+    """Return the fitted map that `aucdist.engine.serialize.serialize` made these bytes of.
+
+    Raises InputError if the bytes are no map, or one whose parts do not fit together.
+    """
+    found = deserialize(data)
+    if not isinstance(found, FittedMap):
+        raise InputError(f"these bytes are no feature map, but {type(found).__name__}")
+    try:
+        found.check()
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(f"the feature map is damaged: {error}") from None
+    return found
+
+
+__all__ = ["MAPS", "BinExpander", "LeafExpander", "NystroemMap", "expander_of", "map_from_bytes"]

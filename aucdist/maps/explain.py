@@ -1,7 +1,13 @@
-"""What each feature adds to a score: of models of bins, and of linear ones."""
+"""What each feature says: the shape of its contribution to the score of a model of bins, and what it adds to the score of a row.
+
+A score is ``constant + sum of shapes + sum of pairs``. A loss of pairs of rows knows differences of scores only, so a shape has
+mean 0 over the training rows. What a pair says of one of its features alone belongs to the shape of that one: the rows and the
+columns of a pair's grid have mean 0, each cell counting by the product of its row's and its column's share of the rows.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,9 +15,213 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
+from aucdist.kernels.codes import expand
 from aucdist.maps.base import FittedMap
 from aucdist.maps.bins import BinMap
-from aucdist.maps.shapes import Additive, additive, contributions
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """The contribution of one feature to the score: a step function.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins - 1,), float64
+        In the feature's own units. A value is in the bin of the number of edges below it.
+    values : ndarray of shape (n_bins,), float64
+        Contribution in each bin.
+    shares : ndarray of shape (n_bins,), float64
+        Share of the training rows with a value that are in each bin.
+    missing : float or None
+        Contribution of a missing value, where the training rows had some.
+    """
+
+    feature: int
+    edges: np.ndarray
+    values: np.ndarray
+    shares: np.ndarray
+    missing: float | None
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the contribution over the training rows with a value."""
+        return float(np.sqrt(self.shares @ (self.values - self.shares @ self.values) ** 2))
+
+    @property
+    def cells(self) -> np.ndarray:
+        """The contribution of each cell of the feature's code: that of missing values first, where there were some."""
+        return self.values if self.missing is None else np.append(self.missing, self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class PairShape:
+    """The contribution of a pair of features beyond their own, in the cells of a grid.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Of the rows and of the columns of the grid.
+    edges : tuple of ndarray
+        Between its rows, and between its columns, in the features' units; without the row or column of missing values.
+    missing : tuple of bool
+        Whether the first row, and the first column, is that of missing values.
+    values : ndarray of shape (n_rows, n_columns), float64
+    shares : tuple of ndarray
+        Of the training rows, in each row and in each column.
+    """
+
+    features: tuple[int, int]
+    edges: tuple[np.ndarray, np.ndarray]
+    missing: tuple[bool, bool]
+    values: np.ndarray
+    shares: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the contribution, where the two features were independent."""
+        return float(np.sqrt(self.shares[0] @ self.values**2 @ self.shares[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """A model of bins, taken apart.
+
+    Attributes
+    ----------
+    constant : float
+        The score of a row whose contributions are all 0, which is about that of an average row.
+    shapes : tuple of Shape
+        Of each feature with more than one value, in the order of the features.
+    """
+
+    constant: float
+    shapes: tuple[Shape, ...]
+    pairs: tuple[PairShape, ...]
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Return the name of each contribution: those of the features, then those of the pairs."""
+        pairs = [f"{features[pair.features[0]]} & {features[pair.features[1]]}" for pair in self.pairs]
+        return [features[shape.feature] for shape in self.shapes] + pairs
+
+
+def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
+    """Take a model apart.
+
+    Parameters
+    ----------
+    w : ndarray of shape (n_features_out,), float64
+    """
+    n = len(fitted.used)
+    table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
+    tables = np.split(table, fitted.code_basis.starts[1:-1])
+    own = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
+    constant, pairs = intercept, []
+    for k, (a, b) in enumerate(fitted.pairs):
+        grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
+        pair = _pair(fitted, int(a), int(b))
+        of_rows, of_columns = grid @ pair.shares[1], pair.shares[0] @ grid
+        middle = float(pair.shares[0] @ of_rows)
+        own[int(a)] += (of_rows - middle)[fitted.grid(a)]
+        own[int(b)] += (of_columns - middle)[fitted.grid(b)]
+        constant += middle
+        pairs.append(replace(pair, values=grid - of_rows[:, np.newaxis] - of_columns + middle))
+    shapes = []
+    for j, cells in own.items():
+        bins, missing = fitted.bins[j], bool(fitted.missing[j])
+        values = cells[int(missing) :]
+        centre = float(bins.shares @ values)
+        constant += centre
+        gap = float(cells[0]) - centre if missing else None
+        shapes.append(Shape(j, bins.edges, values - centre, bins.shares, gap))
+    return Additive(constant, tuple(shapes), tuple(pairs))
+
+
+def _pair(fitted: BinMap, a: int, b: int) -> PairShape:
+    """Return a pair's grid, without values."""
+    edges, shares = [], []
+    for j in (a, b):
+        cells, missing = fitted.grid(j).astype(np.int64), int(fitted.missing[j])
+        ends = np.flatnonzero(np.diff(cells[missing:]))  # between these bins a row of the grid ends
+        edges.append(fitted.bins[j].edges[ends])
+        share = np.bincount(cells[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j))
+        shares.append(share)
+    missing_first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
+    return PairShape((a, b), (edges[0], edges[1]), missing_first, np.zeros((0, 0)), (shares[0], shares[1]))
+
+
+def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
+    """Return what each feature and each pair adds to the score of each row.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_shapes + n_pairs), float64
+        The rows' sums plus ``parts.constant`` are the scores.
+    """
+    codes = fitted.codes(block)
+    grids = [pair.values.ravel() for pair in parts.pairs]
+    columns = [table[codes[:, k]] for k, table in enumerate([*(shape.cells for shape in parts.shapes), *grids])]
+    return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
+
+
+def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.ndarray]:
+    """Return the shapes of another model of the same features in the bins of a model, each with mean 0 over its rows.
+
+    Parameters
+    ----------
+    parts : Additive
+        The model.
+    fitted : BinMap
+        Of the model.
+    other : Additive
+        Its bins may be others: a shape is read at the mean of each bin. A feature that it does not have is 0.
+
+    Returns
+    -------
+    list of ndarray of shape (n_bins,), float64
+        In the order of ``parts.shapes``.
+    """
+    by_feature, found = {shape.feature: shape for shape in other.shapes}, []
+    for shape in parts.shapes:
+        there = by_feature.get(shape.feature)
+        values = np.zeros(len(shape.values))
+        if there is not None:
+            values = there.values[np.searchsorted(there.edges, fitted.bins[shape.feature].means)]
+        found.append(values - shape.shares @ values)
+    return found
+
+
+def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> pd.DataFrame:
+    """Return a scorecard: points that add up to 0 for the lowest possible score, and to `total` for the highest.
+
+    Parameters
+    ----------
+    total : int, default=100
+
+    Returns
+    -------
+    DataFrame
+        ``feature``, ``above`` and ``up to`` (bins; NaN in both for missing values), ``points`` rounded to a tenth, ``share`` of
+        the training rows. Neighbouring bins of equal points are one. Pairs are not in it; see `PairShape.values`.
+    """
+    reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
+    scale = total / reach if reach > 0 else 0.0
+    table: list[dict[str, Any]] = []
+    for shape in parts.shapes:
+        points = np.round((shape.cells - shape.cells.min()) * scale, 1)
+        if shape.missing is not None:
+            table.append(_points(features[shape.feature], np.nan, np.nan, points[0], np.nan))
+            points = points[1:]
+        last = np.flatnonzero(np.append(np.diff(points) != 0.0, True))
+        ends = np.concatenate(([-np.inf], shape.edges, [np.inf]))
+        for first, end in zip(np.append(0, last[:-1] + 1), last, strict=True):
+            share = shape.shares[first : end + 1].sum()
+            table.append(_points(features[shape.feature], ends[first], ends[end + 1], points[end], share))
+    return pd.DataFrame(table, columns=["feature", "above", "up to", "points", "share"])
+
+
+def _points(feature: str, above: float, upto: float, points: float, share: float) -> dict[str, Any]:
+    return {"feature": feature, "above": above, "up to": upto, "points": points, "share": share}
+
 
 CONSTANT, ROUNDING = "constant", "rounding"
 PREFIX = "adds_"

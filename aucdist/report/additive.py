@@ -23,9 +23,9 @@ DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fa
 class AdditiveModel:
     """What the section shows.
 
-    `parts`: the model taken apart (`aucdist.maps.shapes`).
+    `parts`: the model taken apart (`aucdist.maps.explain`).
     `features`: names of the features as they came.
-    `points`: `aucdist.maps.shapes.points_table`.
+    `points`: `aucdist.maps.explain.points_table`.
     `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
     `n_halves`: so many fits, each to a half of the training rows.

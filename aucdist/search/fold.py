@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import map_once
 from aucdist.estimators.linear import lam_path
-from aucdist.estimators.pair_options import group_weight_of
+from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded

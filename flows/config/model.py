@@ -91,7 +91,7 @@ class ModelConfig(BaseModel):
         """An unfitted estimator with these parameters."""
         from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
         from aucdist.estimators.with_solver import moved
-        from aucdist.maps.state import MAPS
+        from aucdist.maps import MAPS
 
         if self.estimator not in ESTIMATORS:
             raise unknown("estimator", self.estimator, ESTIMATORS)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
-from aucdist.maps.state import expander_of
+from aucdist.maps import expander_of
 from aucdist.metrics.costs import COST_COLUMN
 from flows.config.base import Strict
 

@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from aucdist.estimators.messages import RankingWarning
+from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path

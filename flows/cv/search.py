@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
-from aucdist.estimators.messages import RankingWarning
+from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, Shares, choose, interval, over_folds
 from aucdist.search.classes import summary_of_classes

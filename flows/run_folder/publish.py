@@ -206,7 +206,7 @@ def _weight_names(fitted: FittedRun) -> list[str]:
 def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
     """Return the shapes of a model of binned features, for the report; None for other models."""
     from aucdist.maps.bins import BinMap
-    from aucdist.maps.shapes import points_table
+    from aucdist.maps.explain import points_table
 
     estimator, names = fitted.estimator, fitted.rows.schema.feature_names
     if not isinstance(getattr(estimator, "feature_map_", None), BinMap):

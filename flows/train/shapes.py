@@ -12,7 +12,7 @@ from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
-from aucdist.maps.shapes import values_at_bins
+from aucdist.maps.explain import values_at_bins
 from aucdist.metrics.ranking import auc
 from aucdist.search.folds import masked_blocks, row_ids_and_labels
 from flows.config.model import ModelConfig

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class, of_all_classes
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
-from aucdist.estimators.pair_options import group_weight_of
+from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.metrics.costs import CostCounts

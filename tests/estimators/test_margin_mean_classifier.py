@@ -21,7 +21,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist.estimators import kernel_rows
+from aucdist.estimators import margin_mean
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
 from aucdist.search.folds import masked_blocks
@@ -122,7 +122,7 @@ def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
     assert not hasattr(model, "coef_")
     # Some rows at a time, to the same numbers.
     before = model.decision_function(X)
-    monkeypatch.setattr(kernel_rows, "CHUNK_BYTES", 8 * 1000)
+    monkeypatch.setattr(margin_mean, "CHUNK_BYTES", 8 * 1000)
     np.testing.assert_allclose(model.decision_function(X), before, atol=1e-12)
 
 
@@ -143,14 +143,14 @@ def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_b
 
 
 def test_how_many_rows_of_a_gram_matrix_are_held():
-    assert kernel_rows.rows_at_once(400, 1, 1_280_000) is None
-    assert kernel_rows.rows_at_once(400, 1, 1_279_999) == 399
-    assert kernel_rows.rows_at_once(400, 3, 17 * 3200) == 5
-    assert kernel_rows.rows_at_once(400, 3, 3 * 3200) == 1
-    assert kernel_rows.rows_at_once(100_000, 1, 10**9) == 20  # not more than the caches hold
-    assert kernel_rows.rows_at_once(3_000_000, 1, 10**9) == 1
+    assert margin_mean.rows_at_once(400, 1, 1_280_000) is None
+    assert margin_mean.rows_at_once(400, 1, 1_279_999) == 399
+    assert margin_mean.rows_at_once(400, 3, 17 * 3200) == 5
+    assert margin_mean.rows_at_once(400, 3, 3 * 3200) == 1
+    assert margin_mean.rows_at_once(100_000, 1, 10**9) == 20  # not more than the caches hold
+    assert margin_mean.rows_at_once(3_000_000, 1, 10**9) == 1
     with pytest.raises(InputError, match=r"for each of 3\) takes 9600 bytes, and gram_bytes is 9599"):
-        kernel_rows.rows_at_once(400, 3, 9599)
+        margin_mean.rows_at_once(400, 3, 9599)
 
 
 def test_the_gaussian_objective_is_a_support_vector_machines():

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
 from aucdist.export.portable import TreeSplit, forest
 from aucdist.kernels.codes import expand
 from aucdist.kernels.rows import project
-from aucdist.maps import BinExpander, LeafExpander
+from aucdist.maps import BinExpander, LeafExpander, map_from_bytes
 from aucdist.maps.forest import Forest
 from aucdist.maps.leaves import ranks_of, step_signs
-from aucdist.maps.state import map_from_bytes, map_to_bytes
 from aucdist.solvers.signs import FREE, ZERO
 
 WORDS = {1: "increasing", -1: "decreasing"}
@@ -145,13 +145,13 @@ def test_trees_without_such_a_feature_keep_free_leaves():
     assert set(signs.tolist()) == {FREE, 1}
     for sign, name in zip(signs, names, strict=True):
         assert (" above " in name) == (sign != FREE)
-    again = map_from_bytes(map_to_bytes(fitted))
+    again = map_from_bytes(serialize(fitted))
     np.testing.assert_array_equal(again.code_basis.values, fitted.code_basis.values)
     np.testing.assert_array_equal(again.directions, fitted.directions)
     with pytest.raises(InputError, match="other directions"):
         fitted.signs(-fitted.directions)
     with pytest.raises(InputError, match="directions are not those"):
-        map_from_bytes(map_to_bytes(replace(fitted, directions=np.array([3, 0, 0], dtype=np.int8))))
+        map_from_bytes(serialize(replace(fitted, directions=np.array([3, 0, 0], dtype=np.int8))))
 
 
 def test_trees_are_described_to_other_systems_with_the_steps_added_up():

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
-from aucdist.maps import LeafExpander
+from aucdist.maps import LeafExpander, map_from_bytes
 from aucdist.maps.forest import leaf_counts, read_forest
-from aucdist.maps.state import map_from_bytes, map_to_bytes
 
 TEXT = """tree
 version=v4
@@ -107,7 +107,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
     block = Block.of(r.normal(size=(300, 3)), np.where(np.arange(300) % 3, -1, 1))
     fitted = LeafExpander(trees=5).fit_blocks(LocalBlocks([block]))
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    again = map_from_bytes(map_to_bytes(fitted))
+    again = map_from_bytes(serialize(fitted))
     np.testing.assert_array_equal(again.encode(block).rows.codes, fitted.encode(block).rows.codes)
 
 
@@ -169,4 +169,4 @@ def test_a_map_whose_trees_have_a_circle_is_refused_when_it_is_read():
     assert line is not None
     circle = fitted.model.replace(line[0], "left_child=0" + line[1][line[1].index(" ") :], 1)
     with pytest.raises(InputError, match="do not fit together"):
-        map_from_bytes(map_to_bytes(replace(fitted, model=circle)))
+        map_from_bytes(serialize(replace(fitted, model=circle)))

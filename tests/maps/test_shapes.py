@@ -5,7 +5,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
-from aucdist.maps.shapes import additive, contributions, points_table
+from aucdist.maps.explain import additive, contributions, points_table
 
 
 def rows(n=900, seed=0):

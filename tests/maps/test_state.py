@@ -7,8 +7,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
-from aucdist.maps import BinExpander, LeafExpander, NystroemMap
-from aucdist.maps.state import expander_of, map_from_bytes, map_to_bytes
+from aucdist.maps import BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
 
 EXPANDERS = {
     "bins": BinExpander(bins=7, pairs=1),
@@ -32,7 +31,7 @@ def fitted_map(name):
 @pytest.mark.parametrize("name", EXPANDERS)
 def test_a_map_is_read_back_to_the_last_bit(name):
     fitted, block = fitted_map(name), rows()
-    again = map_from_bytes(map_to_bytes(fitted))
+    again = map_from_bytes(serialize(fitted))
     first, second = fitted.encode(block).rows, again.encode(block).rows
     for one, other in zip(first, second, strict=True):
         for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (one, other)), strict=True):
@@ -55,14 +54,14 @@ def test_a_damaged_map_is_refused():
         replace(fitted, bins=7),
     ):
         with pytest.raises(InputError):
-            map_from_bytes(map_to_bytes(broken))
+            map_from_bytes(serialize(broken))
     with pytest.raises(InputError, match="no feature map, but Bins"):
         map_from_bytes(serialize(bins))
     with pytest.raises(InputError):
         map_from_bytes(b"something")
     kernel = fitted_map("nystroem")
     with pytest.raises(InputError, match="not of one size"):
-        map_from_bytes(map_to_bytes(replace(kernel, shift=kernel.shift[1:])))
+        map_from_bytes(serialize(replace(kernel, shift=kernel.shift[1:])))
 
 
 def test_leaves_that_are_not_those_of_the_trees_are_refused():
@@ -78,7 +77,7 @@ def test_leaves_that_are_not_those_of_the_trees_are_refused():
         replace(fitted, score_scale=np.inf),
     ):
         with pytest.raises(InputError):
-            map_from_bytes(map_to_bytes(lying))
+            map_from_bytes(serialize(lying))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.linear_model import LinearModel
-from aucdist.maps.state import expander_of
+from aucdist.maps import expander_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "take-elsewhere.md"
 BLOCKS = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

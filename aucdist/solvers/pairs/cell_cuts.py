@@ -229,7 +229,7 @@ class CellCuts(PairCuts):
 
     _edges: Edges | None = None
 
-    def sort_and_score(self) -> Summary:
+    def sort_rows(self) -> Summary:
         """Sort the rows by class, and score them at the first point."""
         every = max(1, min(self.blocks.n_pos, self.blocks.n_neg) // SAMPLE)
         return self.blocks.reduce(sort_and_draw, self._w, self.sign, every)

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, sort_and_score, sum_of_rows
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
 from aucdist.solvers.pairs.share import AllNegatives, Counting, SoftThreshold, Threshold, scores_at
 
 
@@ -61,8 +61,9 @@ def sort_at_start(
     block: Block, memory: None, w: np.ndarray, sign: int, groups: PairGroups | None
 ) -> tuple[CutMemory, Summary]:
     """Sort the rows by class and score them at the start, which is the present point."""
-    scored, summary = sort_and_score(block, memory, w, sign, groups)
-    return CutMemory(**vars(scored), best=scored.scores), summary
+    sorted_, weights = sort_by_class(block, memory, sign, groups)
+    scored, scores = score_rows(block, sorted_, w, sign)
+    return CutMemory(**vars(scored), best=scored.scores), weights | scores
 
 
 @without_rows
@@ -131,12 +132,6 @@ class PairCuts(PairProblem):
 
     def sort_rows(self) -> Summary:
         """Sort the rows by class, and score them at the first point."""
-        summary = self.sort_and_score()
-        self.first_scores = np.concatenate(summary["scores"])
-        return summary
-
-    def sort_and_score(self) -> Summary:
-        """Do so in one reduction."""
         return self.blocks.reduce(sort_at_start, self._w, self.sign, self.groups)
 
     def value_error(self, reach: float) -> float:

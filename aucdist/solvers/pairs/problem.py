@@ -128,15 +128,6 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
     return replace(memory, scores=scores.take(memory.others)), {"scores": [scores.take(memory.anchors)]}
 
 
-def sort_and_score(
-    block: Block, memory: None, w: np.ndarray, sign: int, groups: PairGroups | None = None
-) -> tuple[PairMemory, Summary]:
-    """Do `sort_by_class` and `score_rows` in one step."""
-    sorted_, weights = sort_by_class(block, memory, sign, groups)
-    scored, scores = score_rows(block, sorted_, w, sign)
-    return scored, weights | scores
-
-
 @without_rows
 def sweep_pairs(
     block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None = None
@@ -223,6 +214,7 @@ class PairProblem:
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.weight_pos * blocks.weight_neg if groups is None else groups.mass
         found = self.sort_rows()
+        self.first_scores = np.concatenate(found.get("scores", [np.zeros(0)]))
         self.n_anchors, self.n_others = int(found["n_anchors"]), int(found["n_others"])
         self.offsets = np.cumsum([0] + [len(part) for part in found["weights"]])
         self.weights, self.anchor_groups = np.concatenate(found["weights"]), AnchorGroups(None)

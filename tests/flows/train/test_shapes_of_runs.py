@@ -12,7 +12,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.maps.shapes import values_at_bins
+from aucdist.maps.explain import values_at_bins
 from aucdist.report.text import directions_text
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
