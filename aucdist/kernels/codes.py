@@ -217,14 +217,14 @@ ZERO = 1e-35
 
 
 @kernel
-def leaf_codes(values, starts, features, thresholds, missing, default_left, left, right, codes):
+def leaf_codes(values, starts, splits, codes):
     """Write the leaf of each row in each tree.
 
     `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
-    `starts`, `features`, `thresholds`, `missing`, `default_left`, `left` and `right`: as of
-        `aucdist.maps.forest.Forest`; they are not checked here.
+    `starts` and `splits`: as of `aucdist.maps.forest.Forest`, in the order below; they are not checked here.
     `codes`: of shape (n_samples, n_trees), uint8.
     """
+    features, thresholds, missing, default_left, left, right = splits
     for i in range(values.shape[0]):
         for tree in range(starts.shape[0] - 1):
             node = starts[tree]

@@ -168,14 +168,15 @@ def running_sums_in_groups(values, starts, out):
 
 
 @kernel
-def cut(
-    scores, weights, shifts, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, doubt,
-    coefs, slope_sums,
-):  # fmt: skip
+def cut(rows, shifts, search, doubt, coefs, slope_sums):
     """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
 
+    `rows`: scores, weights, and ``(runs, codes)`` of rows of the larger class.
+    `search`: the anchors and what guides a search among them, in the order below.
     `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
     """
+    scores, weights, (runs, codes) = rows
+    anchors, starts, table, table_starts, low, scale, weight_below, score_below = search
     active, hinge, doubts, n_band = 0.0, 0.0, 0.0, 0
     for k in range(codes.shape[0]):
         g = codes[k]
@@ -276,11 +277,10 @@ def slopes_of_group(sums, anchors, weights, order, coefs):
 
 
 @kernel
-def ramp_sum(
-    scores, weights, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below,
-    coefs, sums,
-):  # fmt: skip
-    """Return the weighted sum of the ramps of all pairs within groups; see `ramp_of_group`."""
+def ramp_sum(rows, search, coefs, sums):
+    """Return the weighted sum of the ramps of all pairs within groups; see `ramp_of_group`, and `cut` for the parameters."""
+    scores, weights, (runs, codes) = rows
+    anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below = search
     total = 0.0
     for k in range(codes.shape[0]):
         g = codes[k]

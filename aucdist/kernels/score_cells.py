@@ -53,8 +53,9 @@ def _place(score, low, scale, last):
 
 
 @kernel
-def find_cells(scores, shift, edges, table, low, scale, cells):
+def find_cells(scores, shift, search, cells):
     """Write the cell of each score plus `shift` into `cells`, int32 of shape (n_rows,); see `index_edges`."""
+    edges, table, low, scale = search
     last, crowded = table.shape[0] - 1.0, 0
     for k in range(scores.shape[0]):
         c = table[_place(scores[k] + shift, low, scale, last)]
@@ -74,17 +75,18 @@ def find_cells(scores, shift, edges, table, low, scale, cells):
 
 
 @kernel
-def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, highest):
+def fill_cells(scores, weights, search, cells, sums, ends):
     """Find the cell of each anchor, and add the anchors to their cells.
 
     `scores` and `weights`, of shape (n_anchors,), float64: those of one block.
-    `edges`, of shape (n_cells - 1,), float64; `table`, `low` and `scale`: result of `index_edges` for them.
+    `search`: edges, float64 of shape (n_cells - 1,), the table of `index_edges` for them, and what it returned.
     `cells`, of shape (n_anchors,), int32: written: the cell of each anchor.
     `sums`, of shape (2, n_cells), float64: added to: the weight, and the sum of weight times score.
-    `lowest` and `highest`, of shape (n_cells,), float64: lowered and raised to the least and greatest score in each
-        cell of anchors that weigh something.
+    `ends`, two of shape (n_cells,), float64: lowered and raised to the least and greatest score in each cell of anchors that
+        weigh something.
     """
-    find_cells(scores, 0.0, edges, table, low, scale, cells)
+    find_cells(scores, 0.0, search, cells)
+    lowest, highest = ends
     for k in range(scores.shape[0]):
         if weights[k] > 0.0:
             c, t = np.uint32(cells[k]), scores[k]

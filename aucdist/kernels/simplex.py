@@ -42,7 +42,7 @@ def maximise(H, a, b):
             return
         b[:] = start
     free, n_free = _free_entries(start)
-    if not _maximise(H, a, _ridge(H), b, free, n_free, np.empty((n + 1, n + 1)), np.empty(n + 1)):
+    if not _maximise((H, a, _ridge(H)), b, free, n_free, np.empty((n + 1, n + 1)), np.empty(n + 1)):
         raise ZeroDivisionError("singular system")
 
 
@@ -53,10 +53,10 @@ def _by_factor(H, a, b):
     size = float(np.abs(a).max())
     if not size <= 8.0 * c:
         c = size
-    U, Y, x = np.zeros((n, n)), np.zeros((n, 2)), np.zeros(n)
+    problem, factor = (H, a, ridge, c), (np.zeros((n, n)), np.zeros((n, 2)), np.zeros(n))
     for k in range(n_free):
-        _append(H, ridge, c, a, free, k, U, Y, x)
-    _maximise_by_factor(H, ridge, c, a, b, free, n_free, U, Y, x)
+        _append(problem, free, k, factor)
+    _maximise_by_factor(problem, b, free, n_free, factor)
 
 
 def _free_entries(b):
@@ -72,12 +72,13 @@ def _ridge(H):
 
 
 @kernel(error_model="numpy")
-def _maximise(H, a, ridge, b, free, n_free, A, x):
+def _maximise(problem, b, free, n_free, A, x):
     """Improve b until no entry that is 0 would gain by rising; return False where a system is singular.
 
     `free`, of shape (n,), int64: which entries may be above 0, the first `n_free` of them; reordered.
     `A`, of shape (n + 1, n + 1), and `x`, of shape (n + 1,), float64: workspace.
     """
+    H, a, ridge = problem
     for _ in range(10 * a.shape[0] + 100):
         # The maximiser with only the free entries non-zero and no sign constraint, then the price of the sum.
         _write_system(H, a, ridge, free, n_free, A, x)
@@ -180,13 +181,15 @@ def _solve_in_place(A, x, n):
 
 
 @kernel(error_model="numpy")
-def _maximise_by_factor(H, ridge, c, a, b, free, n_free, U, Y, x):
+def _maximise_by_factor(problem, b, free, n_free, factor):
     """Improve b until no entry that is 0 would gain by rising, or rounding has spoilt the factor.
 
-    `U`, of shape (n, n), float64: the factor in its upper triangle.
-    `Y`, of shape (n, 2), float64: the solution of ``U'Y = [a, e]``.
-    `x`, of shape (n,), float64: workspace.
+    `problem`: H, a, the ridge and c.
+    `factor`: U in the upper triangle of an array of shape (n, n), float64; Y, of shape (n, 2), the solution of ``U'Y = [a, e]``;
+        and workspace of shape (n,).
     """
+    H, a, _, c = problem
+    U, Y, x = factor
     for _ in range(10 * a.shape[0] + 100):
         square, price = 0.0, -1.0
         for k in range(n_free):
@@ -207,14 +210,14 @@ def _maximise_by_factor(H, ridge, c, a, b, free, n_free, U, Y, x):
             continue
         if not _gains_by_one_more(H, a, b, free, n_free, x, price + c):
             return
-        _append(H, ridge, c, a, free, n_free, U, Y, x)
+        _append(problem, free, n_free, factor)
         n_free += 1
 
 
 @kernel(error_model="numpy")
-def _append(H, ridge, c, a, free, k, U, Y, x):
+def _append(problem, free, k, factor):
     """Let the factor grow by the entry ``free[k]``: its column of U, and its row of Y. The inner loop runs along a row of U."""
-    i = free[k]
+    (H, a, ridge, c), (U, Y, x), i = problem, factor, free[k]
     for j in range(k):
         x[j] = H[i, free[j]] + c
     rest = H[i, i] + c + ridge

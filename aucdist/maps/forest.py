@@ -60,7 +60,7 @@ class Forest:
 
     def _write_codes(self, X: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
         splits = (features, self.thresholds, self.missing, self.default_left, self.left, self.right)
-        leaf_codes(np.ascontiguousarray(X), self.starts, *splits, out)
+        leaf_codes(np.ascontiguousarray(X), self.starts, splits, out)
 
 
 def leaf_counts(text: str) -> tuple[int, ...]:

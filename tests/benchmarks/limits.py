@@ -81,7 +81,7 @@ def measure_pair_sweep(block: Block) -> Iterator[Row]:
     others = np.ascontiguousarray(scores[block.y < 0])
     weights, coefs = np.ones(len(others)), np.empty(len(others))
     histogram, shift = np.zeros(anchors.n_gaps), np.zeros(1)
-    args = (others, weights, shift, *anchors.search(one_run(len(others))), anchors.doubt, coefs, histogram)
+    args = ((others, weights, one_run(len(others))), shift, anchors.search, anchors.doubt, coefs, histogram)
     size = others.nbytes + weights.nbytes + coefs.nbytes
     yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy_speed(others))
 

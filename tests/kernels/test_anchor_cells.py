@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 
 from aucdist.kernels.score_cells import fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, one_run
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, ScoredRows, one_run
 
 pytestmark = pytest.mark.nojit
 
@@ -23,7 +23,7 @@ def filled(scores, weights, edges):
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, weights, *edges.search(), cells, sums, lowest, highest)
+    fill_cells(scores, weights, edges.search, cells, sums, (lowest, highest))
     return cells, CellSums(sums, lowest, highest)
 
 
@@ -44,7 +44,7 @@ def test_cells_agree_with_counting_and_never_fall(scores, edges, n_places, shift
     scores, edges, table = np.sort(scores), np.unique(edges), np.empty(n_places, dtype=np.int16)
     low, scale = index_edges(edges, table)
     cells = np.empty(len(scores), dtype=np.int32)
-    find_cells(scores, shift, edges, table, low, scale, cells)
+    find_cells(scores, shift, (edges, table, low, scale), cells)
     slow, crowded = slow_cells(scores + shift, edges, n_places)
     np.testing.assert_array_equal(cells, slow)
     assert (np.diff(cells) >= 0).all()
@@ -86,7 +86,9 @@ def test_sums_of_blocks_are_those_of_all_rows():
 def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
-    active, below, doubt, _ = HINGE.cut(others, weights, one_run(len(others)), NO_SHIFT, anchors, coefs, histogram)
+    active, below, doubt, _ = HINGE.cut(
+        ScoredRows(others, weights, one_run(len(others))), NO_SHIFT, anchors, coefs, histogram
+    )
     n = len(which) + 2
     return active, below, doubt, coefs, which, -HINGE.anchor_slopes(histogram, anchors, np.ones(n), np.arange(n))[1:-1]
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import pairwise_ramp, ramp
 
-from aucdist.solvers.pairs.loss import RAMP, AnchorGroups, one_run
+from aucdist.solvers.pairs.loss import RAMP, AnchorGroups, ScoredRows, one_run
 
 pytestmark = pytest.mark.nojit
 
@@ -17,7 +17,7 @@ def loss_and_row_slopes(anchors, others, of_anchors, of_others):
     """Return the weighted sum over all pairs, and the derivatives by anchor and by row."""
     at, order = AnchorGroups(None).sorted(anchors, of_anchors, 3)
     coefs, sums = np.full(len(others), np.nan), np.zeros((len(anchors) + 1, 3))
-    total = RAMP.loss_and_row_slopes(others, of_others, one_run(len(others)), at, coefs, sums)
+    total = RAMP.loss_and_row_slopes(ScoredRows(others, of_others, one_run(len(others))), at, coefs, sums)
     return total, RAMP.anchor_slopes(sums, at, of_anchors, order), coefs
 
 

@@ -74,13 +74,14 @@ def test_the_factor_is_that_of_the_free_entries(seed):
     r = np.random.default_rng(seed)
     G, a, c = r.normal(size=(32, 40)), 40.0 * r.normal(size=32), 3.0
     H = G @ G.T
-    U, Y, x, free = np.zeros((32, 32)), np.zeros((32, 2)), np.zeros(32), np.arange(32)
+    U, free = np.zeros((32, 32)), np.arange(32)
+    problem, factor = (H, a, 1e-12, c), (U, np.zeros((32, 2)), np.zeros(32))
     for k in range(20):
-        simplex._append(H, 1e-12, c, a, free, k, U, Y, x)
+        simplex._append(problem, free, k, factor)
     for p, added in ((3, 20), (17, 21), (0, 22)):
         simplex._remove(free, 20, p, U)
         free[19] = added
-        simplex._append(H, 1e-12, c, a, free, 19, U, Y, x)
+        simplex._append(problem, free, 19, factor)
     kept = free[:20]
     factor = np.triu(U[:20, :20])
     np.testing.assert_allclose(factor.T @ factor, H[np.ix_(kept, kept)] + c, rtol=1e-9, atol=1e-9)

@@ -142,8 +142,9 @@ class Edges:
         low, scale = index_edges(at, table)
         return cls(at, table, low, scale)
 
+    @property
     def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Return the arguments of a search, in the order of the kernels."""
+        """What a search needs, in the order of the kernels."""
         return self.at, self.table, self.low, self.scale
 
 
@@ -186,7 +187,7 @@ def count_in_cells(
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, weights, *edges.search(), cells, sums, lowest, highest)
+    fill_cells(scores, weights, edges.search, cells, sums, (lowest, highest))
     return replace(memory, cells=cells, counting=counting), {"cells": CellSums(sums, lowest, highest)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge
+from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
 from aucdist.solvers.pairs.share import AllNegatives, Counting, SoftThreshold, Threshold, scores_at
 
@@ -75,19 +75,18 @@ def take_cut(
 
     With `valued` the loss there is summed as well, as ``"valued"``.
     """
-    scores, slope_sums = scores_at(memory, step), loss.zero_slope_sums(anchors.n_gaps)
-    which, mine, weights, runs = rows_from(threshold, scores, memory.weights, memory.runs)
-    coefs = np.zeros(len(scores))
-    slopes = coefs if threshold is None else np.empty(len(mine))
-    height, total, doubt, n_band = loss.cut(mine, weights, runs, shifts, anchors, slopes, slope_sums)
+    rows = ScoredRows(scores_at(memory, step), memory.weights, memory.runs)
+    which, above = rows_from(threshold, rows)
+    coefs, slope_sums = np.zeros(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
+    slopes = coefs if threshold is None else np.empty(len(above.scores))
+    height, total, doubt, n_band = loss.cut(above, shifts, anchors, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
     if threshold is not None:
         coefs[which] = slopes
-        summary["counted"] = weights.sum()
+        summary["counted"] = above.weights.sum()
     if valued is not None:
         others, hard = valued
-        _, mine, weights, runs = rows_from(hard, scores, memory.weights, memory.runs)
-        summary["valued"] = loss.total(mine, weights, runs, anchors if others is None else others)
+        summary["valued"] = loss.total(rows_from(hard, rows)[1], anchors if others is None else others)
     return replace(memory, coefs=coefs), summary
 
 

@@ -163,8 +163,7 @@ class CuttingPlanes:
 
     def bound_error(self, bound: float, w: np.ndarray) -> float:
         """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
-        bundle = self.bundle
-        return self.penalty.bound_error(bound, bundle.height, w, bundle.n_points, self.rounding, self.share.part_error)
+        return self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.share.part_error)
 
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
@@ -203,7 +202,7 @@ class CuttingPlanes:
             w, h, penalty, before = self.here.w, self._h, self.penalty, self.objective(self.here)
             rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
             gradient = self.gradient + penalty.lam * w
-            move = newton_step(rows.pairs(h, h), gradient, w, penalty.lam, damping, penalty.signs, self.sample.is_dense)
+            move = newton_step(rows.pairs(h, h), gradient, w, penalty, damping, is_dense=self.sample.is_dense)
             self.score(w + move)
             step, first = self._line_search(others, move)
             if step < SHORT:

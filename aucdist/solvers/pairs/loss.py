@@ -13,7 +13,7 @@ Losses are sent to the blocks: they are frozen dataclasses without fields, or wi
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -94,9 +94,10 @@ class Anchors(Sent):
             terms = terms * self.scores
         return tuple(sums)
 
-    def search(self, runs: Runs) -> tuple[np.ndarray, ...]:
-        """Return the arguments of a search of rows in these runs, and the running sums, in the order of the kernels."""
-        return *runs, self.scores, self.starts, *self.index, *self.prefix_sums
+    @property
+    def search(self) -> tuple[np.ndarray, ...]:
+        """What a search of rows needs, and the running sums, in the order of the kernels."""
+        return self.scores, self.starts, *self.index, *self.prefix_sums
 
     @property
     def n_gaps(self) -> int:
@@ -160,6 +161,14 @@ def runs_of(codes: np.ndarray) -> Runs:
     return bounds, codes[bounds[:-1]].astype(np.int32)
 
 
+class ScoredRows(NamedTuple):
+    """Rows of the larger class at a point: their scores and weights, and which of them are of which group."""
+
+    scores: np.ndarray
+    weights: np.ndarray
+    runs: Runs
+
+
 def running_sums(values: np.ndarray) -> np.ndarray:
     """Return the running sums along the first axis, which start with 0: one more than there are values."""
     out = np.zeros((len(values) + 1, *values.shape[1:]))
@@ -199,23 +208,14 @@ class PairLoss(ABC):
 
     @abstractmethod
     def loss_and_row_slopes(
-        self,
-        scores: np.ndarray,
-        weights: np.ndarray,
-        runs: Runs,
-        anchors: Anchors,
-        coefs: np.ndarray,
-        slope_sums: np.ndarray,
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
 
         Parameters
         ----------
-        scores, weights : ndarray of shape (n_rows,), float64
-            Rows of the larger class; the weight of a pair is the product of those of its rows. A loss over a share of the rows,
-            such as a partial AUC, gives the other rows the weight 0.
-        runs : tuple of ndarray
-            Which rows are of which group.
+        rows : ScoredRows
+            The weight of a pair is the product of those of its rows.
         coefs : ndarray of shape (n_rows,), float64
             Written: the derivative of the sum by each row's score.
         slope_sums : ndarray
@@ -237,11 +237,9 @@ class PairLoss(ABC):
             From `AnchorGroups.sorted`. Weights and derivatives are in the original order of the anchors.
         """
 
-    def total(self, scores: np.ndarray, weights: np.ndarray, runs: Runs, anchors: Anchors) -> float:
+    def total(self, rows: ScoredRows, anchors: Anchors) -> float:
         """Return the weighted sum of the loss alone; parameters as of `loss_and_row_slopes`."""
-        return self.loss_and_row_slopes(
-            scores, weights, runs, anchors, np.empty(len(scores)), self.zero_slope_sums(anchors.n_gaps)
-        )
+        return self.loss_and_row_slopes(rows, anchors, np.empty(len(rows.scores)), self.zero_slope_sums(anchors.n_gaps))
 
 
 NO_SHIFT = np.zeros(1)
@@ -263,30 +261,21 @@ class PairHinge(PairLoss):
         return np.zeros(n_gaps)
 
     def loss_and_row_slopes(
-        self,
-        scores: np.ndarray,
-        weights: np.ndarray,
-        runs: Runs,
-        anchors: Anchors,
-        coefs: np.ndarray,
-        slope_sums: np.ndarray,
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the hinges."""
-        return self.cut(scores, weights, runs, NO_SHIFT, anchors, coefs, slope_sums)[1]
+        return self.cut(rows, NO_SHIFT, anchors, coefs, slope_sums)[1]
 
     def cut(
-        self, scores: np.ndarray, weights: np.ndarray, runs: Runs, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray,
-        slope_sums: np.ndarray,
-    ) -> tuple[float, float, float, int]:  # fmt: skip
+        self, rows: ScoredRows, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+    ) -> tuple[float, float, float, int]:
         """Return the height at zero of the tangents at shifted scores, the hinges, their doubt, and the rows in the band.
 
         A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
         pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and
         slopes are summed over the shifts: see `aucdist.kernels.pairs.cut_group`.
         """
-        height, loss, doubt, n_band = cut(
-            scores, weights, shifts, *anchors.search(runs), anchors.doubt, coefs, slope_sums
-        )
+        height, loss, doubt, n_band = cut(tuple(rows), shifts, anchors.search, anchors.doubt, coefs, slope_sums)
         return height, loss, doubt, n_band
 
     def anchor_slopes(
@@ -314,16 +303,10 @@ class PairRamp(PairLoss):
         return np.zeros((n_gaps, 3))
 
     def loss_and_row_slopes(
-        self,
-        scores: np.ndarray,
-        weights: np.ndarray,
-        runs: Runs,
-        anchors: Anchors,
-        coefs: np.ndarray,
-        slope_sums: np.ndarray,
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the ramps."""
-        return ramp_sum(scores - anchors.centre, weights, *anchors.search(runs), coefs, slope_sums)
+        return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, coefs, slope_sums)
 
     def anchor_slopes(
         self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray

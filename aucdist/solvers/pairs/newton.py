@@ -29,6 +29,7 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
+from aucdist.solvers.pairs.penalty import Penalty
 from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
@@ -459,14 +460,14 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
 
 
 def newton_step(
-    pairs: Pairs, gradient: np.ndarray, w: np.ndarray, lam: float, damping: float, signs: np.ndarray | None,
-    is_dense: bool,
-) -> np.ndarray:  # fmt: skip
-    """Return the step from w to the minimum of the quadratic model, within the cone of the signs.
+    pairs: Pairs, gradient: np.ndarray, w: np.ndarray, penalty: Penalty, damping: float, *, is_dense: bool
+) -> np.ndarray:
+    """Return the step from w to the minimum of the quadratic model with an L2 penalty, within the cone of the signs.
 
     `damping`: the mean of the second derivatives times this is added to lam.
     `is_dense`: whether the matrix of second derivatives is made.
     """
+    lam, signs = penalty.lam, penalty.signs
     if is_dense:
         H = pairs.matrix()
         H[np.diag_indices_from(H)] += lam + damping * np.trace(H) / len(w)

@@ -13,7 +13,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, one_run, runs_of
+from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of
 from aucdist.solvers.pairs.share import SoftThreshold, Threshold
 
 
@@ -133,9 +133,9 @@ def sweep_pairs(
     block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None = None
 ) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
-    which, scores, weights, runs = rows_from(threshold, memory.scores, memory.weights, memory.runs)
-    slopes, slope_sums = np.empty(len(scores)), loss.zero_slope_sums(anchors.n_gaps)
-    total = loss.loss_and_row_slopes(scores, weights, runs, anchors, slopes, slope_sums)
+    which, rows = rows_from(threshold, ScoredRows(memory.scores, memory.weights, memory.runs))
+    slopes, slope_sums = np.empty(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
+    total = loss.loss_and_row_slopes(rows, anchors, slopes, slope_sums)
     coefs = slopes
     if threshold is not None:
         coefs = np.zeros(len(memory.scores))
@@ -143,15 +143,13 @@ def sweep_pairs(
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
-def rows_from(
-    threshold: Threshold | SoftThreshold | None, scores: np.ndarray, weights: np.ndarray, runs: Runs
-) -> tuple[Any, np.ndarray, np.ndarray, Runs]:
-    """Return which rows count, those from a threshold on or all, with their scores, weights and the runs of their groups."""
+def rows_from(threshold: Threshold | SoftThreshold | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
+    """Return which rows count, those from a threshold on or all, and these rows with their weights."""
     if threshold is None:
-        return slice(None), scores, weights, runs
-    which = np.flatnonzero(scores >= threshold.score)
-    scores = scores[which]
-    return which, scores, weights[which] * threshold.parts(scores), one_run(len(which))
+        return slice(None), rows
+    which = np.flatnonzero(rows.scores >= threshold.score)
+    scores = rows.scores[which]
+    return which, ScoredRows(scores, rows.weights[which] * threshold.parts(scores), one_run(len(which)))
 
 
 def add_up_gradient(

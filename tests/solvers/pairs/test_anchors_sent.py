@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aucdist.engine.worker_part import pack
-from aucdist.solvers.pairs.loss import AnchorGroups, one_run
+from aucdist.solvers.pairs.loss import AnchorGroups
 
 RANDOM = np.random.default_rng(5)
 N = 3000
@@ -19,10 +19,10 @@ SCORES, WEIGHTS, CODES = RANDOM.normal(size=N), RANDOM.random(N), RANDOM.integer
 def test_anchors_that_arrive_search_as_those_that_were_sent(sort):
     anchors, _ = sort(SCORES, WEIGHTS, 3, centred=True)
     before = pickle.dumps(anchors)
-    wanted = anchors.search(one_run(3))
+    wanted = anchors.search
     assert pickle.dumps(anchors) == before  # what was computed is not sent
     arrived = pickle.loads(before)
-    for one, of_client in zip(arrived.search(one_run(3)), wanted, strict=True):
+    for one, of_client in zip(arrived.search, wanted, strict=True):
         assert np.asarray(one).tobytes() == np.asarray(of_client).tobytes()
     assert len(anchors.prefix_sums[0]) == anchors.n_gaps
 

@@ -19,6 +19,7 @@ from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.newton import shifts
 from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
 
 SIGNS = np.array([1, 0, -1], dtype=np.int8)
 
@@ -101,7 +102,8 @@ def test_conjugate_gradients_and_the_matrix_give_the_same_step(signs, monkeypatc
     _, sample = at_a_point(Block.of(X, y), w, 0.5)
     gradient = np.array([0.2, -0.1, 0.3])
     steps = [
-        newton.newton_step(sample.pairs(0.5, 0.0), gradient, w, 1e-2, 0.0, signs, dense) for dense in (False, True)
+        newton.newton_step(sample.pairs(0.5, 0.0), gradient, w, L2(1e-2, signs), 0.0, is_dense=dense)
+        for dense in (False, True)
     ]
     np.testing.assert_allclose(*steps, rtol=1e-6, atol=1e-9)
     if signs is not None:
