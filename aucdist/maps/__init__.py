@@ -63,4 +63,4 @@ def map_from_bytes(data: bytes) -> FittedMap:
     return found
 
 
-__all__ = ["MAPS", "BinExpander", "LeafExpander", "NystroemMap", "expander_of", "map_from_bytes"]
+__all__ = ["BinExpander", "LeafExpander", "NystroemMap"]
