@@ -12,15 +12,24 @@ whose minimiser and whose quadratic model in the combination are all that `aucdi
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
 from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
-if TYPE_CHECKING:
-    from aucdist.solvers.pairs.bundle import Bundle
+
+class Combination(Protocol):
+    """What a bound on rounding needs to know of the combination of dual points that a bound comes from."""
+
+    @property
+    def height(self) -> float:
+        """Its height at zero."""
+
+    @property
+    def n_points(self) -> int:
+        """The number of points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +99,16 @@ class Penalty(ABC):
         """Return a lower bound on ``height + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
 
     @abstractmethod
-    def bound_error(self, bound: float, w: np.ndarray, bundle: "Bundle", rounding: Rounding, of_share: float) -> float:
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+    ) -> float:
         """Return a bound on the rounding error of a bound.
 
         Parameters
         ----------
         w : ndarray of shape (n_features,), float64
             As of `bound`.
-        bundle : Bundle
+        bundle : Combination
             Whose combination it is the bound of.
         of_share : float
             By so large a share the combination may weigh too much.
@@ -146,7 +157,9 @@ class L2(Penalty):
         """Return ``height - lam/2 |w|^2``: w is orthogonal to what the projection takes away."""
         return float(height - 0.5 * self.lam * (w @ w))
 
-    def bound_error(self, bound: float, w: np.ndarray, bundle: "Bundle", rounding: Rounding, of_share: float) -> float:
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+    ) -> float:
         """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
         height, n_points = bundle.height, bundle.n_points
         slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
@@ -181,7 +194,9 @@ class SparsePenalty(Penalty):
         size = self.dual_norm(outside(slope, self.signs))
         return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
 
-    def bound_error(self, bound: float, w: np.ndarray, bundle: "Bundle", rounding: Rounding, of_share: float) -> float:
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+    ) -> float:
         """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
         slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
         share = rounding.over_rows + EPS * bundle.n_points
@@ -255,7 +270,9 @@ class GroupL1(SparsePenalty):
         """Return the largest length of a group's part over its weight."""
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
-    def bound_error(self, bound: float, w: np.ndarray, bundle: "Bundle", rounding: Rounding, of_share: float) -> float:
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+    ) -> float:
         """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
         return super().bound_error(bound, w, bundle, rounding, of_share) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
 
