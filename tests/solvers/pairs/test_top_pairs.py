@@ -9,6 +9,7 @@ from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import share as share_module
@@ -162,3 +163,13 @@ def test_more_false_positives_than_negatives_are_refused():
     X, y = small(5, 9)
     with pytest.raises(InputError, match=r"max_false_positives is 10; .* 9"):
         next(AllPairs().rounds(blocks_of(X, y), 1e-2, max_false_positives=10))
+
+
+def test_more_leaves_than_rows_that_count() -> None:
+    # Where a negative counted wholly or not at all, cutting planes used up 1,000 passes at a gap of .005.
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.7 * rng.standard_normal(3000) > 1
+    leaves = {"map": "leaves", "trees": 60, "leaves": 31}
+    model = PairwiseHingeClassifier(features=leaves, lam=1e-3, max_fpr=0.01, max_passes=400).fit(X, y)
+    assert model.certificate_.status == "converged"
