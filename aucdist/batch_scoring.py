@@ -31,7 +31,7 @@ from aucdist.data.shards.reading import (
     open_parts,
     parse_reader,
 )  # fmt: skip
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.data.storage.urls import carried

@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.batch_scoring import to_test
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import open_reader
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile

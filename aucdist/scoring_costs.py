@@ -14,7 +14,7 @@ from aucdist.data.checked import CHECKED
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import Manifest, read_manifest
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.arrow_files import opened
 from aucdist.data.storage.files import require
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema

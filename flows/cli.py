@@ -175,8 +175,8 @@ COMMANDS: tuple[Command, ...] = (
         "simulate",
         ("Write simulated rows as shards, one after the other: two Gaussians, as many rows as the disk can take."),
         page="shard",
-        model="flows.shard.simulate:SimulateConfig",
-        function="flows.shard.simulate:simulate",
+        model="flows.shard.run:SimulateConfig",
+        function="flows.shard.run:simulate",
         lines="flows.shard.run:shard_lines",
     ),
     Command(

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import catalog, find
+from aucdist.data.sources import catalog, find
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 

@@ -16,7 +16,7 @@ from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import scratch
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model

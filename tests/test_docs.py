@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from pydantic import TypeAdapter
 
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from flows.cli import app
 from flows.config.cluster import ClusterConfig
 from flows.config.loading import parse_yaml

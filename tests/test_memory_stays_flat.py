@@ -12,7 +12,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.model import load_model, save_model
 
 TIMES, WARM = 600, 100

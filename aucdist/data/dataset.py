@@ -1,13 +1,22 @@
 """A data set in memory, and the names of its features and classes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from aucdist.data.checked import CHECKED, Count, Positive
-from aucdist.data.date_parts import DatePart, date_features
 
 if TYPE_CHECKING:
     from aucdist.data.block import Block
+
+DatePart = Literal["year", "month", "weekday", "hour", "days"]
+PARTS: tuple[DatePart, ...] = get_args(DatePart)
+"""Monday is weekday 0. `hour` has the minutes as a fraction, and `days`, which counts from 1970-01-01 in UTC, the time."""
+
+
+def date_features(column: str, parts: Iterable[str]) -> list[str]:
+    """Return the names of the features of a column of dates."""
+    return [f"{column}.{part}" for part in parts]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import date_features
+from aucdist.data.dataset import Schema, date_features
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     FEW,

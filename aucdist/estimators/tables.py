@@ -193,7 +193,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     import narwhals as nw
     import pyarrow as pa
 
-    from aucdist.data.formats.arrow_tables import from_pandas
+    from aucdist.data.formats.parquet import from_pandas
     from aucdist.data.formats.tables import is_plain
 
     if not is_table(X):
@@ -267,10 +267,9 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     """
     import pyarrow as pa
 
-    from aucdist.data.formats.dates import are_dates
+    from aucdist.data.formats.parts import feature_names
     from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED
-    from aucdist.data.formats.spelling import one_spelling_each
-    from aucdist.data.formats.survey import feature_names
+    from aucdist.data.formats.spelling import are_dates, one_spelling_each
     from aucdist.data.formats.table_form import MISSING_CATEGORY
     from aucdist.data.formats.text import unique
 
@@ -318,8 +317,7 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """
     import narwhals as nw
 
-    from aucdist.data.formats.arrow_tables import from_pandas
-    from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.parquet import from_pandas, parse_arrow
     from aucdist.data.formats.parts import encoded_matrix
     from aucdist.data.formats.source_fields import SourceFields
 

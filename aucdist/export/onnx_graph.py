@@ -233,7 +233,7 @@ def _date(graph: Graph, column: PortableColumn) -> str:
 
 
 def _part(graph: Graph, time: str, part: str) -> str:
-    """Return a part of dates, one of `aucdist.data.date_parts.PARTS`."""
+    """Return a part of dates, one of `aucdist.data.dataset.PARTS`."""
     if part == "days":
         return graph.add("Div", graph.as_double(time), graph.constant(float(DAY)))
     if part == "hour":

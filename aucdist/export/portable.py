@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import date_features
+from aucdist.data.dataset import Schema, date_features
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.preprocess import Preprocessor
@@ -37,7 +36,7 @@ class PortableColumn:
     """A column that a model reads.
 
     `kind`: ``number``, ``category``, ``date`` or ``hash``.
-    `parts`: of a date, some of `aucdist.data.date_parts.PARTS`.
+    `parts`: of a date, some of `aucdist.data.dataset.PARTS`.
     `size`: number of features that a hash deals texts out to.
     `if_missing` and `if_unknown`: for categories: `REFUSE`, `ZERO` or `AS_MISSING`.
     """

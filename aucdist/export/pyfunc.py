@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from aucdist.batch_scoring import to_score
 from aucdist.data.shards.reading import open_reader
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_two_classes

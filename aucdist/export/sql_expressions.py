@@ -88,7 +88,7 @@ DAY_OF_EPOCH = 2440588
 
 
 def date_part(timestamp: str, part: str) -> str:
-    """Return a part of a date, one of `aucdist.data.date_parts.PARTS`, as a number of double precision.
+    """Return a part of a date, one of `aucdist.data.dataset.PARTS`, as a number of double precision.
 
     `timestamp`: the expression of a timestamp without a time zone.
     """

@@ -7,8 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_
 
 from aucdist.data.formats.source_fields import EachOf
 from aucdist.data.labels import EACH
-from aucdist.data.sources.catalog import find
-from aucdist.data.sources.source import UNLABELLED, ClassName, Source
+from aucdist.data.sources import UNLABELLED, ClassName, Source, find
 from aucdist.errors import InputError
 from flows.config.base import NAME, Cli, Strict
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError
 
-from aucdist.data.sources.catalog import catalog_folder
+from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, unknown

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
-from aucdist.data.sources.catalog import catalog
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked

@@ -22,8 +22,7 @@ from aucdist.search.fold import score_path
 from aucdist.search.folds import Sides, masked_blocks
 from aucdist.search.schedule import FitJob
 from flows.cv.rows import fit_encoding, select_rows
-from flows.rows.encoding import Encoding
-from flows.rows.rows import Rows
+from flows.rows.rows import Encoding, Rows
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
-from flows.rows.encoding import Encoding
-from flows.rows.rows import Rows
+from flows.rows.rows import Encoding, Rows
 from flows.rows.source import RowSource, open_source
 from flows.rows.train_test import TrainTestRows
 

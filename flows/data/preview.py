@@ -1,6 +1,7 @@
 """What becomes of each column of a data set, before any fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +10,12 @@ from pydantic import Field, ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import shown
-from aucdist.drift.traps import sample_of, traps_of
+from aucdist.drift.traps import columns_alone, sample_of, traps_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
@@ -22,9 +24,50 @@ from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source
 from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
 from flows.config.sources import is_yaml, source_from_name
-from flows.data.preview_classes import classes_of, traps_of_classes
 from flows.progress.console import RunObserver
-from flows.rows.encoding import Encoding
+from flows.rows.rows import Encoding
+
+MOST_CLASSES = 30
+"""Columns are looked at for so many classes, those of the most rows."""
+
+
+def classes_of(schema: Schema, block: Block) -> list[dict[str, Any]]:
+    """Return for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first.
+
+    ``column`` ranks the rows of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and
+    of data that are too wide.
+    """
+    found = []
+    for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
+        alone = columns_alone(sample_of(LocalBlocks([view])), schema) if rank < MOST_CLASSES else {}
+        best = max(alone, key=lambda column: alone[column].auc) if alone else None
+        about = {"column": best, "auc": None if best is None else alone[best].auc}
+        found.append({"class": name, "rows": int((view.y == 1).sum()), **about})
+    return found
+
+
+def traps_of_classes(schema: Schema, block: Block) -> list[str]:
+    """Return what is suspicious in the rows, a sentence each; what several classes share is said once."""
+    said: dict[str, list[str]] = {}
+    for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
+        if rank < MOST_CLASSES:
+            for text in traps_of(sample_of(LocalBlocks([view])), schema):
+                said.setdefault(text, []).append(name)
+    looked_at = min(MOST_CLASSES, len(schema.classes))
+    return [
+        text if len(names) == looked_at else f"Class {', '.join(map(repr, names))} against the rest: {text}"
+        for text, names in said.items()
+    ]
+
+
+def _against_the_rest(schema: Schema, block: Block) -> Iterator[tuple[str, Block]]:
+    """Yield the name of each class, that of the most rows first, and the rows with the labels of it against the rest."""
+    assert block.code is not None
+    sets = LabelSets.of_schema(schema)
+    names = sets.names()
+    for k in np.argsort(-sets.counts(block.code), kind="stable").tolist():
+        yield names[k], replace(block, y=sets.signs(k)[block.code], code=None)
+
 
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import aucdist.report.html
-from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.date_parts import date_features
+from aucdist.data.dataset import Dataset, Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage import files
 from aucdist.drift.traps import Sample, columns_alone, sample_of
@@ -47,7 +46,7 @@ class Shown:
 def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dict[str, Any]]) -> None:
     """Write the page.
 
-    `classes`: of several, as `flows.data.preview_classes.classes_of` returns them; the histograms are of the first of them.
+    `classes`: of several, as `flows.data.preview.classes_of` returns them; the histograms are of the first of them.
     Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
     block = data.block

@@ -10,8 +10,7 @@ from pydantic import Field
 from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.shards.shard import verify_shard
-from aucdist.data.sources.catalog import catalog, is_present
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source, catalog, is_present
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from flows.compute.clusters import open_cluster

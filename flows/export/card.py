@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes
 from aucdist.errors import InputError
 from aucdist.export.card_pages import to_csv, to_markdown, to_page

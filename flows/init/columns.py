@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from aucdist.data.date_parts import PARTS
-from aucdist.data.formats.dates import parse_date
+from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
-from aucdist.data.formats.spelling import ANY_CASE, MISSING_NUMBER, Spelling
+from aucdist.data.formats.spelling import ANY_CASE, MISSING_NUMBER, Spelling, parse_date
 from aucdist.drift import columns as single
 from flows.init.cells import MOSTLY, Cells, numbers_in
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aucdist.data.formats.csv_format import QUOTES, SEPARATORS
 from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 LINES, BYTES = 50, 2**18

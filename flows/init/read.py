@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import QUOTES, csv_head, csv_text, separator_of
 from aucdist.data.formats.text import first_row, found_encoding, looks_like_values, pick
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
 from flows.init.layout import with_layout
 
 if TYPE_CHECKING:
-    from aucdist.data.formats.survey import Survey
+    from aucdist.data.formats.parts import Survey
 
 MOST_BYTES = 2**24
 MOST_FILES = 64
@@ -75,7 +75,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
 
     Raises InputError if the file cannot be read.
     """
-    from aucdist.data.formats.survey import survey_of
+    from aucdist.data.formats.parts import survey_of
 
     urls, of = files.expand(source.source), source.format_of()
     if source.format == "svmlight":

@@ -13,7 +13,7 @@ from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import REMEDY
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
 from aucdist.data.storage.urls import reveal, shown

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.held_out import same_classes

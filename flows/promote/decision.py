@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.performance import Z
 from aucdist.errors import InputError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist import __version__
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, RunError

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, unknown

@@ -31,8 +31,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find, is_present
-from aucdist.data.sources.source import ClassName, Source
+from aucdist.data.sources import ClassName, Source, find, is_present
 from aucdist.errors import unknown
 from flows.config.base import Strict
 from flows.reproduce.page import PageSection

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Dataset
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError

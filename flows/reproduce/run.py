@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from aucdist.data.sources.catalog import refuse_absent
+from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block, partition
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import date_features
-from aucdist.data.preprocess import Preprocessor
+from aucdist.data.dataset import Schema, date_features
+from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.shards.reading import BlockReader, ParallelMap
 from aucdist.data.shards.shard import read_shard, write_shards
@@ -20,9 +19,32 @@ from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.errors import InputError, unknown
 from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
 from flows.compute.workers import Workers
-from flows.config.data import CacheMode, TestConfig
+from flows.config.data import CacheMode, DataConfig, TestConfig
 from flows.progress.console import RunObserver
-from flows.rows.encoding import Encoding
+
+AS_READ = Preprocessor((), "none", None, None)
+"""Does nothing to the features."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How features are encoded, before anything has been learnt from training rows."""
+
+    config: DataConfig
+    schema: Schema
+
+    def fit(self, blocks: Sequence[Any], **options: Any) -> Preprocessor:
+        """Return the encoding learnt from blocks of training rows; see `aucdist.data.preprocess.fit_preprocessor`."""
+        return fit_preprocessor(
+            blocks, self.schema.feature_names, log1p=self.config.log1p, scale=self.config.scale,
+            categories=self.schema.categories, impute=self.config.impute, **options,
+        )  # fmt: skip
+
+    @property
+    def learns(self) -> bool:
+        """Whether the encoding of a row depends on other rows."""
+        return self.config.scale not in ("none", "unit-row") or self.config.impute not in WITHOUT_FILL
+
 
 BYTES_PER_BLOCK = 64 * 2**20
 

@@ -1,18 +1,19 @@
 """Opens the rows of a data set: read into this process, shards, or files whose parts the workers read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import split_source
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, open_reader, read
-from aucdist.data.sources.catalog import refuse_absent
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError
+from aucdist.estimators.monotone import check_directions
 from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, configured_source, source_of
@@ -170,3 +171,11 @@ def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> N
     test = config.test
     if test is not None and test.is_apart and not source_of(test).format_of().is_sharded:
         raise InputError("the training data are shards, so a test set of its own has to be sharded too")
+
+
+def check_monotone(given: Iterable[Any], schema: Schema) -> None:
+    """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or texts."""
+    unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
+    unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
+    for monotone in given:
+        check_directions(monotone, schema.feature_names, unordered)

@@ -7,15 +7,14 @@ from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.split import Strata
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig
 from flows.progress.console import RunObserver
-from flows.rows.encoding import AS_READ, Encoding
-from flows.rows.rows import Rows
+from flows.rows.rows import AS_READ, Encoding, Rows
 
 
 @dataclass(frozen=True, eq=False)

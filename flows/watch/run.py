@@ -19,7 +19,7 @@ from aucdist import batch_scoring
 from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total

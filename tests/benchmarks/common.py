@@ -7,7 +7,7 @@ from typing import Any
 from aucdist.data.block import Block
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.data.split import split
 
 Row = dict[str, Any]

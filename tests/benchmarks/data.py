@@ -12,7 +12,7 @@ from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.shard import read_shard
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.simulate import Simulation
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.kernels.rows import project
 from benchmarks.common import Row
 from benchmarks.data_parsers import parsers

@@ -13,8 +13,7 @@ from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import CsvFormat
 from aucdist.data.formats.parts import split_source, survey_part
 from aucdist.data.formats.registry import SvmlightFormat
-from aucdist.data.sources.catalog import find
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import find, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import unpacked
 from benchmarks.common import Row, seconds_of

@@ -16,8 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import find, parse_source
 from aucdist.errors import unknown
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from benchmarks.common import Row

@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.pairs import cut

@@ -9,7 +9,7 @@ import numpy as np
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
-from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources import catalog
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics import ranking

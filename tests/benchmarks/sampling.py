@@ -12,7 +12,7 @@ from aucdist.data.block import Block, partition
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.engine.blocks import Blocks, LocalBlocks, Step, Summary
 from aucdist.estimators.margin_mean import MarginMeanClassifier
 from aucdist.metrics import g_mean_score

@@ -5,7 +5,7 @@ import pytest
 from support.contestants import broken, means
 
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources import catalog
 from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts

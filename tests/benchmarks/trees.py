@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources import catalog
 from aucdist.errors import InputError, unknown
 from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test

@@ -23,7 +23,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.missing import MEDIAN_ERROR, Means, Medians
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 nan = np.nan

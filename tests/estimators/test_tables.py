@@ -20,7 +20,7 @@ from aucdist.batch_scoring import to_test
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows

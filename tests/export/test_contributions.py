@@ -15,7 +15,7 @@ from test_export_formats import DROP, MODELS, needs_pairs, rows_csv  # noqa: F40
 
 from aucdist.batch_scoring import to_score
 from aucdist.data.shards.reading import open_reader
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.linear_model import LinearModel

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import PARTS
+from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.export import to_onnx
 from aucdist.export.onnx_graph import IR_VERSION, OPSET

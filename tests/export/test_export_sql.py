@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import PARTS
+from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_sql

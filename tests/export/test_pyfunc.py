@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from support.command_line import run
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export.pyfunc import PyfuncModel, _load_pyfunc
 

@@ -11,7 +11,7 @@ import pandas as pd
 from aucdist.batch_scoring import to_score
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.linear_model import LinearModel
 from aucdist.maps import expander_of

@@ -1,7 +1,17 @@
-"""The format `csv`: text files of cells between separators, with or without a header."""
+"""The format `csv`: text files of cells between separators, with or without a header.
 
-from collections.abc import Sequence
+pyarrow reads the cells; plain Python reads them where pyarrow cannot, and names line and column.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 
 from aucdist.data.formats.base import (
     OF_COLUMNS,
@@ -12,14 +22,212 @@ from aucdist.data.formats.base import (
     first_line_with_text,
 )
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import BLANKS, as_utf8, first_row, unique
+from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, shown, unique
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
-    from aucdist.data.formats.csv_text import CsvText
+    from aucdist.data.formats.table_form import TableForm
+    from aucdist.data.formats.tables import Table
+
+HEAD = 2**16
+"""So many bytes are tried first, as a column with a cell that is no number costs another reading of all bytes."""
+BLOCK, LINES_IN_BLOCK = 2**20, 256
+"""pyarrow reads the lines of a block of so many bytes at a time, which fit into caches; a block has to hold a whole line."""
+BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
+FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """Whole lines of cells, without a header.
+
+    `data`: UTF-8; the last byte is a line break. Lines of blanks do not count.
+    `where`: names the file in errors.
+    `names`: the columns.
+    `separator`: one character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+    `decimal`: what stands before the fraction of a number.
+    `first_line`: the number of the first line in its file.
+    """
+
+    data: bytes
+    where: str
+    names: Sequence[str]
+    separator: str = ","
+    quote: str = '"'
+    decimal: str = "."
+    first_line: int = 1
+
+    def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> pa.Table:
+        """Return columns as dictionaries of texts, but those of `numbers` as float64 if each cell is a number.
+
+        `missing`: what says, in small letters, that a number is missing: it becomes a null.
+        Raises InputError if a line has too many or too few cells, or a cell cannot be read, naming line and column.
+        """
+        floats = list(numbers)
+        if not self._arrow_agrees:
+            return self._read_in_python(names)
+        head = self.data[: self.data.rfind(b"\n", 0, HEAD) + 1]
+        for part in (replace(self, data=head), self) if floats and len(self.data) > 4 * HEAD else (self,):
+            table = None
+            while table is None:
+                try:
+                    table = part._read_by_arrow(names, floats, missing)
+                except pa.ArrowInvalid as e:
+                    failed = FAILED_COLUMN.search(str(e))
+                    if failed is None or self.names[int(failed[1])] not in floats:
+                        break
+                    floats.remove(self.names[int(failed[1])])
+        return self._read_in_python(names) if table is None else table
+
+    def place(self, row: int, name: str) -> str:
+        """Return the file and the line of a cell, as in ``f.csv, line 3``; rows count from 0."""
+        for i, cells in enumerate(self.rows()):
+            if i == row:
+                return f"{self.where}, line {cells[list(self.names).index(name)][0]}"
+        raise IndexError(row)
+
+    def rows(self) -> Iterator[list[tuple[int, str]]]:
+        """Yield the cells of each row, each with its line; a byte that is no UTF-8 becomes a surrogate.
+
+        Raises InputError if a row has too many or too few cells, or quotes are not closed.
+        """
+        text, line, at = self.data.decode(errors="surrogateescape"), self.first_line, 0
+        quote, cell, blank_line = self._patterns
+        while at < len(text):
+            if skipped := blank_line.match(text, at):
+                at, line = skipped.end(), line + 1
+                continue
+            cells: list[tuple[int, str]] = []
+            end = ""
+            while not end.endswith("\n"):
+                found = cell.match(text, at)
+                if found is None:
+                    raise self._bad_quotes(quote.match(text, at), line, len(cells))
+                quoted, plain, end = found.groups()
+                cells.append((line, (plain if quoted is None else quoted.replace(2 * self.quote, self.quote)).strip()))
+                at, line = found.end(), line + found[0].count("\n")
+            if len(cells) != len(self.names):
+                raise InputError(
+                    f"{self.where}, line {cells[0][0]}: {len(cells)} cells, but there are {len(self.names)} columns"
+                )
+            yield cells
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+        """A cell in quotes, any cell with what ends it, and a line of blanks."""
+        q, sep = re.escape(self.quote), re.escape(self.separator)
+        if self.separator == BLANKS:
+            blank, cells, end = r"[ \t\v\f\r]", r"[^ \t\v\f\r\n]*+", r"([ \t\v\f\r]*+\n|[ \t\v\f\r]++)"
+        else:
+            blank = r"[ \t\v\f\r]" if self.separator != "\t" else r"[ \v\f\r]"
+            cells, end = rf"[^{sep}\n]*+", rf"{blank}*+({sep}|\n)"
+        quoted = rf"{q}([^{q}]*+(?:{q}{q}[^{q}]*+)*+){q}"
+        return (
+            re.compile(rf"{blank}*+{quoted}"),
+            re.compile(rf"{blank}*+(?:{quoted}|((?!{q}){cells})){end}"),
+            re.compile(rf"{blank}*+\n"),
+        )
+
+    def _bad_quotes(self, quoted: re.Match[str] | None, line: int, column: int) -> InputError:
+        if column >= len(self.names):
+            return InputError(f"{self.where}, line {line}: more than {len(self.names)} cells, and quotes among them")
+        said = (
+            "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed files are"
+            if quoted is None
+            else "there is something between the closing quote and the next cell: "
+            + shown(quoted[0].strip().encode(errors="surrogateescape"))
+        )
+        return InputError(f"{self.where}, line {line}, column {self.names[column]!r}: {said}")
+
+    def _read_in_python(self, names: Sequence[str]) -> pa.Table:
+        rows = list(self.rows())
+        columns = {}
+        for name in names:
+            j = list(self.names).index(name)
+            cells = [row[j][1] for row in rows]
+            for row, cell in enumerate(cells):
+                if not cell.isascii() and (bad := re.search("[\udc80-\udcff]", cell)):
+                    byte = ord(bad[0]) - 0xDC00
+                    raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {not_utf8(byte)}")
+            columns[name] = pa.array(cells, pa.string()).dictionary_encode()
+        return pa.table(columns)
+
+    @cached_property
+    def _arrow_agrees(self) -> bool:
+        """Whether pyarrow cuts cells as `rows` does: quotes enclose whole cells, and lines end in LF or CR LF."""
+        data, sep = self.data, self.separator
+        returns = data.count(b"\r")
+        if data.isspace() or not data or (returns and returns != data.count(b"\r\n")):
+            return False
+        if len(self.names) == 1 and re.search(rb"(?m)^[ \t\v\f]+\r?$", data):
+            return False
+        if self.quote.encode() not in data:
+            return True
+        if sep == BLANKS:
+            return False
+        array = np.frombuffer(data, np.uint8)
+        at = np.flatnonzero(array == ord(self.quote))
+        if len(at) % 2:
+            return False
+        fits = np.zeros(256, dtype=bool)
+        fits[[ord(sep), ord("\n"), ord(self.quote)]] = True
+        before = fits[array[at[::2] - 1]]
+        before[:1] |= at[0] == 0
+        fits[ord("\r")] = True
+        return bool(before.all() and fits[array[at[1::2] + 1]].all())
+
+    def _read_by_arrow(self, names: Collection[str], floats: Collection[str], missing: Collection[str]) -> pa.Table:
+        data, separator = self.data, self.separator
+        if separator == BLANKS:
+            data, separator = data.translate(BLANK_TO_SPACE), " "
+            while b"  " in data:  # several times as fast as a regular expression
+                data = data.replace(b"  ", b" ")
+            data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
+        spelled = {form for text in missing for form in (text, text.upper(), text.title(), text.capitalize(), "NaN")}
+        kinds = {name: pa.float64() if name in floats else pa.dictionary(pa.int32(), pa.string()) for name in names}
+        table = pa.csv.read_csv(
+            pa.BufferReader(data),
+            pa.csv.ReadOptions(
+                use_threads=False, block_size=max(BLOCK, LINES_IN_BLOCK * data.find(b"\n")), column_names=list(self.names)
+            ),
+            pa.csv.ParseOptions(
+                delimiter=separator, quote_char=self.quote, newlines_in_values=self.quote.encode() in data
+            ),
+            pa.csv.ConvertOptions(
+                column_types=kinds, include_columns=list(kinds), decimal_point=self.decimal, strings_can_be_null=False,
+                null_values=sorted(blank + form for form in spelled for blank in ("", " ")) if missing else [],
+            ),
+        )  # fmt: skip
+        return table.unify_dictionaries() if table.num_rows else table
+
+
+def parse_cells(text: CsvText, form: "TableForm") -> "Table":
+    """Return lines of cells as a table. Each number is that which Python's `float` makes of its text.
+
+    Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
+    """
+    from aucdist.data.formats.tables import table_of
+
+    numbers, spelling = form.parsed_numbers, form.spelling
+    names = [*form.texts, *numbers]
+    missing = spelling.number_words if form.missing else ()
+    columns = text.read(names, () if spelling.thousands or spelling.symbols else numbers, missing)
+    # Beyond 2**53 the digits decide whether a float64 has the number, and what is not finite has to be named.
+    most = min(2.0**53, float(np.finfo(form.dtype or "float64").max))
+    for i, name in enumerate(columns.column_names):
+        if pa.types.is_float64(columns[name].type) and not all(_within(chunk, most) for chunk in columns[name].chunks):
+            columns = columns.set_column(i, name, text.read([name], (), ())[name])
+    return table_of(columns, form, text.where, text.place, are_cells=True)
+
+
+def _within(numbers: pa.DoubleArray, most: float) -> bool:
+    """Tell whether all numbers are smaller than `most` in size; nan is not."""
+    values = (numbers.drop_null() if numbers.null_count else numbers).to_numpy()
+    return len(values) == 0 or bool(-most < values.min() and values.max() < most)
+
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 QUOTES = {"double": '"', "single": "'"}
@@ -65,7 +273,6 @@ class CsvFormat(TableFormat, LineFormat):
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns. A range of a file, which has no header, brings their names."""
-        from aucdist.data.formats.csv_text import parse_cells
         from aucdist.data.formats.table_form import TableForm
 
         where, first_line, names = files.shown(part.url), part.line or 1, list(part.columns)
@@ -79,7 +286,6 @@ class CsvFormat(TableFormat, LineFormat):
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
     """Return the lines below the header of a CSV file, which are UTF-8, as a source says that they are written."""
-    from aucdist.data.formats.csv_text import CsvText
 
     data = data if data.endswith(b"\n") else data + b"\n"
     return CsvText(data, where, names, separator_of(source), QUOTES[source.quote], source.decimal, first_line)

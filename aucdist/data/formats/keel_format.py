@@ -44,7 +44,7 @@ class KeelFormat(FileFormat):
         partitioned data set are encoded alike. Without ``@inputs`` all other attributes are features; without
         ``@outputs`` the last attribute is the label.
         """
-        from aucdist.data.formats.csv_text import CsvText, parse_cells
+        from aucdist.data.formats.csv_format import CsvText, parse_cells
         from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
 
         where = files.shown(part.url)

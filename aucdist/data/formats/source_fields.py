@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from aucdist.data.date_parts import DatePart
+from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
 from aucdist.data.storage.urls import FreeText, Location
 
@@ -51,7 +51,7 @@ class EachOf(BaseModel):
 
 
 class SourceFields(BaseModel):
-    """The keys of a source, each of the right type. `aucdist.data.sources.source.Source` checks that they go together."""
+    """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import DatePart
+from aucdist.data.dataset import DatePart, Schema
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.spelling import PLAIN, Spelling, by_key
 from aucdist.data.formats.text import pick

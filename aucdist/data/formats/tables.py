@@ -11,9 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aucdist.data.date_parts import DatePart, date_features
-from aucdist.data.formats.dates import ZERO_DATE, date_numbers, insert_dates, problem_with_date, refuse_dates
-from aucdist.data.formats.spelling import category_key
+from aucdist.data.dataset import DatePart, date_features
+from aucdist.data.formats.spelling import (
+    ZERO_DATE,
+    category_key,
+    date_numbers,
+    insert_dates,
+    problem_with_date,
+    refuse_dates,
+)
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts

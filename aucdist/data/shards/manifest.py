@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
 from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, parse_checked
-from aucdist.data.dataset import Schema
-from aucdist.data.date_parts import DatePart
+from aucdist.data.dataset import DatePart, Schema
 from aucdist.data.shards.block_file import ColumnStatistics, Form, statistics_of_table, statistics_to_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError

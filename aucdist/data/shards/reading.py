@@ -23,20 +23,21 @@ from aucdist.data.formats.parts import (
     Parsed,
     Plan,
     StoredPart,
+    Survey,
     parse_part,
     plan_parts,
     read_part,
+    refuse_identifiers,
     split_source,
     survey_part,
 )
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, SourceFields
-from aucdist.data.formats.survey import Survey, refuse_identifiers
 from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
-from aucdist.data.sources.source import UNLABELLED, Source
+from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError

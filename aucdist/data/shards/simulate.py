@@ -11,7 +11,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, Shard, commit
 from aucdist.data.shards.shard import write_shard
-from aucdist.data.sources.source import Dtype
+from aucdist.data.sources import Dtype
 from aucdist.errors import InputError
 
 BYTES_PER_SHARD = 64 * 2**20

@@ -5,8 +5,7 @@ from functools import partial
 
 from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources.catalog import catalog
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source, catalog
 from benchmarks.common import SEED, read_train_and_test, split_and_scale
 
 TrainAndTest = tuple[Block, Block]

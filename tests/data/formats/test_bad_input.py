@@ -22,7 +22,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 SVM = b"1 1:1 3:2\n-1 2:1\n"

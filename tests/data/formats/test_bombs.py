@@ -12,7 +12,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats import parquet
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model

@@ -8,7 +8,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.shards.block_file import Form, from_table, to_table
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 
 

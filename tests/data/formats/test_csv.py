@@ -14,7 +14,7 @@ from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.spelling import PLAIN
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)

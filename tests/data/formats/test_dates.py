@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.date_parts import PARTS
-from aucdist.data.formats.dates import are_dates, parse_date
+from aucdist.data.dataset import PARTS
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
+from aucdist.data.formats.spelling import are_dates, parse_date
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 ROWS = ["2025-01-31", "1969-12-31 18:30", "2025-02-01T06:00:00+02:00"]

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.formats.arrow_tables import digest_of, from_query
+from aucdist.data.formats.parquet import digest_of, from_query
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 
 N = 60

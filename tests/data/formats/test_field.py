@@ -20,7 +20,7 @@ from aucdist.data.formats.parquet import column_types
 from aucdist.data.formats.spelling import category_key
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from flows.config.sources import source_from_name
 

@@ -7,7 +7,7 @@ import pytest
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.labels import group_numbers, numbers_of_texts
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import parse_source
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 
 

@@ -13,7 +13,7 @@ import pytest
 from aucdist.data.block import Block
 from aucdist.data.formats import registry
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
 

@@ -3,7 +3,7 @@
 import pytest
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 HEAD = """@relation small

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 

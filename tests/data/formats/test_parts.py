@@ -15,8 +15,7 @@ from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source, find
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"

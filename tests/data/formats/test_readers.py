@@ -10,7 +10,7 @@ import pytest
 
 from aucdist.data.block import partition
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.spelling import PLAIN, Spelling
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 
 GERMAN = Spelling(decimal=",", thousands=".", symbols=("€", "EUR", "%"))

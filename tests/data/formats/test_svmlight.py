@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from aucdist.data.formats.svmlight import parse_svmlight
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 TRAIN = "a,kind,y\n1,p,no\n2,q,yes\n3,,no\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from aucdist.data.shards.job import permuted
+from aucdist.data.shards.sharding import permuted
 
 pytestmark = pytest.mark.nojit
 

@@ -15,7 +15,7 @@ from aucdist.data.shards.manifest import read_manifest, read_schema
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.shard import read_shard, verify_shard
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files, s3
 from aucdist.errors import InputError
 from aucdist.model import save_model

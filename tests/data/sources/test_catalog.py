@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import catalog, catalog_folder, data_root, find, is_present
+from aucdist.data.sources import catalog, catalog_folder, data_root, find, is_present
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from aucdist.data.sources.source import Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 
 

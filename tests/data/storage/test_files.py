@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard
 from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError

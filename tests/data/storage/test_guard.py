@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from aucdist.data.checked import parse_checked, read_parquet
-from aucdist.data.formats.arrow_tables import from_excel, from_ipc, from_json_lines
+from aucdist.data.formats.parquet import from_excel, from_ipc, from_json_lines
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard, s3, web
 from aucdist.data.storage.faults import BadAnswer
 from aucdist.errors import InputError

@@ -15,7 +15,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards import sharding
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.shards.shard import read_shard
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
 from aucdist.errors import InputError
 from aucdist.model import save_model

@@ -8,7 +8,7 @@ import yaml
 from support.command_line import run
 
 from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources import catalog
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ cluster: none
 def _rows_of(model: object, folder: Path) -> np.ndarray:
     from aucdist.batch_scoring import to_score
     from aucdist.data.shards.reading import open_reader
-    from aucdist.data.sources.source import Source
+    from aucdist.data.sources import Source
 
     source = Source(source=str(folder / "rows.csv"), format="csv", label="bad", positive="yes", missing="keep")
     return open_reader(to_score(source, model), schema=model.schema, labelled=False).read(0).X

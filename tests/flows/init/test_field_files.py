@@ -13,7 +13,7 @@ import yaml
 from support.command_line import run
 
 from aucdist.data.block import Block, partition
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
 from flows.config.data import DataConfig

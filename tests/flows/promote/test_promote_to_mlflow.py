@@ -12,7 +12,7 @@ from support.command_line import run
 from support.mlflow_servers import mlflow_server, server_installed
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.data.storage.urls import hide_error
 from aucdist.errors import InputError
 from flows.keep_current.config import KeepCurrentConfig

@@ -16,7 +16,7 @@ from support.small_paper import run, write
 from aucdist import LinkClassifier
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import catalog, find
+from aucdist.data.sources import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError

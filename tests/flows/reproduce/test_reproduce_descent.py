@@ -11,7 +11,7 @@ from support.small_paper import paper, run, write
 
 from aucdist import HingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.errors import InputError
 from flows.reproduce.config import load_paper
 from flows.reproduce.descent import REFERENCE, Claim, Descent

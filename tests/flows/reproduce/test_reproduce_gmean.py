@@ -10,7 +10,7 @@ from support.small_paper import LineObserver, reproduce, run, write
 
 from aucdist import MarginMeanClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score

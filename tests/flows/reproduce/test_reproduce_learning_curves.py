@@ -9,7 +9,7 @@ from support.small_paper import only, run, write
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from aucdist.solvers.pairs.objective import pairwise_objective

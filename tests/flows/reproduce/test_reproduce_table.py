@@ -10,7 +10,7 @@ from support.small_paper import GRID, only, rows, run, write
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.command_line import run
 
-from aucdist.data.sources.catalog import find
+from aucdist.data.sources import find
 from flows.compute.stages import Stages
 from flows.progress.console import LineObserver
 

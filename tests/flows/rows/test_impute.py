@@ -32,7 +32,7 @@ def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypa
     opened = read_rows(config(impute=impute))
     assert np.isfinite(opened.train.block.X).all()
     assert np.isfinite(opened.test.block.X).all()
-    monkeypatch.setattr("flows.rows.encoding.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
+    monkeypatch.setattr("flows.rows.rows.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
     raw = read_rows(config(impute=impute))
     expected = twin(raw.train.block.X, axis=0)
     np.testing.assert_allclose(opened.preprocessor.fill, expected, rtol=off)

@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 from support.command_line import run
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources.source import Source
+from aucdist.data.sources import Source
 from aucdist.model import load_model
 
 

@@ -109,7 +109,7 @@ def test_estimator_and_path():
 
 def test_a9a(data_dir):
     from aucdist.data.shards.reading import read
-    from aucdist.data.sources.catalog import find
+    from aucdist.data.sources import find
 
     block = read(find("a9a")).block
     found = solve(all_pairs_l1(LocalBlocks([block]), 1e-2), tol=1e-3, max_passes=200)

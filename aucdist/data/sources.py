@@ -1,0 +1,180 @@
+"""A data set to read: where its bytes lie, how to read them, and what must be found there; and those that have a name.
+
+The catalog, ``configs/data/*.yaml``, maps names of data sets to their sources.
+"""
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
+
+from aucdist.data.formats.base import Format
+from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
+from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
+from aucdist.data.storage.files import data_root as data_root
+from aucdist.data.storage.guard import read_configuration
+from aucdist.data.storage.urls import is_relative
+from aucdist.errors import InputError, unknown
+
+__all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]
+
+UNLABELLED = {"labelled": False}
+"""The context of pydantic in which a source of rows that are only scored needs no label."""
+
+
+class Source(SourceFields):
+    """A data set to read. It is the entry of the catalog, and what users write out for data of their own."""
+
+    format: FormatName = Field(description="Format of the files")
+
+    @model_validator(mode="after")
+    def _consistent(self, info: ValidationInfo) -> "Source":
+        of = self.format_of()
+        for key, field in Source.model_fields.items():
+            if key not in of.fields | COMMON_FIELDS and getattr(self, key) != field.default:
+                # Nobody should believe that the key did something.
+                allowed = ", ".join(formats_with(key))
+                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}")
+        labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
+        if of.needs_label and self.label is None and labelled:
+            raise InputError(f"format {self.format!r} needs `label`: the name or the position of the label column")
+        of.check(self)
+        if self.labels == "topics" and self.positive == "minority" and labelled:
+            raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
+        if self.sha256 is not None and not isinstance(self.source, str):
+            raise InputError("`sha256` is the checksum of one file, but several sources are given")
+        if self.source in ("", []) or self.positive == []:
+            raise InputError("`source` and `positive` may not be empty")
+        return self
+
+    def format_of(self) -> Format:
+        """Return the format: what it can do, and how its files are read."""
+        return FORMATS[self.format]
+
+
+def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
+    """Make a `Source` from an entry of a YAML file.
+
+    Parameters
+    ----------
+    entry : dict
+        The keys of a source.
+    where : str
+        Names the entry in errors, such as its file and its name.
+    labelled : bool, default=True
+        False for rows that are only scored, which need no label.
+
+    Raises
+    ------
+    InputError
+        If a key is unknown, missing or of the wrong type, or if keys do not go together.
+    """
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: keys with values are expected, not {str(entry)[:80]!r}")
+    for key in entry:
+        if key not in Source.model_fields:
+            raise InputError(f"{where}: {unknown('key', key, Source.model_fields)}")
+    try:
+        return Source.model_validate(entry, context=None if labelled else UNLABELLED)
+    except ValidationError as e:
+        first = e.errors()[0]
+        cause = first.get("ctx", {}).get("error", first["msg"])
+        key = ".".join(str(part) for part in first["loc"][:1])
+        raise InputError(f"{where}: {f'`{key}`: ' if key else ''}{cause}") from None
+
+
+# libyaml's loader is ten times as fast, but not on every machine.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def catalog_folder() -> Path:
+    """Return the folder of the catalog: beside the package in a checkout, inside it once installed."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "configs" / "data"
+    return inside if inside.is_dir() else package.parent / "configs" / "data"
+
+
+@functools.cache
+def catalog(folder: Path | None = None) -> dict[str, Source]:
+    """Return all data sets that have a name.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        The folder of YAML files; by default the project's own.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no catalog, if an entry is wrong, or if two entries share a name.
+    """
+    folder = catalog_folder() if folder is None else folder
+    found: dict[str, Source] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for name, entry in _entries(path).items():
+            if name in found:
+                raise InputError(f"{path}: {name!r} is in the catalog twice")
+            found[name] = parse_source(entry, f"{path}, {name}")
+    if not found:
+        raise InputError(f"no data catalog in {folder}")
+    return found
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(read_configuration(path), LOADER)
+    except yaml.YAMLError as e:
+        raise InputError(f"{path} is not valid YAML: {e}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: names of data sets with their sources are expected")
+    return {str(name): entry for name, entry in content.items()}
+
+
+def find(name: str) -> Source:
+    """Return the source of a data set of the catalog.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; the message names the nearest.
+    """
+    sources = catalog()
+    if name not in sources:
+        raise unknown("data set", name, sources)
+    return sources[name]
+
+
+def is_present(source: Source) -> bool:
+    """Tell whether a data set can be read here without a network: it is bundled, or its files are local and exist."""
+    return source.format_of().is_present(source)
+
+
+def refuse_absent(names: Iterable[str]) -> None:
+    """Do nothing if the files of these data sets of the catalog are here, or lie in a store or on the web.
+
+    Raises
+    ------
+    InputError
+        If a relative path of one is nowhere: the message lists them, where each belongs, and where its files come from.
+    """
+    lines = []
+    for name in dict.fromkeys(names):
+        source = find(name)
+        absent = [url for url in source.urls() if is_relative(url) and not is_present(source)]
+        if absent:
+            origin = f"; from {source.origin}" if source.origin else ""
+            lines.append(f"  {name}: {', '.join(absent)}{origin}")
+    if lines:
+        raise InputError(
+            f"data sets of the catalog that are not here, with their files below AUCDIST_DATA (now {data_root()}):\n"
+            + "\n".join(lines)
+            + "\nSave them there, or set AUCDIST_DATA to the folder that has them; `aucdist data list` shows what is here"
+        )

@@ -1,1 +1,0 @@
-"""Data sets by name or description, and their URLs in files that others may read."""
