@@ -1,4 +1,4 @@
-"""Which rows are kept for the test: the same share of each class, in two readings of the labels and row ids.
+"""Which rows are kept for the test: the same share of each class, in one reading of the labels and row ids.
 
 Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
 the choice depends neither on the order of the rows nor on the blocks that they lie in.
@@ -10,9 +10,8 @@ Or the last rows by a column of times are the test rows, whole groups where ther
 """
 
 import functools
-import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,37 +20,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 
-N_BINS = 2**16  # of the histogram in which the last test row of a class is searched
-LABELS = (-1, 1)
-
-
-@dataclass(frozen=True)
-class Strata:
-    """What rows are split within: the two classes, or one of several classes each.
-
-    Attributes
-    ----------
-    n : int or None
-        Of rows with several classes their number, `Block.code` being the class; 1 for rows of which each may have several. None
-        for two classes.
-    """
-
-    n: int | None = None
-
-    def of(self, block: Block) -> np.ndarray:
-        """Return the number of each row's stratum, from 0: int of shape (n_samples,)."""
-        if self.n == 1:
-            return np.zeros(block.n_samples, dtype=np.intp)
-        return np.asarray(block.y == 1 if self.n is None else block.code).astype(np.intp)
-
-    @property
-    def n_bins(self) -> int:
-        """Bins of each histogram: those of all strata take a megabyte at most."""
-        return max(2, N_BINS >> max((self.n or 1) - 1, 0).bit_length())
-
-    def bins(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the bin of each random number."""
-        return (numbers >> np.uint64(65 - self.n_bins.bit_length())).astype(np.intp)
+Columns = tuple[np.ndarray | None, ...]
 
 
 @dataclass(frozen=True)
@@ -66,24 +35,37 @@ class Split:
     n_test : tuple of int
         The number of test rows of each stratum; where groups of rows of several classes are split, those outside the first
         class and in it.
+    n_classes : int or None
+        As for `strata_of`.
     """
 
     seed: int
     limits: tuple[int, ...]
     n_test: tuple[int, ...]
-    strata: Strata = Strata()
+    n_classes: int | None = None
 
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
         some = np.array([limit >= 0 for limit in self.limits])
         limits = np.array([max(limit, 0) for limit in self.limits], dtype=np.uint64)
-        stratum = self.strata.of(block)
+        stratum = strata_of(block, self.n_classes)
         number = scrambled(block.row_id if block.group is None else block.group, self.seed)
         return some[stratum] & (number <= limits[stratum])
 
     def is_train(self, block: Block) -> np.ndarray:
         """Return whether each row is a training row, bool of shape (n_samples,)."""
         return ~self.is_test(block)
+
+
+def strata_of(block: Block, n_classes: int | None) -> np.ndarray:
+    """Return the number of each row's stratum, from 0: rows are split within their class.
+
+    `n_classes`: None for two classes; of rows with several classes their number, `Block.code` being the class; 1 for rows of which
+        each may have several.
+    """
+    if n_classes == 1:
+        return np.zeros(block.n_samples, dtype=np.intp)
+    return np.asarray(block.y == 1 if n_classes is None else block.code).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +135,7 @@ def find_time_split(
     InputError
         If a side has no rows, or of two classes rows of one only.
     """
-    parts = list(each(functools.partial(_times_of, load, column), blocks))
-    time, y, group, coded = (None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
+    time, y, group, coded = _gathered(functools.partial(_times_of, column), blocks, load, each)
     assert time is not None
     assert y is not None
     groups = latest = None
@@ -184,10 +165,7 @@ def find_time_split(
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest)
 
 
-def _times_of(
-    load: Callable[[Any], Block] | None, column: int, item: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    block = item if load is None else load(item)
+def _times_of(column: int, block: Block) -> Columns:
     return _times(block, column), block.y, block.group, block.code
 
 
@@ -196,50 +174,26 @@ def _times(block: Block, column: int) -> np.ndarray:
     return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class GroupCounts:
-    """How many rows of each class the groups have; ``+`` merges those of two blocks.
+def _group_limit(
+    numbers: np.ndarray, positive: np.ndarray, test_fraction: float, both: bool
+) -> tuple[int, tuple[int, int]]:
+    """Return the greatest random number of a group of test rows, and the negative and positive test rows.
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_groups,), uint64
-        The random numbers of the groups, ascending.
-    rows : ndarray of shape (n_groups, 2), int64
-        Of the negative and of the positive class.
+    The groups of the smallest numbers have about this share of all rows. With `both`, either side needs rows of both classes.
     """
-
-    numbers: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def of(cls, numbers: np.ndarray, rows: np.ndarray) -> "GroupCounts":
-        """Return the counts of numbers that may be there several times."""
-        found, at = np.unique(numbers, return_inverse=True)
-        total = np.zeros((len(found), 2), dtype=np.int64)
-        np.add.at(total, at, rows)
-        return cls(found, total)
-
-    def __add__(self, other: "GroupCounts") -> "GroupCounts":
-        return GroupCounts.of(np.concatenate([self.numbers, other.numbers]), np.concatenate([self.rows, other.rows]))
-
-    def split(self, test_fraction: float, seed: int, both: bool = True) -> Split:
-        """Return the split that takes the groups of the smallest numbers, of about this share of all rows.
-
-        With `both`, either side needs rows of both classes.
-        """
-        if len(self.numbers) < 2:
-            raise InputError("the rows are all of one group; a split into training and test rows needs at least two")
-        below = np.cumsum(self.rows, axis=0)
-        total = below.sum(axis=1)
-        last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
-        n_test = below[last]
-        for side, n in (("test", n_test), ("training", below[-1] - n_test)):
-            if both and 0 in n:
-                raise InputError(
-                    f"with whole groups the {side} rows are all of one class: take another seed or another share of test rows"
-                )
-        limit = int(self.numbers[last])
-        return Split(seed, (limit, limit), (int(n_test[0]), int(n_test[1])))
+    groups, at = np.unique(numbers, return_inverse=True)
+    if len(groups) < 2:
+        raise InputError("the rows are all of one group; a split into training and test rows needs at least two")
+    below = np.cumsum(np.bincount(2 * at + positive, minlength=2 * len(groups)).reshape(-1, 2), axis=0)
+    total = below.sum(axis=1)
+    last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
+    n_test = below[last]
+    for side, n in (("test", n_test), ("training", below[-1] - n_test)):
+        if both and 0 in n:
+            raise InputError(
+                f"with whole groups the {side} rows are all of one class: take another seed or another share of test rows"
+            )
+    return int(groups[last]), (int(n_test[0]), int(n_test[1]))
 
 
 def find_split(
@@ -247,7 +201,7 @@ def find_split(
     test_fraction: float,
     seed: int,
     *,
-    strata: Strata = Strata(),
+    n_classes: int | None = None,
     load: Callable[[Any], Block] | None = None,
     each: Callable[..., Iterable[Any]] = map,
 ) -> Split:
@@ -262,8 +216,8 @@ def find_split(
         a single row goes to the training rows.
     seed : int
         Any integer.
-    strata : Strata
-        What rows are split within.
+    n_classes : int, optional
+        Of rows that are split within more than two classes; see `strata_of`.
     load : callable, optional
         Makes a block, if the blocks are not there yet.
     each : callable
@@ -276,27 +230,23 @@ def find_split(
     """
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
-    histogram = functools.reduce(operator.add, each(functools.partial(_histogram, load, seed, strata), blocks))
-    if isinstance(histogram, GroupCounts):
-        found = histogram.split(test_fraction, seed, strata.n is None)
-        return replace(found, limits=found.limits[:1] * (strata.n or 2), strata=strata)
-    below = np.cumsum(histogram, axis=1)
-    n_test, bins = [], []
-    for k, of_class in enumerate(below):
-        n = int(of_class[-1])
-        if n < 2 and strata.n is None:
+    number, stratum, positive = _gathered(functools.partial(_random_numbers, seed, n_classes), blocks, load, each)
+    assert number is not None
+    assert stratum is not None
+    if positive is not None:
+        limit, n_of_groups = _group_limit(number, positive, test_fraction, n_classes is None)
+        return Split(seed, (limit,) * (n_classes or 2), n_of_groups, n_classes)
+    counts = np.bincount(stratum, minlength=n_classes or 2)
+    of_strata = np.split(number[np.argsort(stratum, kind="stable")], np.cumsum(counts)[:-1])
+    n_test, limits = [], []
+    for k, (numbers, n) in enumerate(zip(of_strata, counts.tolist(), strict=True)):
+        if n < 2 and n_classes is None:
             raise InputError(
                 f"{n} {('negative', 'positive')[k]} rows; a split into training and test rows needs at least two"
             )
         n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
-        bins.append(int(np.searchsorted(of_class, n_test[-1])))  # which has the last test row of the class
-    parts = list(each(functools.partial(_numbers_in_bins, load, seed, strata, bins), blocks))
-    limits = []
-    for k, bin_ in enumerate(bins):
-        before = int(below[k][bin_ - 1]) if bin_ else 0
-        numbers = np.sort(np.concatenate([part[k] for part in parts]))
-        limits.append(int(numbers[n_test[k] - before - 1]) if n_test[k] else -1)
-    return Split(seed, tuple(limits), tuple(n_test), strata)
+        limits.append(int(np.partition(numbers, n_test[k] - 1)[n_test[k] - 1]) if n_test[k] else -1)
+    return Split(seed, tuple(limits), tuple(n_test), n_classes)
 
 
 def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -308,26 +258,26 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-def _histogram(load: Callable[[Any], Block] | None, seed: int, strata: Strata, item: Any) -> np.ndarray | GroupCounts:
-    """Return how many rows of each stratum have a random number in each bin, int64 of shape (n_strata, n_bins); or of groups."""
-    block = item if load is None else load(item)
+def _random_numbers(seed: int, n_classes: int | None, block: Block) -> Columns:
+    """Return the random number of each row, its stratum, and where rows have groups whether it is positive."""
     if block.group is not None:
-        rows = np.column_stack([block.y == label for label in LABELS]).astype(np.int64)
-        return GroupCounts.of(scrambled(block.group, seed), rows)
-    n, n_bins = strata.n or 2, strata.n_bins
-    at = strata.of(block) * n_bins + strata.bins(scrambled(block.row_id, seed))
-    return np.bincount(at, minlength=n * n_bins).reshape(n, n_bins)
+        return scrambled(block.group, seed), strata_of(block, 1), block.y == 1
+    return scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16), None
 
 
-def _numbers_in_bins(
-    load: Callable[[Any], Block] | None, seed: int, strata: Strata, wanted: Sequence[int], item: Any
-) -> list[np.ndarray]:
-    """Return the random numbers of the rows in the wanted bin of each stratum."""
-    block = item if load is None else load(item)
-    numbers, stratum = scrambled(block.row_id, seed), strata.of(block)
-    there = strata.bins(numbers) == np.asarray(wanted)[stratum]
-    numbers, stratum = numbers[there], stratum[there]
-    return [numbers[stratum == k] for k in range(len(wanted))]
+def _gathered(
+    columns_of: Callable[[Block], Columns],
+    blocks: Sequence[Any],
+    load: Callable[[Any], Block] | None,
+    each: Callable[..., Iterable[Any]],
+) -> Columns:
+    """Return what `columns_of` returns for each block as whole columns, in the order of the blocks."""
+    parts = list(each(functools.partial(_of_item, columns_of, load), blocks))
+    return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def _of_item(columns_of: Callable[[Block], Columns], load: Callable[[Any], Block] | None, item: Any) -> Columns:
+    return columns_of(item if load is None else load(item))
 
 
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:

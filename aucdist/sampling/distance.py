@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, without_rows
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
@@ -48,9 +48,6 @@ COST = 1.0
 
 TOL, MAX_PASSES = 1e-2, 100
 """Stopping criteria of the default hyperplane; the sampling probabilities hardly depend on them."""
-
-DIGIT = 8
-N_DIGITS = 2**DIGIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +202,8 @@ class DistanceUnderSampler(Sampler):
     def resample_blocks(self, blocks: Blocks) -> Blocks:
         """Return the rows that are kept as blocks on the same workers; each row must have its own ``row_id``.
 
-        Given the hyperplane, this takes two passes, one for the distances and one for the sample, and up to sixteen reductions of
-        256 counts that read no rows.
+        Given the hyperplane, this takes two passes, one for the distances (16 bytes for each row come to this process) and one
+        for the sample.
         """
         self.check_parameters()
         return ViewBlocks(blocks, self.rule(blocks))
@@ -219,15 +216,17 @@ class DistanceUnderSampler(Sampler):
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
-        blocks = blocks.without_memory()
-        distances = blocks.reduce(measure_distances, model, majority, seed)
-        low, high, last_lot = min(distances["low"]), max(distances["high"]), 2**64 - 1
-        if not np.isfinite([low, high]).all():
+        found = blocks.without_memory().reduce(measure_distances, model, majority, seed)
+        distances, lots = np.concatenate(found["distances"]), np.concatenate(found["lots"])
+        if not len(distances) or not np.isfinite(distances).all():
             raise InputError("the distances to the hyperplane are not all finite")
+        low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
         n_near = int(self.ratio * n_minority)
         lopsided = n_majority >= LOPSIDED * n_minority
-        if (self.method == "u2" or (self.method == "auto" and lopsided)) and n_near < n_majority:
-            high, last_lot = _distance_of_rank(blocks, n_near)
+        if (self.method == "u2" or (self.method == "auto" and lopsided)) and n_near < len(distances):
+            high = float(np.partition(distances, n_near - 1)[n_near - 1])
+            tied = np.sort(lots[distances == high])
+            last_lot = int(tied[n_near - int((distances < high).sum()) - 1])
         if not high > low:
             raise InputError(
                 f"all rows of the larger class are equally far from the hyperplane ({low:g}), so that distance cannot "
@@ -261,28 +260,10 @@ class DistanceUnderSampler(Sampler):
         return self.svm
 
 
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """The distances of a block's majority rows, as bits, which have the same order, and a random number for each row."""
-
-    bits: np.ndarray
-    lots: np.ndarray
-
-
-def measure_distances(block: Block, memory: None, model: Any, majority: int, seed: int) -> tuple[Distances, Summary]:
-    """Keep the distances of the block's majority rows, and return the smallest and the largest."""
+def measure_distances(block: Block, memory: None, model: Any, majority: int, seed: int) -> tuple[None, Summary]:
+    """Return the distances of the block's majority rows, and a random number for each row."""
     _, near, lots = _majority_rows(block, model, majority, seed)
-    low, high = (float(near.min()), float(near.max())) if len(near) else (np.inf, -np.inf)
-    return Distances(near.view(np.uint64), lots), {"low": [low], "high": [high]}
-
-
-@without_rows
-def count_digits(block: int, memory: Distances, tied: int | None, prefix: int, shift: int) -> tuple[Distances, Summary]:
-    """Return counts of the next digit of all numbers with this prefix: distances, or the random numbers at distance `tied`."""
-    keys = memory.bits if tied is None else memory.lots[memory.bits == np.uint64(tied)]
-    digits = keys >> np.uint64(shift)
-    mine = digits[digits >> np.uint64(DIGIT) == np.uint64(prefix)] & np.uint64(N_DIGITS - 1)
-    return memory, {"counts": np.bincount(mine.astype(np.int64), minlength=N_DIGITS)}
+    return None, {"distances": [near], "lots": [lots]}
 
 
 def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -297,25 +278,6 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
             "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
         )
     return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
-
-
-def _distance_of_rank(blocks: Blocks, rank: int) -> tuple[float, int]:
-    """Return the `rank`-th smallest distance, and the largest random number that is sampled at that distance."""
-    bits, left, n_tied = _nth_smallest(blocks, None, rank)
-    last_lot = 2**64 - 1 if left == n_tied else _nth_smallest(blocks, bits, left)[0]
-    return float(np.uint64(bits).view(np.float64)), last_lot
-
-
-def _nth_smallest(blocks: Blocks, tied: int | None, n: int) -> tuple[int, int, int]:
-    """Return the n-th smallest number, found digit by digit, its rank among equal numbers, and how many are equal."""
-    prefix = 0
-    for shift in range(64 - DIGIT, -1, -DIGIT):
-        counts = blocks.reduce(count_digits, tied, prefix, shift)["counts"]
-        up_to = np.cumsum(counts)
-        digit = int(np.searchsorted(up_to, n))
-        n -= int(up_to[digit] - counts[digit])
-        prefix = (prefix << DIGIT) | digit
-    return prefix, n, int(counts[digit])
 
 
 def _default_hyperplane(blocks: Blocks) -> Hyperplane:

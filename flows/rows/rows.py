@@ -14,7 +14,7 @@ from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.shards.reading import BlockReader, ParallelMap
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.split import Split, Strata, TimeSplit, find_split, find_time_split
+from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.errors import InputError, unknown
 from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
@@ -140,7 +140,7 @@ class Rows:
         return np.concatenate(there) if len(there) == len(parts) else None
 
     def split(
-        self, test: TestConfig, schema: Schema, strata: Strata, parallel_map: ParallelMap
+        self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
     ) -> tuple["Rows", "Rows"]:
         """Return training rows and test rows; see `aucdist.data.split`.
 
@@ -154,13 +154,13 @@ class Rows:
             n_pos, n_pos_train = found.n_test[1], found.n_train[1]
         else:
             assert test.fraction is not None
-            found = find_split(self.items, test.fraction, test.seed, strata=strata, **reading)
-            n_test, n_pos = sum(found.n_test), found.n_test[1] if strata.n is None else 0
+            found = find_split(self.items, test.fraction, test.seed, n_classes=n_classes, **reading)
+            n_test, n_pos = sum(found.n_test), found.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
         train, held_out = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
         if self.are_here:
             return train, held_out
-        if strata.n is not None:
+        if n_classes is not None:
             n_pos = n_pos_train = 0
 
         def sized(rows: "Rows", n: int, n_pos: int) -> "Rows":

@@ -8,7 +8,6 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.sources import Source
-from aucdist.data.split import Strata
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
@@ -59,10 +58,10 @@ class TrainTestRows:
         """Return the rows with the test rows split off, if there are some."""
         if config.test is None or config.test.is_apart:
             return self
-        strata = Strata()
+        n_classes = None
         if self.tables is not None:
-            strata = Strata(self.tables.train.n_classes if self.tables.train.exclusive else 1)
-        train, test = self.train.split(config.test, self.schema, strata, parallel_map)
+            n_classes = self.tables.train.n_classes if self.tables.train.exclusive else 1
+        train, test = self.train.split(config.test, self.schema, n_classes, parallel_map)
         return replace(self, train=train, test=test)
 
     def check_classes(self) -> None:

@@ -15,7 +15,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.sampling import DistanceUnderSampler
-from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure_distances
+from aucdist.sampling.distance import Hyperplane, Rule, measure_distances
 
 AXIS = Hyperplane(np.array([1.0, 0.0]), 0.0)
 """The distance is the size of the first feature."""
@@ -75,10 +75,9 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
         _, found = measure_distances(part, None, AXIS, -1, rule.seed)
-        assert found["low"][0] >= rule.low
-        memory = measure_distances(part, None, AXIS, -1, rule.seed)[0]
-        near = memory.bits.view(np.float64)
-        taken += ((near < rule.high) | ((near == rule.high) & (memory.lots <= np.uint64(rule.last_lot)))).sum()
+        (near,), (lots,) = found["distances"], found["lots"]
+        assert near.min() >= rule.low
+        taken += ((near < rule.high) | ((near == rule.high) & (lots <= np.uint64(rule.last_lot)))).sum()
         assert which.sum() >= (near < rule.high).sum()
     assert taken == len(expected)
 
@@ -149,7 +148,6 @@ def test_two_passes_from_a_given_hyperplane():
     blocks.read = []
     DistanceUnderSampler(method="u2", svm=AXIS, random_state=0).resample_blocks(blocks)
     assert blocks.read == ["measure_distances", "_view"]
-    assert count_digits.without_rows
 
 
 @pytest.mark.parametrize(

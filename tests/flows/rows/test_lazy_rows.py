@@ -11,7 +11,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.split import Strata, split
+from aucdist.data.split import split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -63,7 +63,7 @@ def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     found = rows_there.split(
         TestConfig(fraction=share, seed=seed),
         Schema(NAMES, "y", ("1",), ("-1",), {}),
-        Strata(),
+        None,
         Workers().parallel_map(),
     )
     for side, positions in zip(found, expected, strict=True):
