@@ -1,7 +1,8 @@
 """The errors a user is meant to read."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 MOST_NAMES = 12
 """So many allowed names are listed at most."""
@@ -46,6 +47,27 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
         shown = near if len(near) > 1 else names[:MOST_NAMES]
         names = [*shown, f"and {len(names) - len(shown)} more"]
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def as_input_error(
+    text: str, *kinds: type[BaseException], say: Callable[[BaseException], str] = first_line
+) -> Iterator[None]:
+    """Turn exceptions of these kinds into an `InputError` of this text, a colon, and what `say` makes of the exception.
+
+    An `InputError`, and what lacks memory, pass as they are.
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except kinds as e:
+        raise InputError(f"{text}: {say(e)}") from None
 
 
 def shortened(text: str, most: int = MOST_SHOWN) -> str:

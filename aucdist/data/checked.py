@@ -17,7 +17,7 @@ from typing_extensions import is_typeddict
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
-from aucdist.errors import InputError, printable
+from aucdist.errors import InputError, as_input_error, first_line, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,8 @@ def read_parquet(
     import pyarrow.parquet as pq
 
     data, where = files.read_bytes(url), files.shown(url)
-    try:
+    kinds = pa.ArrowException, OSError, ValueError, OverflowError
+    with as_input_error(f"{where} is damaged", *kinds, say=lambda e: printable(first_line(e)[: 4 * SHOWN])):
         file = pq.ParquetFile(pa.BufferReader(data))
         there = file.schema_arrow.names
         wanted = dict(columns) | {name: optional(name) for name in there if name not in columns and optional(name)}
@@ -109,8 +110,8 @@ def read_parquet(
         check_growth(len(data), 8 * file.metadata.num_rows * len(wanted), where, "write it again", MOST_GROWTH)
         table = file.read(columns=list(wanted), use_threads=False).select(list(wanted))
         for name, kind in wanted.items():
-            row = table[name].null_count and table[name].is_null().to_pylist().index(True)
             if table[name].null_count:
+                row = table[name].is_null().to_pylist().index(True)
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing")
             values = table[name].cast(kind)
             if pa.types.is_floating(kind) and not (finite := np.isfinite(values.to_numpy())).all():
@@ -118,10 +119,6 @@ def read_parquet(
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite")
             table = table.set_column(table.column_names.index(name), name, values)
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # which anybody may have written
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as e:
-        raise InputError(f"{where} is damaged: {printable(str(e).strip().splitlines()[0][: 4 * SHOWN])}") from None
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: the numbers of its rows are not different ones from 0")
     return frame

@@ -14,7 +14,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -47,44 +47,38 @@ from aucdist.data.storage.guard import (
     size_of_arrow,
 )
 from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, as_input_error, first_line
 from aucdist.extras import load_optional
 
 
-def from_json_lines(data: bytes, where: str) -> pa.Table:
+def from_json_lines(data: bytes, where: str, source: SourceFields) -> pa.Table:
     """Return the objects of JSON lines, or of one JSON array; a key that an object lacks is missing there.
 
     Raises InputError if a line is no JSON object, or a key has values of several types.
     """
     if data.lstrip()[:1] == b"[":
         data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
-    try:
+    said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
+    with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
         str(data, "utf-8")  # Arrow does not look
         return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-        raise InputError(
-            f"{where}: not JSON objects in UTF-8, one on each line or in one array: {str(e).splitlines()[0]}"
-        ) from None
 
 
-def from_ipc(data: bytes, where: str) -> pa.Table:
+def from_ipc(data: bytes, where: str, source: SourceFields) -> pa.Table:
     """Return the columns of a file or a stream of Arrow.
 
     Raises InputError if it is damaged.
     """
     # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
     stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
-    try:
+    kinds = pa.ArrowException, OSError, ValueError, struct.error
+    with as_input_error(f"{where} is not a sound Arrow file", *kinds):
         check_growth(len(data), size_of_arrow(stream), where, "write it as Parquet")
         with pa.ipc.open_stream(stream) as reader:
             table = reader.read_all()
         table.validate(full=True)
         check_growth(len(data), size_of_texts(table), where, "write it as Parquet")
-        return table
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, struct.error) as e:
-        raise InputError(f"{where} is not a sound Arrow file: {str(e).splitlines()[0]}") from None
+    return table
 
 
 def size_of_texts(table: pa.Table) -> int:
@@ -102,32 +96,29 @@ def size_of_texts(table: pa.Table) -> int:
     return size
 
 
-def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa.Table:
+def from_excel(data: bytes, where: str, source: SourceFields) -> pa.Table:
     """Return a sheet of a workbook, by default the first one.
 
     Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no
         such sheet.
     """
     openpyxl = load_optional("openpyxl")
-    try:
+    # openpyxl raises whatever its XML parser, zipfile and NumPy do
+    with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             size = sum(member.file_size for member in packed.infolist())
         check_growth(len(data), size, where, "save it as CSV")
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
-        with contextlib.closing(book), book[sheet or book.sheetnames[0]]._get_source() as xml:
+        with contextlib.closing(book), book[source.sheet or book.sheetnames[0]]._get_source() as xml:
             check_sheet(xml, where)
         frame = pd.read_excel(
-            io.BytesIO(data), sheet_name=0 if sheet is None else sheet, skiprows=n_skipped, engine="openpyxl",
+            io.BytesIO(data), sheet_name=source.sheet or 0, skiprows=source.skip_lines, engine="openpyxl",
             keep_default_na=False, na_values=[""],
         )  # fmt: skip
-    except InputError:
-        raise
-    except Exception as e:  # openpyxl raises whatever its XML parser, zipfile and NumPy do
-        raise InputError(f"{where} cannot be read as a workbook: {str(e)[:200]}") from None
     return from_pandas(frame, where)
 
 
-def from_query(url: str, query: str) -> pa.Table:
+def from_query(url: str, source: SourceFields) -> pa.Table:
     """Return what a query of a database selects. The database is opened for reading only.
 
     `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
@@ -137,12 +128,15 @@ def from_query(url: str, query: str) -> pa.Table:
     """
     if not SCHEME.match(url):
         raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
-    try:
-        return _from_duckdb(url, query) if url.startswith("duckdb:") else _from_sqlalchemy(url, query)
-    except (InputError, MemoryError):
-        raise
-    except Exception as e:  # of drivers, by many names
-        raise InputError(f"{shown(url)}: the query failed: {hide_error(e, url)}") from None
+    with _fetched(url, "the query failed", ":"):
+        return (_from_duckdb if url.startswith("duckdb:") else _from_sqlalchemy)(url, str(source.query))
+
+
+@contextmanager
+def _fetched(url: str, fault: str, colon: str = "") -> Iterator[None]:
+    """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
+    with as_input_error(f"{shown(url)}{colon} {fault}", Exception, say=lambda e: hide_error(e, url)):
+        yield
 
 
 READ_ONLY = {
@@ -187,28 +181,24 @@ def _from_duckdb(url: str, query: str) -> pa.Table:
         return connection.sql(query).to_arrow_table()
 
 
-def from_delta(url: str) -> pa.Table:
+def from_delta(url: str, source: SourceFields) -> pa.Table:
     """Return the newest version of a Delta table.
 
     Raises InputError if deltalake is not installed, or there is no sound table.
     """
     delta = load_optional("deltalake")
-    try:
+    with _fetched(url, "is not a sound Delta table"):
         return delta.DeltaTable(reveal(url)).to_pyarrow_table()
-    except Exception as e:  # of Rust, by many names
-        raise InputError(f"{shown(url)} is not a sound Delta table: {hide_error(e, url)}") from None
 
 
-def from_iceberg(url: str) -> pa.Table:
+def from_iceberg(url: str, source: SourceFields) -> pa.Table:
     """Return the current snapshot of an Iceberg table, by its metadata file.
 
     Raises InputError if pyiceberg is not installed, or there is no sound table.
     """
     tables = load_optional("pyiceberg.table")
-    try:
+    with _fetched(url, "is not a sound Iceberg table"):
         return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
-    except Exception as e:  # of stores and formats, by many names
-        raise InputError(f"{shown(url)} is not a sound Iceberg table: {hide_error(e, url)}") from None
 
 
 def digest_of(table: pa.Table) -> str:
@@ -416,14 +406,13 @@ def column_types(url: str) -> dict[str, pa.DataType]:
 
 @contextmanager
 def _sound(url: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+    def say(e: BaseException) -> str:
         page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
-        said = "it holds a page of the web" if page else (str(e) or type(e).__name__).splitlines()[0]
-        raise InputError(f"{files.shown(url)} is not a sound Parquet file: {said}") from None
+        return "it holds a page of the web" if page else first_line(e)
+
+    kinds = pa.ArrowException, OSError, UnicodeDecodeError
+    with as_input_error(f"{files.shown(url)} is not a sound Parquet file", *kinds, say=say):
+        yield
 
 
 def _condition(conditions: Sequence[Condition]) -> pc.Expression:
@@ -457,13 +446,11 @@ def _needed_groups(
     return [i for i in groups if i in found]
 
 
-@contextmanager
-def _conditions_explained(where: str) -> Iterator[None]:
+def _conditions_explained(where: str) -> AbstractContextManager[None]:
     """Turn Arrow's errors about a condition that does not go with the columns into an `InputError`."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise InputError(f"{where}: `where` does not go with its columns: {str(e).splitlines()[0]}") from None
+    return as_input_error(
+        f"{where}: `where` does not go with its columns", pa.ArrowInvalid, pa.ArrowNotImplementedError
+    )
 
 
 def _parsed(

@@ -6,8 +6,7 @@ Parquet is read by row groups. What other libraries read whole is one piece for 
 import json
 import math
 import re
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -22,7 +21,6 @@ from aucdist.data.formats.base import (
     TableFormat,
     are_local,
     described,
-    version_of,
 )
 from aucdist.data.formats.csv_format import CsvFormat
 from aucdist.data.formats.keel_format import KeelFormat
@@ -33,8 +31,6 @@ from aucdist.data.storage.guard import check_fits
 from aucdist.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
     from aucdist.data.formats.parts import Survey
@@ -45,72 +41,60 @@ TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 class ArrowFileFormat(TableFormat, FileFormat):
-    """A format of files, each of which becomes a table of Arrow."""
+    """A format of files, each of which becomes a table of Arrow.
+
+    Attributes
+    ----------
+    reader : str
+        The function of `aucdist.data.formats.parquet` that makes one: ``reader(data, where, source)``.
+    """
 
     fields = OF_COLUMNS | {"where"}
     needs_label = True
-
-    @abstractmethod
-    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return the columns in the bytes of a file."""
+    reader: ClassVar[str]
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
-        from aucdist.data.formats.parquet import parse_arrow
+        from aucdist.data.formats import parquet
 
         where = files.shown(part.url)
-        return parse_arrow(self.to_arrow(data, where, source), where, source, schema)
+        return parquet.parse_arrow(getattr(parquet, self.reader)(data, where, source), where, source, schema)
 
 
 class JsonLinesFormat(ArrowFileFormat):
-    """Files with one JSON object on each line, or with one array of them."""
+    """Files with one JSON object on each line, or with one array of them; the columns are the keys of all objects."""
 
-    name = "jsonl"
+    name, reader = "jsonl", "from_json_lines"
     suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}, ".json": {}}
-
-    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return the columns: the keys of all objects."""
-        from aucdist.data.formats.parquet import from_json_lines
-
-        return from_json_lines(data, where)
 
 
 class ArrowFormat(ArrowFileFormat):
     """Files and streams of Arrow, which Feather files are, too."""
 
-    name = "arrow"
+    name, reader = "arrow", "from_ipc"
     suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}
-
-    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return the columns."""
-        from aucdist.data.formats.parquet import from_ipc
-
-        return from_ipc(data, where)
 
 
 class ExcelFormat(ArrowFileFormat):
     """Workbooks of spreadsheets, of which one sheet is read."""
 
-    name = "excel"
+    name, reader = "excel", "from_excel"
     fields = OF_COLUMNS | {"where", "sheet", "skip_lines"}
     suffixes: ClassVar = {".xlsx": {}}
 
-    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return the columns of a sheet."""
-        from aucdist.data.formats.parquet import from_excel
-
-        return from_excel(data, where, source.sheet, source.skip_lines)
-
 
 class LoadedFormat(TableFormat):
-    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one."""
+    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one.
+
+    Attributes
+    ----------
+    reader : str
+        The function of `aucdist.data.formats.parquet` that fetches them as a table of Arrow: ``reader(url, source)``.
+    """
 
     fields = OF_COLUMNS - {"sha256"} | {"where"}
     needs_label = True
-
-    @abstractmethod
-    def load(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the rows at a URL."""
+    reader: ClassVar[str]
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return each URL, without its password."""
@@ -120,76 +104,52 @@ class LoadedFormat(TableFormat):
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
     ) -> "tuple[Parsed, int]":
         """Return all rows at a URL."""
-        from aucdist.data.formats.parquet import digest_of, parse_arrow
+        from aucdist.data.formats import parquet
 
-        table = self.load(part.url, source)
+        table = getattr(parquet, self.reader)(part.url, source)
         if digests is not None:
-            digests.append(digest_of(table))
-        return parse_arrow(table, files.shown(part.url), source, schema), 0
+            digests.append(parquet.digest_of(table))
+        return parquet.parse_arrow(table, files.shown(part.url), source, schema), 0
+
+
+class DeltaFormat(LoadedFormat):
+    """The newest version of tables of Delta Lake, by the URL of their folder."""
+
+    name, reader = "delta", "from_delta"
+
+
+class IcebergFormat(LoadedFormat):
+    """The current snapshot of tables of Iceberg, by the URL of a metadata file."""
+
+    name, reader = "iceberg", "from_iceberg"
 
 
 class SqlFormat(LoadedFormat):
     """What a query of a database returns."""
 
-    name = "sql"
+    name, reader = "sql", "from_query"
     fields = LoadedFormat.fields | {"query"}
 
     def check(self, source: SourceFields) -> None:
-        """Refuse a source without a query, or with one that does anything but select."""
+        """Refuse a source without a query, or with one that does anything but select.
+
+        Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of
+        them read alike.
+        """
         super().check(source)
         if source.query is None:
             raise InputError(
                 "format 'sql' needs `query`: what is selected, with ORDER BY so that rows keep their numbers"
             )
-        refuse_other_statements(source.query)
-
-    def load(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the rows of the query."""
-        from aucdist.data.formats.parquet import from_query
-
-        return from_query(url, str(source.query))
-
-
-def refuse_other_statements(query: str) -> None:
-    """Do nothing if a query is one SELECT.
-
-    Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of them
-    read alike.
-    Raises InputError if it is another statement, or several.
-    """
-    query = query.strip().rstrip(";")
-    if not SELECT.match(query):
-        raise InputError("`query` must be one SELECT: the database is only read")
-    code = TEXTS.sub("''", query)
-    unclear = any(sign in query for sign in ("\\", "$", "--", "/*", "#"))
-    if ";" in (query if unclear else code):
-        raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
-    if CHANGES.search(code):
-        raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
-
-
-class DeltaFormat(LoadedFormat):
-    """Tables of Delta Lake, by the URL of their folder."""
-
-    name = "delta"
-
-    def load(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the rows of the newest version."""
-        from aucdist.data.formats.parquet import from_delta
-
-        return from_delta(url)
-
-
-class IcebergFormat(LoadedFormat):
-    """Tables of Iceberg, by the URL of a metadata file."""
-
-    name = "iceberg"
-
-    def load(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the rows of the current snapshot."""
-        from aucdist.data.formats.parquet import from_iceberg
-
-        return from_iceberg(url)
+        query = source.query.strip().rstrip(";")
+        if not SELECT.match(query):
+            raise InputError("`query` must be one SELECT: the database is only read")
+        code = TEXTS.sub("''", query)
+        unclear = any(sign in query for sign in ("\\", "$", "--", "/*", "#"))
+        if ";" in (query if unclear else code):
+            raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
+        if CHANGES.search(code):
+            raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
 
 
 class ParquetFormat(TableFormat, FileFormat):
@@ -203,7 +163,7 @@ class ParquetFormat(TableFormat, FileFormat):
     def n_bytes(self, source: SourceFields) -> int:
         """Return the bytes of the row groups, uncompressed."""
         local = [part for part in self.whole_files(source) if not files.is_web(part.url)]
-        return sum(sum(sizes.values()) for sizes in _row_group_sizes(local, source).values())
+        return sum(size for _, _, size in _row_groups(local, source))
 
     def whole_files(self, source: SourceFields) -> list[FilePart]:
         """Return each file as one part, which knows the columns of folders that hold texts."""
@@ -214,10 +174,22 @@ class ParquetFormat(TableFormat, FileFormat):
         return [FilePart(url, folder_texts=texts) for url in urls]
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Return ranges of row groups, but whole files where the source has a `sha256`."""
+        """Return ranges of row groups, each of about an n-th of all bytes; files with a `sha256` stay whole."""
+        parts = super().split(source, n)
         if source.sha256 is not None:
-            return super().split(source, n)
-        return _ranges(_row_group_sizes(self.whole_files(source), source), n)
+            return parts
+        groups = list(_row_groups(parts, source))
+        share = max(1, math.ceil(sum(size for _, _, size in groups) / n))
+        ranges: list[FilePart] = []
+        in_range = 0
+        for part, i, size in groups:
+            if ranges and (ranges[-1].url, ranges[-1].stop) == (part.url, i) and in_range + size <= share:
+                ranges[-1] = replace(ranges[-1], stop=i + 1)
+                in_range += size
+            else:
+                ranges.append(replace(part, start=i, stop=i + 1))
+                in_range = size
+        return ranges or [replace(parts[-1], stop=0)]
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
@@ -239,27 +211,13 @@ class ParquetFormat(TableFormat, FileFormat):
         return parse_row_groups(source, part, schema), 0
 
 
-def _row_group_sizes(parts: Sequence[FilePart], source: SourceFields) -> dict[FilePart, dict[int, int]]:
+def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tuple[FilePart, int, int]]:
+    """Yield the file, the number and the bytes of each row group that is needed."""
     from aucdist.data.formats.parquet import row_group_sizes
 
-    return {part: row_group_sizes(part.url, source, part.folder_texts) for part in parts}
-
-
-def _ranges(sizes: Mapping[FilePart, Mapping[int, int]], n: int) -> list[FilePart]:
-    """Return ranges of row groups that follow each other, each of about an n-th of all bytes."""
-    share = max(1, math.ceil(sum(sum(of_file.values()) for of_file in sizes.values()) / n))
-    found: list[FilePart] = []
-    in_part = 0
-    for part, of_file in sizes.items():
-        file = replace(part, version=version_of(part.url))
-        for i, size in of_file.items():
-            if found and (found[-1].url, found[-1].stop) == (part.url, i) and in_part + size <= share:
-                found[-1] = replace(found[-1], stop=i + 1)
-                in_part += size
-            else:
-                found.append(replace(file, start=i, stop=i + 1))
-                in_part = size
-    return found or [replace(file, stop=0)]
+    for part in parts:
+        for i, size in row_group_sizes(part.url, source, part.folder_texts).items():
+            yield part, i, size
 
 
 DENSE_ABOVE = 0.5
@@ -337,23 +295,11 @@ class ShardsFormat(Format):
         """Return URL, size and ETag of each file of the folder."""
         return described(source)
 
-    def n_bytes(self, source: SourceFields) -> int:
-        """Refuse."""
-        _refuse()
-
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Refuse."""
-        _refuse()
-
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
     ) -> NoReturn:
         """Refuse."""
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")
+        raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")
 
 
 EMBEDDED = ("breast_cancer", "digits", "iris", "wine")

@@ -27,7 +27,7 @@ from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, par
 from aucdist.data.dataset import DatePart, Schema
 from aucdist.data.shards.block_file import ColumnStatistics, Form, statistics_of_table, statistics_to_parquet
 from aucdist.data.storage import files
-from aucdist.errors import InputError
+from aucdist.errors import InputError, as_input_error
 
 FORMAT = 2
 CURRENT = "CURRENT"
@@ -219,10 +219,8 @@ def _features_of(manifest: Manifest) -> pa.Table:
     data = files.read_bytes(url)
     if hashlib.sha256(data).hexdigest() != manifest.features.sha256:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
-    try:
+    with as_input_error(f"{files.shown(url)} is not a sound Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    except (pa.ArrowException, OSError) as e:
-        raise InputError(f"{files.shown(url)} is not a sound Parquet file: {e}") from None
     if table.num_rows != manifest.n_features:
         raise InputError(f"{files.shown(url)} has {table.num_rows} features; {manifest.n_features} are expected")
     return table

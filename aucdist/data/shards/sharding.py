@@ -25,6 +25,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -61,7 +62,7 @@ from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.data.storage.urls import carried
-from aucdist.errors import InputError
+from aucdist.errors import InputError, as_input_error
 
 ROUNDS = 6
 
@@ -436,10 +437,13 @@ def _has_checksum(url: str, sha256: str) -> bool:
 
 
 def _rows_of(url: str, first: int, stop: int) -> pa.Table:
-    try:
+    with _damaged(url):
         return pa.ipc.open_stream(files.read_range(url, first, stop)).read_all()
-    except (pa.ArrowException, OSError) as e:
-        raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
+
+
+def _damaged(url: str) -> AbstractContextManager[None]:
+    said = f"{files.shown(url)} is damaged: remove its folder and start again"
+    return as_input_error(said, pa.ArrowException, OSError)
 
 
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -456,12 +460,10 @@ def _statistics(job: ShardJob, index: int) -> str:
 def _statistics_of(job: ShardJob, n_shards: int) -> Iterator[ColumnStatistics]:
     for index in range(n_shards):
         url = _statistics(job, index)
-        try:
+        with _damaged(url):
             found = statistics_of_table(pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False))
-        except (pa.ArrowException, OSError) as e:
-            raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
-        if found is None or len(found.mean) != job.reader.form.n_features:
-            raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again")
+            if found is None or len(found.mean) != job.reader.form.n_features:
+                raise OSError("it has other features")
         yield found
 
 

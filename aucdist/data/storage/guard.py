@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from xml.parsers import expat
 
 from aucdist.data.storage.urls import shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,16 +116,12 @@ def read_configuration(path: Path) -> str:
     Raises InputError if it cannot be read, is no regular file, too large, or not in UTF-8.
     """
     check_regular(path, str(path))
-    try:
+    with as_input_error(f"cannot read {path}", OSError, ValueError):
         with path.open("rb") as file:
             data = file.read(MOST_CONFIGURATION + 1)
         if len(data) > MOST_CONFIGURATION:
             raise InputError(f"cannot read {path}: a configuration has at most {MOST_CONFIGURATION} bytes")
         return data.decode()
-    except (OSError, UnicodeDecodeError, ValueError) as e:
-        if isinstance(e, InputError):
-            raise
-        raise InputError(f"cannot read {path}: {e}") from None
 
 
 # ---- progress -------------------------------------------------------------------------------------------------------------
@@ -240,12 +236,9 @@ def unpacked(data: bytes, url: str) -> bytes:
     Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
     """
     if packing := _packing(url, data):
-        try:
+        kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
+        with as_input_error(f"{shown(url)} is truncated or damaged", *kinds):
             data = _expanded(data, url, packing)
-        except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as e:
-            if isinstance(e, InputError):
-                raise
-            raise InputError(f"{shown(url)} is truncated or damaged: {e}") from None
     data = data.removeprefix(BOM)
     if not data or data.isspace():
         raise InputError(f"{shown(url)} is empty")
