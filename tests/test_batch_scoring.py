@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from aucdist import batch_scoring as scoring
 from aucdist.batch_scoring import begin, finish, score_part
+from aucdist.data.block import each_of
 from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
@@ -38,7 +39,7 @@ LABELS = ["no", "yes", "no", "no", "yes", "no", "yes"]
 def train(folder, source):
     data = read(source)
     preprocessor = fit_preprocessor(
-        [data.block], data.schema.feature_names, log1p=None, scale="maxabs", categories=data.schema.categories
+        each_of([data.block]), data.schema.feature_names, log1p=None, scale="maxabs", categories=data.schema.categories
     )
     coef = np.linspace(-1, 1, data.block.n_features)
     save_model(
@@ -276,7 +277,7 @@ def with_rules(tmp_path):
     )  # fmt: skip
     data = read(source)
     preprocessor = fit_preprocessor(
-        [data.block],
+        each_of([data.block]),
         data.schema.feature_names,
         log1p=None,
         scale="none",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
@@ -24,7 +24,7 @@ COEF = np.array([0.1, -1 / 3, 2e-17])
 
 def save(url: str) -> LinearModel:
     block = Block.of(X, np.where(np.arange(20) % 3, -1, 1))
-    preprocessor = fit_preprocessor([block], NAMES, log1p="numeric", scale="standard", categories={})
+    preprocessor = fit_preprocessor(each_of([block]), NAMES, log1p="numeric", scale="standard", categories={})
     schema = Schema(NAMES, "label", ("yes",), ("no",), {})
     about = {"estimator": "PairwiseHingeClassifier"}
     save_model(url, coef=COEF, intercept=0.7, schema=schema, preprocessor=preprocessor, about=about)

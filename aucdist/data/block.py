@@ -1,6 +1,6 @@
 """A block: some rows of a data set, held in memory in the form the kernels read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,6 +163,15 @@ class Block:
         if n_rows(rows) != self.n_samples:
             raise InputError(f"{self.n_samples} rows, but new features for {n_rows(rows)}")
         return replace(self, rows=rows)
+
+
+EachBlock = Callable[[Callable[[Block], Any]], Iterable[Any]]
+"""Calls a function on each block of some rows, wherever they are read, and returns the results in order."""
+
+
+def each_of(blocks: Iterable[Block]) -> EachBlock:
+    """Return what calls a function on each of these blocks."""
+    return lambda function: map(function, blocks)
 
 
 def _check_weights(weight: np.ndarray) -> None:

@@ -3,7 +3,7 @@
 import functools
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import BaseModel, Field
 
-from aucdist.data.block import Block, n_rows
+from aucdist.data.block import Block, EachBlock, n_rows
 from aucdist.data.checked import CHECKED, Count, parse_checked
 from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, refuse_missing
 from aucdist.data.ranges import Moments, moments
@@ -86,15 +86,8 @@ class Preprocessor:
 
     def to_json(self) -> dict[str, Any]:
         """Return the preprocessor in types of JSON."""
-        return {
-            "log1p": list(self.log1p),
-            "scale": self.scale,
-            "shift": None if self.shift is None else self.shift.tolist(),
-            "factor": None if self.factor is None else self.factor.tolist(),
-            "impute": self.impute,
-            "fill": None if self.fill is None else self.fill.tolist(),
-            "fill_error": self.fill_error,
-        }
+        content = vars(self) | {"log1p": list(self.log1p)}
+        return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in content.items()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Preprocessor":
@@ -153,22 +146,20 @@ class _Fields(BaseModel):
 
 
 def fit_preprocessor(
-    blocks: Sequence[Any],
+    each: EachBlock,
     feature_names: Sequence[str],
     *,
     log1p: Literal["numeric"] | list[str] | None,
     scale: str,
     categories: Mapping[str, Sequence[str]],
     impute: str = "refuse",
-    load: Callable[[Any], Block] | None = None,
-    each: Callable[..., Iterable[Any]] = map,
 ) -> Preprocessor:
     """Learn from the training rows what is done to every row. They are read at most twice.
 
     Parameters
     ----------
-    blocks : sequence of Block, or of whatever `load` makes a block of
-        The training rows; their statistics merge in this order.
+    each : EachBlock
+        Calls a function on each block of the training rows; their statistics merge in this order.
     log1p : "numeric", list of str or None
         Features to put through log(1 + x) first; ``"numeric"`` means all that are not 0/1 features of a category.
     scale : str
@@ -180,11 +171,6 @@ def fit_preprocessor(
         What stands in for missing values, before all else: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
         map that has a place for them; with ``scale="none"``); ``mean``; ``median``, which is approximate
         (`aucdist.data.missing.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
-    load : callable, optional
-        Makes a block, if the blocks are not there yet.
-    each : callable
-        ``each(function, items)`` yields the result for each item in order; by default here, one after the other.
-
     Raises
     ------
     InputError
@@ -203,7 +189,7 @@ def fit_preprocessor(
             f"not {scale!r}"
         )
     if impute not in WITHOUT_FILL:
-        found = functools.reduce(operator.add, each(functools.partial(_filling, load, impute), blocks))
+        found = functools.reduce(operator.add, each(functools.partial(_filling, impute)))
         fill, error = found.fill(), found.error
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
@@ -211,7 +197,7 @@ def fit_preprocessor(
     # What is beyond floating point is refused below.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         found = functools.reduce(
-            operator.add, each(functools.partial(_moments, load, tuple(feature_names), columns, scale, fill), blocks)
+            operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))
         )
         if found.count == 0:
             raise InputError("there are no rows to fit the scaling on")
@@ -224,19 +210,13 @@ def fit_preprocessor(
     return Preprocessor(columns, scale, shift, factor, impute, fill, error)
 
 
-def _filling(load: Callable[[Any], Block] | None, impute: str, item: Any) -> Means | Medians:
-    return STATISTICS[impute].of((item if load is None else load(item)).rows)
+def _filling(impute: str, block: Block) -> Means | Medians:
+    return STATISTICS[impute].of(block.rows)
 
 
 def _moments(
-    load: Callable[[Any], Block] | None,
-    names: tuple[str, ...],
-    columns: tuple[int, ...],
-    scale: str,
-    fill: np.ndarray | None,
-    item: Any,
+    names: tuple[str, ...], columns: tuple[int, ...], scale: str, fill: np.ndarray | None, block: Block
 ) -> Moments:
-    block = item if load is None else load(item)
     if scale in CENTRING and isinstance(block.rows, CsrRows):
         raise InputError(
             f"scale {scale!r} would subtract a number from every zero of sparse rows; use `maxabs` or `unit-row`, or "

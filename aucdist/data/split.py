@@ -10,14 +10,14 @@ Or the last rows by a column of times are the test rows, whole groups where ther
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, EachBlock, each_of
 from aucdist.errors import InputError
 
 Columns = tuple[np.ndarray | None, ...]
@@ -108,20 +108,12 @@ class TimeSplit:
         return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
 
 
-def find_time_split(
-    blocks: Sequence[Any],
-    column: int,
-    last: float,
-    gap: float = 0.0,
-    *,
-    load: Callable[[Any], Block] | None = None,
-    each: Callable[..., Iterable[Any]] = map,
-) -> TimeSplit:
+def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0) -> TimeSplit:
     """Choose the last rows as test rows. Rows of the same time stay together, and so do those of a group.
 
     Parameters
     ----------
-    blocks, load, each
+    each
         As of `find_split`.
     column : int
         The feature that is the time.
@@ -135,7 +127,7 @@ def find_time_split(
     InputError
         If a side has no rows, or of two classes rows of one only.
     """
-    time, y, group, coded = _gathered(functools.partial(_times_of, column), blocks, load, each)
+    time, y, group, coded = _gathered(each(functools.partial(_times_of, column)))
     assert time is not None
     assert y is not None
     groups = latest = None
@@ -196,21 +188,13 @@ def _group_limit(
     return int(groups[last]), (int(n_test[0]), int(n_test[1]))
 
 
-def find_split(
-    blocks: Sequence[Any],
-    test_fraction: float,
-    seed: int,
-    *,
-    n_classes: int | None = None,
-    load: Callable[[Any], Block] | None = None,
-    each: Callable[..., Iterable[Any]] = map,
-) -> Split:
+def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: int | None = None) -> Split:
     """Choose test rows.
 
     Parameters
     ----------
-    blocks : sequence of Block, or of whatever `load` makes a block of
-        All rows of the data set.
+    each : EachBlock
+        Calls a function on each block of the data set.
     test_fraction : float
         Share of each class, between 0 and 1. Of each class at least one row goes to either side; of several classes, one that has
         a single row goes to the training rows.
@@ -218,11 +202,6 @@ def find_split(
         Any integer.
     n_classes : int, optional
         Of rows that are split within more than two classes; see `strata_of`.
-    load : callable, optional
-        Makes a block, if the blocks are not there yet.
-    each : callable
-        ``each(function, items)`` yields the result for each item in order; by default here, one after the other.
-
     Raises
     ------
     InputError
@@ -230,7 +209,7 @@ def find_split(
     """
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
-    number, stratum, positive = _gathered(functools.partial(_random_numbers, seed, n_classes), blocks, load, each)
+    number, stratum, positive = _gathered(each(functools.partial(_random_numbers, seed, n_classes)))
     assert number is not None
     assert stratum is not None
     if positive is not None:
@@ -254,7 +233,7 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
 
     Parameters and errors are those of `find_split`.
     """
-    is_test = find_split([block], test_fraction, seed).is_test(block)
+    is_test = find_split(each_of([block]), test_fraction, seed).is_test(block)
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
@@ -265,19 +244,9 @@ def _random_numbers(seed: int, n_classes: int | None, block: Block) -> Columns:
     return scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16), None
 
 
-def _gathered(
-    columns_of: Callable[[Block], Columns],
-    blocks: Sequence[Any],
-    load: Callable[[Any], Block] | None,
-    each: Callable[..., Iterable[Any]],
-) -> Columns:
-    """Return what `columns_of` returns for each block as whole columns, in the order of the blocks."""
-    parts = list(each(functools.partial(_of_item, columns_of, load), blocks))
+def _gathered(parts: Iterable[Columns]) -> Columns:
+    """Return the columns of the blocks as whole ones; None where the blocks have none."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
-
-
-def _of_item(columns_of: Callable[[Block], Columns], load: Callable[[Any], Block] | None, item: Any) -> Columns:
-    return columns_of(item if load is None else load(item))
 
 
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:

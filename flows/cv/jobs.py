@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
@@ -50,7 +50,7 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
     """
     train, held_out = ([select_rows(block, side) for block in blocks] for side in (sides.train, sides.held_out))
     if settings.encoding is not None:
-        preprocessor = settings.encoding.fit(train)
+        preprocessor = settings.encoding.fit(each_of(train))
         train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
     return _scored(job, settings, *(with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out)))
 

@@ -1,7 +1,7 @@
 """The rows of a search: opened, without the columns of groups and time, and divided into folds."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import require
-from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
 from aucdist.metrics.measures import find_measure
 from aucdist.search.classes import SearchedClasses, searched_classes, smallest_class
@@ -23,7 +22,7 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
-from flows.rows.rows import Encoding, Rows
+from flows.rows.rows import Encoding, Rows, then
 from flows.rows.source import RowSource, open_source
 from flows.rows.train_test import TrainTestRows
 
@@ -64,7 +63,7 @@ class SearchRows:
         """Return all training rows: as they were read if the folds learn the encoding, else encoded."""
         if self.fold_encoding is not None:
             return self.rows.train
-        preprocessor = self.rows.train.fit(Encoding(self.data, self.rows.schema), workers.parallel_map())
+        preprocessor = Encoding(self.data, self.rows.schema).fit(self.rows.train.each(workers.parallel_map()))
         return self.rows.train.transform(preprocessor)
 
     def encode(self, workers: Workers, observer: RunObserver) -> TrainTestRows:
@@ -105,7 +104,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
         return OpenedSearch(source, None)
     here = Workers()
     found = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
-    found.rows.train.fit(Encoding(config.data, found.rows.schema), map)  # an error that all rows have shows here
+    Encoding(config.data, found.rows.schema).fit(found.rows.train.each(map))  # an error that all rows have shows here
     return OpenedSearch(source, found)
 
 
@@ -181,18 +180,7 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
     return block.take(side[block.row_id], index=block.index)
 
 
-@dataclass(frozen=True, eq=False)
-class FoldSideLoader:
-    """Reads the rows of blocks that are on one side of a fold: ``loader(item) -> Block``."""
-
-    loader: Loader
-    side: np.ndarray
-
-    def __call__(self, item: Any) -> Block:
-        """Read a block and select its rows."""
-        return select_rows(self.loader(item), self.side)
-
-
 def fit_encoding(encoding: Encoding, rows: Rows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
     """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
-    return encoding.fit(rows.items, load=FoldSideLoader(rows.loader, side), each=parallel_map)
+    on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=side)))
+    return encoding.fit(on_side.each(parallel_map))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, ValidationError
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
@@ -109,7 +109,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
         from flows.data.preview_page import write_page
 
         write_page(page, found, warnings, classes)
-    Encoding(data, schema).fit([found.block])  # what cannot be imputed or scaled is an error here already
+    Encoding(data, schema).fit(each_of([found.block]))  # what cannot be imputed or scaled is an error here already
     return {
         "name": found.name,
         "rows": found.block.n_samples,

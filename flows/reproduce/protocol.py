@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Dataset
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
@@ -110,7 +110,9 @@ def train_and_test(task: Task) -> tuple[Block, Block]:
 def fit_scaling(data: Dataset, scale: str, train: Block) -> Preprocessor:
     """Return the preprocessor that scales the features of a data set by its training rows."""
     schema = data.schema
-    return fit_preprocessor([train], schema.feature_names, log1p=None, scale=scale, categories=schema.categories)
+    return fit_preprocessor(
+        each_of([train]), schema.feature_names, log1p=None, scale=scale, categories=schema.categories
+    )
 
 
 def read_dataset(task: Task) -> Dataset:

@@ -1,14 +1,15 @@
 """Training or test rows in one shape, whether this process has them or workers read them in blocks."""
 
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, EachBlock, partition
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import Manifest, read_manifest
@@ -33,11 +34,11 @@ class Encoding:
     config: DataConfig
     schema: Schema
 
-    def fit(self, blocks: Sequence[Any], **options: Any) -> Preprocessor:
-        """Return the encoding learnt from blocks of training rows; see `aucdist.data.preprocess.fit_preprocessor`."""
+    def fit(self, each: EachBlock) -> Preprocessor:
+        """Return the encoding learnt from the blocks of training rows; see `aucdist.data.preprocess.fit_preprocessor`."""
         return fit_preprocessor(
-            blocks, self.schema.feature_names, log1p=self.config.log1p, scale=self.config.scale,
-            categories=self.schema.categories, impute=self.config.impute, **options,
+            each, self.schema.feature_names, log1p=self.config.log1p, scale=self.config.scale,
+            categories=self.schema.categories, impute=self.config.impute,
         )  # fmt: skip
 
     @property
@@ -129,13 +130,13 @@ class Rows:
 
         In place of the label, rows with several classes have the place of their set of classes (int32).
         """
-        parts = self._map(parallel_map)(partial(_row_ids_and_labels, self.loader), self.items)
+        parts = self.each(parallel_map)(_row_ids_and_labels)
         row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row_id, y
 
     def groups(self, parallel_map: ParallelMap) -> np.ndarray | None:
         """Return the group of every row (int64), block by block; None where rows have none. The rows are read once."""
-        parts = list(self._map(parallel_map)(partial(_groups, self.loader), self.items))
+        parts = list(self.each(parallel_map)(operator.attrgetter("group")))
         there = [part for part in parts if part is not None]
         return np.concatenate(there) if len(there) == len(parts) else None
 
@@ -147,17 +148,17 @@ class Rows:
         Raises InputError if there is no such column of times, or a side would lack a class.
         """
         found: Split | TimeSplit
-        reading: dict[str, Any] = {"load": self.loader, "each": self._map(parallel_map)}
+        each = self.each(parallel_map)
         if test.time is not None:
-            found = find_time_split(self.items, _time_feature(test.time, schema), test.last, test.gap, **reading)
+            found = find_time_split(each, _time_feature(test.time, schema), test.last, test.gap)
             n_test, n_train = sum(found.n_test), sum(found.n_train)
             n_pos, n_pos_train = found.n_test[1], found.n_train[1]
         else:
             assert test.fraction is not None
-            found = find_split(self.items, test.fraction, test.seed, n_classes=n_classes, **reading)
+            found = find_split(each, test.fraction, test.seed, n_classes=n_classes)
             n_test, n_pos = sum(found.n_test), found.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
-        train, held_out = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
+        train, held_out = (self._changed(partial(_side_of, found, side)) for side in (False, True))
         if self.are_here:
             return train, held_out
         if n_classes is not None:
@@ -170,15 +171,11 @@ class Rows:
 
     def without_groups(self) -> "Rows":
         """Return the same rows without their groups, which only the split was to keep whole."""
-        return self._read_by(UngroupedLoader(self.loader))
-
-    def fit(self, encoding: Encoding, parallel_map: ParallelMap) -> Preprocessor:
-        """Return what an encoding learns from the rows, where they are."""
-        return encoding.fit(self.items, load=self.loader, each=self._map(parallel_map))
+        return self._changed(_without_groups)
 
     def transform(self, preprocessor: Preprocessor) -> "Rows":
         """Return the same rows with encoded features: at once where this process has them, else each time they are read."""
-        return self._read_by(EncodedLoader(self.loader, preprocessor))
+        return self._changed(preprocessor.transform)
 
     def without_copies(self) -> "Rows":
         """Return the same rows without the copies of what was parsed: where they are needed again the files are read."""
@@ -228,51 +225,29 @@ class Rows:
 
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
-    def _read_by(self, loader: Loader) -> "Rows":
+    def _changed(self, change: Callable[[Block], Block]) -> "Rows":
+        """Return the rows that `change` makes of each block: at once where this process has them, else when they are read."""
         if not self.are_here:
-            return replace(self, loader=loader)
-        return Rows.of_block(loader(self.block), self.wanted_blocks)
+            return replace(self, loader=partial(then, self.loader, change))
+        return Rows.of_block(change(self.block), self.wanted_blocks)
 
-    def _map(self, parallel_map: ParallelMap) -> ParallelMap:
-        """Return the map for where the rows are."""
-        return map if self.are_here else parallel_map
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedLoader:
-    """Reads blocks and encodes their features: ``loader(item) -> Block``."""
-
-    loader: Loader
-    preprocessor: Preprocessor
-
-    def __call__(self, item: Any) -> Block:
-        """Read and encode a block."""
-        return self.preprocessor.transform(self.loader(item))
+    def each(self, parallel_map: ParallelMap) -> EachBlock:
+        """Return what calls a function on each block, where the rows are."""
+        run = map if self.are_here else parallel_map
+        return lambda function: run(partial(then, self.loader, function), self.items)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitSideLoader:
-    """Reads the training rows of blocks, or their test rows: ``loader(item) -> Block``."""
-
-    loader: Loader
-    split: Split | TimeSplit
-    test: bool
-
-    def __call__(self, item: Any) -> Block:
-        """Read a block and return its rows of this side of the split."""
-        block = self.loader(item)
-        return block.take(self.split.is_test(block) if self.test else self.split.is_train(block), index=block.index)
+def then(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
+    """Read a block, and return what a function makes of it."""
+    return function(loader(item))
 
 
-@dataclass(frozen=True, eq=False)
-class UngroupedLoader:
-    """Reads blocks and leaves out their groups: ``loader(item) -> Block``."""
+def _side_of(split: Split | TimeSplit, test: bool, block: Block) -> Block:
+    return block.take(split.is_test(block) if test else split.is_train(block), index=block.index)
 
-    loader: Loader
 
-    def __call__(self, item: Any) -> Block:
-        """Read a block."""
-        return replace(self.loader(item), group=None)
+def _without_groups(block: Block) -> Block:
+    return replace(block, group=None)
 
 
 def _time_feature(time: str, schema: Schema) -> int:
@@ -291,10 +266,5 @@ def _itself(block: Block) -> Block:
     return block
 
 
-def _groups(loader: Loader, item: Any) -> np.ndarray | None:
-    return loader(item).group
-
-
-def _row_ids_and_labels(loader: Loader, item: Any) -> tuple[np.ndarray, np.ndarray]:
-    block = loader(item)
+def _row_ids_and_labels(block: Block) -> tuple[np.ndarray, np.ndarray]:
     return block.row_id, block.y if block.code is None else block.code

@@ -80,7 +80,7 @@ class TrainTestRows:
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
-        preprocessor = self.train.fit(Encoding(config, self.schema), parallel_map)
+        preprocessor = Encoding(config, self.schema).fit(self.train.each(parallel_map))
         test = None if self.test is None else self.test.transform(preprocessor)
         return replace(self, train=self.train.transform(preprocessor), test=test, preprocessor=preprocessor)
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find
@@ -40,7 +40,7 @@ def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
             scale = "unit-row"
     train, test = (block.take(which) for which in split(block, TEST_SHARE, seed))
     scaling = fit_preprocessor(
-        [train], data.schema.feature_names, log1p=None, scale=scale, categories=data.schema.categories
+        each_of([train]), data.schema.feature_names, log1p=None, scale=scale, categories=data.schema.categories
     )
     return scaling.transform(train), scaling.transform(test)
 

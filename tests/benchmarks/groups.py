@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
+from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find, parse_source
@@ -153,7 +154,11 @@ def services() -> GroupSet:
     """Return a sample of KDD Cup 99 with the service for a group: the rare attacks against the rest within each."""
     data = read(find("kddcup99"))
     scaling = fit_preprocessor(
-        [data.block], data.schema.feature_names, log1p="numeric", scale="none", categories=data.schema.categories
+        each_of([data.block]),
+        data.schema.feature_names,
+        log1p="numeric",
+        scale="none",
+        categories=data.schema.categories,
     )
     block, names = scaling.transform(data.block), data.schema.feature_names
     at = [k for k, name in enumerate(names) if name.startswith("service")]

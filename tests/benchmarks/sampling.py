@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.shard import read_shard, write_shards
@@ -98,7 +98,11 @@ def _sample_on_workers() -> Row:
 
     data = read(find("kddcup99"))
     scaling = fit_preprocessor(
-        [data.block], data.schema.feature_names, log1p="numeric", scale="standard", categories=data.schema.categories
+        each_of([data.block]),
+        data.schema.feature_names,
+        log1p="numeric",
+        scale="standard",
+        categories=data.schema.categories,
     )
     block = scaling.transform(data.block)
     start = time.perf_counter()

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aucdist.data import missing
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.missing import MEDIAN_ERROR, Means, Medians
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
@@ -29,7 +29,7 @@ def block(X, sparse=False):
 
 def fit(blocks, **options):
     names = [f"x{j}" for j in range(blocks[0].n_features)]
-    return fit_preprocessor(blocks, names, **{"log1p": None, "scale": "none", "categories": {}} | options)
+    return fit_preprocessor(each_of(blocks), names, **{"log1p": None, "scale": "none", "categories": {}} | options)
 
 
 def dense(X):
@@ -127,15 +127,6 @@ def test_infinite_sums_are_not_mistaken_for_missing_values():
     assert not missing.has_missing(block([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]]).rows)
 
 
-def test_blocks_may_be_loaded_where_they_are_needed():
-    parts = [block([[1.0, 2.0], [nan, 4.0]]), block([[5.0, nan]])]
-    options = {"impute": "mean", "scale": "standard"}
-    names = ["a", "b"]
-    direct = fit_preprocessor(parts, names, log1p=None, categories={}, **options)
-    loaded = fit_preprocessor(range(2), names, log1p=None, categories={}, load=parts.__getitem__, **options)
-    assert json.dumps(direct.to_json()) == json.dumps(loaded.to_json())
-
-
 @pytest.mark.parametrize("name", ["f.csv", "f.dat", "f.parquet"])
 def test_tables_keep_missing_values_when_asked(tmp_path, name):
     rows = [("1", "p", "0"), ("?", "q", "1"), ("3", "", "1"), ("NaN", "p", "0")]
@@ -164,7 +155,7 @@ def test_tables_keep_missing_values_when_asked(tmp_path, name):
         equal_nan=True,
     )
     filled = fit_preprocessor(
-        [data.block],
+        each_of([data.block]),
         data.schema.feature_names,
         log1p=None,
         scale="none",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.ranges import moments
 from aucdist.errors import InputError
@@ -31,7 +31,7 @@ def make(n=200, seed=0, dtype=np.float64, sparse=False):
 
 
 def fit(blocks, scale="none", log1p=None, names=NAMES, categories=CATEGORIES):
-    return fit_preprocessor(blocks, names, log1p=log1p, scale=scale, categories=categories)
+    return fit_preprocessor(each_of(blocks), names, log1p=log1p, scale=scale, categories=categories)
 
 
 def dense(block):

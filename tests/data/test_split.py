@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.split import find_split, scrambled, split
 from aucdist.errors import InputError
 
@@ -59,7 +59,7 @@ def test_rows_in_any_blocks_are_split_as_plain_python_would(n_pos, n_neg, fracti
         numbers = sorted((mixed(i ^ mixed(seed)), i) for i in ids[y == label].tolist())
         wanted |= {i for _, i in numbers[: min(max(round(fraction * n), 1), n - 1)]}
     blocks = partition(block_of(y, ids), n_blocks)
-    found = find_split(range(n_blocks), fraction, seed, load=blocks.__getitem__)
+    found = find_split(each_of(blocks), fraction, seed)
     assert {i for block in blocks for i in block.row_id[found.is_test(block)].tolist()} == wanted
     assert sum(found.n_test) == len(wanted)
 
@@ -96,7 +96,7 @@ def test_groups_stay_whole():
     assert len(train) + len(test) == 3000
     assert abs(len(test) - 900) <= np.bincount(block.group).max()
     blocks = [block.between(1000 * k, 1000 * (k + 1), index=k) for k in range(3)]
-    found = find_split(blocks, 0.3, 1)
+    found = find_split(each_of(blocks), 0.3, 1)
     assert np.array_equal(np.concatenate([found.is_test(b) for b in blocks]), np.isin(np.arange(3000), test))
     assert sum(found.n_test) == len(test)
     assert found.n_test[1] == (block.y[test] > 0).sum()

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
@@ -68,7 +68,7 @@ def test_same_bits_with_a_scaling_of_the_folds_own():
     train, held_out = sides(rows())
     names = [str(j) for j in range(6)]
     own = own_rows(blocks, train)
-    scaling = fit_preprocessor(own, names, log1p=None, scale="standard", categories={})
+    scaling = fit_preprocessor(each_of(own), names, log1p=None, scale="standard", categories={})
     masked = scored(*(masked_blocks(LocalBlocks(blocks), side, scaling) for side in (train, held_out)))
     parts = [[scaling.transform(b) for b in own_rows(blocks, side)] for side in (train, held_out)]
     assert masked == scored(*map(LocalBlocks, parts))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.batch_scoring import to_score
+from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, parse_source
@@ -52,7 +53,7 @@ def model_of(
     names, schema = data.schema.feature_names, data.schema
     wanted = None if log1p is None else list(log1p)
     preprocessor = fit_preprocessor(
-        [data.block], names, log1p=wanted, scale=scale, categories=schema.categories, impute=impute
+        each_of([data.block]), names, log1p=wanted, scale=scale, categories=schema.categories, impute=impute
     )
     expander = expander_of(features)
     fitted = None if expander is None else expander.fit_blocks(LocalBlocks([preprocessor.transform(data.block)]))

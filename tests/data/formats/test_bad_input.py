@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.preprocess import fit_preprocessor
@@ -285,5 +285,7 @@ def test_what_looks_odd_but_is_sound_is_read(load):
     data = read(load(table("", text, "", "")))
     assert data.schema.feature_names == ("größe", 'naïve, "x"')
     assert data.block.X.tolist() == [[1, 0], [2, 0]]
-    scaled = fit_preprocessor([data.block], data.schema.feature_names, log1p=None, scale="standard", categories={})
+    scaled = fit_preprocessor(
+        each_of([data.block]), data.schema.feature_names, log1p=None, scale="standard", categories={}
+    )
     assert scaled.transform(data.block).X.tolist() == [[-1, 0], [1, 0]]

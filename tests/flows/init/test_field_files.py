@@ -12,7 +12,7 @@ import pytest
 import yaml
 from support.command_line import run
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
@@ -171,7 +171,7 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     time[:10] = np.nan
     y = np.where(random.random(400) < 0.3, 1, -1)
     block = Block.of(np.column_stack([random.normal(size=400), time]), y)
-    found = find_time_split(partition(block, n_blocks), 1, 0.25, 5.0)
+    found = find_time_split(each_of(partition(block, n_blocks)), 1, 0.25, 5.0)
     test, train = found.is_test(block), found.is_train(block)
     assert (test == (time >= found.start)).all()
     assert (train == ~(time >= found.start - 5.0)).all()  # those without a time among them
@@ -180,9 +180,9 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
         (int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)
     )
     with pytest.raises(InputError, match="all of one class"):
-        find_time_split([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))], 1, 0.05)
+        find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="have the same one"):
-        find_time_split([Block.of(np.ones((400, 1)), y)], 0, 0.2)
+        find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)
 
 
 def test_init_loads_nothing_that_takes_seconds() -> None:

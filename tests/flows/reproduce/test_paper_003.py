@@ -14,6 +14,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.small_paper import run, write
 
 from aucdist import LinkClassifier
+from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import catalog, find
@@ -50,7 +51,9 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
     for repeat in range(3):
         train, test = split(data.block, 0.5, block_seed(0, repeat, 0))
         names = data.schema.feature_names
-        prepare = fit_preprocessor([data.block.take(train)], names, log1p=None, scale="standard", categories={})
+        prepare = fit_preprocessor(
+            each_of([data.block.take(train)]), names, log1p=None, scale="standard", categories={}
+        )
         rows, validation = (prepare.transform(data.block.take(part)) for part in (train, test))
         if smote:
             rows = oversample(rows, block_seed(0, repeat, 1) % 2**31)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from aucdist.data.block import each_of
 from aucdist.data.missing import MEDIAN_ERROR
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
@@ -64,4 +65,4 @@ def test_it_goes_with_scaling(config):
     np.testing.assert_allclose(train.X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(train.X.std(axis=0), 1, rtol=1e-12)
     with pytest.raises(InputError, match="unknown impute"):
-        fit_preprocessor([train], ["a", "b", "c"], log1p=None, scale="none", categories={}, impute="guess")
+        fit_preprocessor(each_of([train]), ["a", "b", "c"], log1p=None, scale="none", categories={}, impute="guess")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block, each_of, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest
@@ -108,7 +108,7 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     prepared = open_source(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
-    expected = fit_preprocessor([train], NAMES, log1p=log1p, scale=scale, categories={})
+    expected = fit_preprocessor(each_of([train]), NAMES, log1p=log1p, scale=scale, categories={})
     for found, positions in ((prepared.train, train_at), (prepared.test, test_at)):
         parts = list(found.blocks())
         X, ids = np.concatenate([part.X for part in parts]), np.concatenate([part.row_id for part in parts])
