@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import QUOTES, csv_head, csv_text, separator_of
+from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat, to_arrow
 from aucdist.data.formats.text import first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -123,10 +124,11 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     where = files.shown(urls[0])
     if source.format == "parquet":
         table, whole, some = _row_groups(source, urls)
-    elif hasattr(of, "load"):
-        table = of.load(urls[0], source)
+    elif isinstance(of, LoadedFormat):
+        table = to_arrow(of.reader, urls[0], source)
     else:
-        table = of.to_arrow(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)  # type: ignore[attr-defined]  # of files
+        assert isinstance(of, ArrowFileFormat)
+        table = to_arrow(of.reader, unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
     label = pick(table.column_names, source.label, where, "label")
     most = max(1000, MOST_CELLS // max(1, table.num_columns))
     whole, table = whole and table.num_rows <= most, table.slice(0, most)

@@ -31,6 +31,8 @@ from aucdist.data.storage.guard import check_fits
 from aucdist.errors import InputError, unknown
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
     from aucdist.data.formats.parts import Survey
@@ -38,6 +40,14 @@ if TYPE_CHECKING:
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
 TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+
+
+def to_arrow(reader: str, *arguments: Any) -> "pa.Table":
+    """Return what a function of `aucdist.data.formats.parquet`, named by a format, makes of its arguments."""
+    from aucdist.data.formats import parquet
+
+    table: pa.Table = getattr(parquet, reader)(*arguments)
+    return table
 
 
 class ArrowFileFormat(TableFormat, FileFormat):
@@ -55,10 +65,10 @@ class ArrowFileFormat(TableFormat, FileFormat):
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
-        from aucdist.data.formats import parquet
+        from aucdist.data.formats.parquet import parse_arrow
 
         where = files.shown(part.url)
-        return parquet.parse_arrow(getattr(parquet, self.reader)(data, where, source), where, source, schema)
+        return parse_arrow(to_arrow(self.reader, data, where, source), where, source, schema)
 
 
 class JsonLinesFormat(ArrowFileFormat):
@@ -104,12 +114,12 @@ class LoadedFormat(TableFormat):
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
     ) -> "tuple[Parsed, int]":
         """Return all rows at a URL."""
-        from aucdist.data.formats import parquet
+        from aucdist.data.formats.parquet import digest_of, parse_arrow
 
-        table = getattr(parquet, self.reader)(part.url, source)
+        table = to_arrow(self.reader, part.url, source)
         if digests is not None:
-            digests.append(parquet.digest_of(table))
-        return parquet.parse_arrow(table, files.shown(part.url), source, schema), 0
+            digests.append(digest_of(table))
+        return parse_arrow(table, files.shown(part.url), source, schema), 0
 
 
 class DeltaFormat(LoadedFormat):

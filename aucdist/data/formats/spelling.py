@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -92,7 +92,7 @@ class Spelling:
     @cached_property
     def missing_numbers(self) -> np.ndarray:
         """The numbers that say that a value is missing, such as -999."""
-        return np.array([float(text) for text in self.missing if _is_number(text)])
+        return np.array([float(text) for text in self.missing if is_finite_number(text)])
 
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
@@ -161,7 +161,8 @@ def by_key(categories: Iterable[str]) -> dict[str, str]:
     return {category_key(text): text for text in reversed(known)} | {text: text for text in known}
 
 
-def _is_number(text: str) -> bool:
+def is_finite_number(text: str) -> bool:
+    """Tell whether a text is a number as Python writes it."""
     try:
         return "_" not in text and math.isfinite(float(text))
     except ValueError:
@@ -257,25 +258,3 @@ def _parts(date: datetime | None, parts: Iterable[str]) -> list[float]:
         "days": (utc - EPOCH) / timedelta(days=1),
     }  # fmt: skip
     return [float(values[part]) for part in parts]
-
-
-def insert_dates(
-    numbers: np.ndarray, features: Sequence[str], texts: Collection[str], dates: Mapping[str, np.ndarray],
-    names: Mapping[str, Sequence[str]],
-) -> tuple[np.ndarray, tuple[str, ...]]:  # fmt: skip
-    """Return numbers and features with the parts of dates in the place of their columns.
-
-    `numbers`, of shape (n_samples, n_numbers): the other features that are numbers, in order.
-    `texts`: those of them that are categories or hashed.
-    `dates`, of shape (n_samples, n_parts): for each column of dates its parts.
-    """
-    pieces, k = [numbers[:, :0]], 0
-    found: list[str] = []
-    for name in features:
-        if name in dates:
-            pieces.append(dates[name].astype(numbers.dtype))
-        elif name not in texts:
-            pieces.append(numbers[:, k : k + 1])
-            k += 1
-        found += names[name] if name in dates else [name]
-    return np.concatenate(pieces, axis=1), tuple(found)

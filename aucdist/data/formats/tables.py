@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from aucdist.data.formats.spelling import (
     ZERO_DATE,
     category_key,
     date_numbers,
-    insert_dates,
+    is_finite_number,
     problem_with_date,
     refuse_dates,
 )
@@ -73,8 +73,8 @@ def embedded_table(bunch: Any) -> tuple[Table, str]:
     """Return a data set that comes with scikit-learn, and the checksum of its numbers."""
     X = np.ascontiguousarray(bunch.data, dtype=np.float64)
     codes = np.asarray(bunch.target, dtype=np.int64)
-    classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in bunch.target_names], dtype=object))
-    table = Table(X, {"target": classes}, "target", tuple(map(str, bunch.feature_names)), {})
+    classes = [str(c) for c in bunch.target_names]
+    table = Table(X, {"target": _categorical(codes, classes)}, "target", tuple(map(str, bunch.feature_names)), {})
     return table, hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
 
 
@@ -90,88 +90,24 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
         for i, kind in enumerate(columns.schema.types):
             if pa.types.is_dictionary(kind):
                 columns = columns.set_column(i, columns.column_names[i], columns.column(i).cast(kind.value_type))
-    if form.guess:
-        texts = {
-            name for name in form.numbers if name != form.cost and not _holds_numbers(columns[name], form, are_cells)
-        }
-        form = replace(form, categorical={*form.categorical, *texts})
-    free = set(form.features) if form.missing else set()
-    for name in columns.column_names:
-        if name not in free and columns[name].null_count:
-            row = pc.index(columns[name].is_null(), True).as_py()
-            raise InputError(f"{place(row, name)}, column {name!r}: the value is missing; {REMEDY}")
-
-    def numbers_of(name: str) -> Any:
-        column = columns[name]
-        if not are_cells and _is_text(column.type):  # as a workbook has them that mixes numbers and texts
-            column = column.cast(pa.string()).fill_null("")
-        if _is_text(column.type) and (are_cells or _holds_numbers(column, form, True)):
-            return _parsed_numbers(column, name, form, place)
-        return column if are_cells else _numbers(column, where, name, place, name in free)
-
-    numbers = _matrix([numbers_of(name) for name in form.numbers], columns.num_rows, form.dtype if are_cells else None)
-    if form.missing and len(words := form.spelling.missing_numbers):
-        numbers[np.isin(numbers, words)] = np.nan
-    cost = np.asarray(numbers_of(form.cost), dtype=np.float64) if form.cost else None
-    cells = {name: _texts(columns[name], where, name, form, place) for name in form.texts}
-    table = _assembled(numbers, cells, form, cost)
-    if form.guess:
-        refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
+    if not form.guess:
+        return _TableReader(columns, form, where, place, are_cells).table()
+    reader = _TableReader(columns, form, where, place, are_cells)
+    texts = {name for name in form.numbers if name != form.cost and not reader.holds_numbers(columns[name], are_cells)}
+    table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
+    refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
     return table
 
 
-def _matrix(columns: Sequence[Any], n_rows: int, dtype: str | None) -> np.ndarray:
+def _matrix(columns: Sequence[Any], n_rows: int, dtype: str) -> np.ndarray:
     """Return arrays of NumPy and Arrow as the columns of a matrix, whose rows are written some at a time, within the cache."""
-    types = [pa.float32() if str(getattr(column, "dtype", "")) == "float32" else pa.float64() for column in columns]
-    kind = dtype or ("float32" if columns and pa.float64() not in types else "float64")
-    out = np.empty((n_rows, len(columns)), kind)
+    out = np.empty((n_rows, len(columns)), dtype)
     table, start = pa.table(columns, [str(j) for j in range(len(columns))]), 0
     for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):
         for j, column in enumerate(batch.columns):
             out[start : start + len(column), j] = column.to_numpy(zero_copy_only=False)
         start += batch.num_rows
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The texts of a column, and how many of them are missing or of a category that is not allowed."""
-
-    values: pd.Categorical
-    missing: int = 0
-    unknown: int = 0
-
-
-def _assembled(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, cost: np.ndarray | None) -> Table:
-    texts = {name: column.values for name, column in cells.items() if name not in form.dates}
-    group = None
-    if form.groups:
-        column = texts.pop(form.groups)
-        group = numbers_of_texts(tuple(column.categories))[column.codes]
-    if not form.label:  # rows that are only to be scored are of one class
-        texts[""] = pd.Categorical.from_codes(np.zeros(len(numbers), np.int8), categories=pd.Index(["?"], dtype=object))
-    categories = {
-        name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
-        for name in form.features
-        if name in form.categorical
-    }
-    missing = {name: column.missing for name, column in cells.items() if column.missing}
-    if form.missing:
-        counts = zip(form.numbers, np.isnan(numbers).sum(axis=0).tolist(), strict=True)
-        missing |= {name: count for name, count in counts if count}
-    unknown = {name: column.unknown for name, column in cells.items() if column.unknown}
-    features = tuple(form.features)
-    if form.dates:
-        parts = {
-            name: date_numbers(cells[name].values, of, form.date_format, MISSING_CATEGORY)
-            for name, of in form.dates.items()
-        }
-        names = {name: date_features(name, of) for name, of in form.dates.items()}
-        numbers, features = insert_dates(numbers, form.features, {*form.categorical, *form.hashed}, parts, names)
-    return Table(
-        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown, group,
-        cost,
-    )  # fmt: skip
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -198,17 +134,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def _holds_numbers(column: pa.ChunkedArray, form: TableForm, are_cells: bool) -> bool:
-    """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
-    if not (are_cells and _is_text(column.type)):
-        return is_number(column.type)
-    spelling = form.spelling
-    return all(
-        spelling.plain_number(text) is not None or (form.missing and spelling.is_missing_number(text))
-        for text in map(str.strip, _dictionary(column)[1])
-    )
-
-
 def _dictionary(column: pa.ChunkedArray) -> tuple[np.ndarray, list[Any]]:
     """Return the position of each value of a column among the distinct ones, and these."""
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -218,26 +143,200 @@ def _dictionary(column: pa.ChunkedArray) -> tuple[np.ndarray, list[Any]]:
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
-def _parsed_numbers(column: pa.ChunkedArray, name: str, form: TableForm, place: Place) -> np.ndarray:
-    """Return the numbers of a column of texts."""
-    codes, texts = _dictionary(column)
-    values = np.empty(len(texts), dtype=form.dtype or "float64")
-    for code, text in enumerate(map(str.strip, texts)):
-        plain = form.spelling.plain_number(text)
-        with np.errstate(over="ignore"):
-            values[code] = np.nan if plain is None else float(plain)
-        if plain is not None:
-            said = problem_with_number(plain.encode(), values[code])
-            if said == BEYOND_EXACT:
-                problem: str | None = f"{text[:SHOWN]!r} {said}{REMEDY_EXACT}"
+@dataclass(frozen=True, eq=False)
+class _TableReader:
+    """Makes a table of columns of Arrow; see `table_of`."""
+
+    columns: pa.Table
+    form: TableForm
+    where: str
+    place: Place
+    are_cells: bool
+
+    def table(self) -> Table:
+        """Return the table."""
+        form, columns = self.form, self.columns
+        for name in columns.column_names:
+            if columns[name].null_count and not self._may_miss(name):
+                raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
+        of_numbers = {name: self._numbers_of(name) for name in form.numbers}
+        cost = np.asarray(self._numbers_of(form.cost), dtype=np.float64) if form.cost else None
+        single = all(str(getattr(column, "dtype", "")) == "float32" for column in of_numbers.values())
+        kind = (form.dtype if self.are_cells else None) or ("float32" if of_numbers and single else "float64")
+        texts: dict[str, pd.Categorical] = {}
+        missing: dict[str, int] = {}
+        unknown: dict[str, int] = {}
+        for name in form.texts:
+            texts[name], n_missing, n_unknown = self._texts_of(name)
+            missing |= {name: n_missing} if n_missing else {}
+            unknown |= {name: n_unknown} if n_unknown else {}
+        features: list[str] = []
+        pieces: list[Any] = []
+        places: dict[str, int] = {}
+        for name in form.features:
+            if parts := form.dates.get(name):
+                pieces += list(date_numbers(texts.pop(name), parts, form.date_format, MISSING_CATEGORY).astype(kind).T)
+                features += date_features(name, parts)
+                continue
+            features.append(name)
+            if name in of_numbers:
+                places[name] = len(pieces)
+                pieces.append(of_numbers[name])
+        numbers = _matrix(pieces, columns.num_rows, kind)
+        if form.missing:
+            if len(words := form.spelling.missing_numbers):
+                for j in places.values():
+                    numbers[np.isin(numbers[:, j], words), j] = np.nan
+            counts = np.isnan(numbers).sum(axis=0)
+            missing |= {name: int(counts[j]) for name, j in places.items() if counts[j]}
+        group = None
+        if form.groups:
+            column = texts.pop(form.groups)
+            group = numbers_of_texts(tuple(column.categories))[column.codes]
+        if not form.label:  # rows that are only to be scored are of one class
+            texts[""] = _categorical(np.zeros(columns.num_rows, np.int8), ["?"])
+        categories = {
+            name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
+            for name in form.features
+            if name in form.categorical
+        }
+        return Table(
+            numbers, texts, form.label, tuple(features), categories, dict(form.hashed), dict(form.dates), missing, unknown,
+            group, cost,
+        )  # fmt: skip
+
+    def holds_numbers(self, column: pa.ChunkedArray, are_cells: bool) -> bool:
+        """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
+        if not (are_cells and _is_text(column.type)):
+            return is_number(column.type)
+        spelling = self.form.spelling
+        return all(
+            spelling.plain_number(text) is not None or (self.form.missing and spelling.is_missing_number(text))
+            for text in map(str.strip, _dictionary(column)[1])
+        )
+
+    def _may_miss(self, name: str) -> bool:
+        return self.form.missing and name in self.form.features
+
+    def _fault(self, rows: np.ndarray, name: str, problem: str) -> InputError:
+        """Return the error for the first of these rows."""
+        return InputError(f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}")
+
+    def _numbers_of(self, name: str) -> Any:
+        """Return a column of numbers."""
+        column = self.columns[name]
+        if _is_text(column.type):
+            if not self.are_cells:  # as a workbook has them that mixes numbers and texts
+                column = column.cast(pa.string()).fill_null("")
+            if self.are_cells or self.holds_numbers(column, True):
+                return self._parsed_numbers(column, name)
+        return column if self.are_cells else self._typed_numbers(column, name)
+
+    def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
+        """Return the numbers of a column of texts."""
+        codes, texts = _dictionary(column)
+        spelling = self.form.spelling
+        values = np.empty(len(texts), dtype=self.form.dtype or "float64")
+        for code, text in enumerate(map(str.strip, texts)):
+            plain = spelling.plain_number(text)
+            with np.errstate(over="ignore"):
+                values[code] = np.nan if plain is None else float(plain)
+            if plain is None:
+                sound, problem = self.form.missing and spelling.is_missing_number(text), None
             else:
-                problem = said and _number_problem(text, form)
-        else:
-            missing = form.missing and form.spelling.is_missing_number(text)
-            problem = None if missing else _number_problem(text, form)
-        if problem:
-            raise InputError(f"{place(int(np.argmax(codes == code)), name)}, column {name!r}: {problem}")
-    return values[codes]
+                problem = problem_with_number(plain.encode(), values[code])
+                sound = problem is None
+            if not sound:
+                exact = problem == BEYOND_EXACT
+                said = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
+                raise self._fault(codes == code, name, said)
+        return values[codes]
+
+    def _typed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
+        """Return the numbers of a column of another type than text."""
+        if not is_number(column.type):
+            raise InputError(
+                f"{self.where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
+                "list it under `categorical`"
+            )
+        if pa.types.is_duration(column.type):  # in seconds
+            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+            column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
+        kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
+        values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
+        if column.type in (pa.int64(), pa.uint64()):
+            integers = column.fill_null(0).to_numpy()
+            if (changed := _inexact(integers)).any():
+                first = integers[np.argmax(changed)]
+                raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
+        bad = np.isinf(values) if self._may_miss(name) else ~np.isfinite(values)
+        if bad.any():
+            raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite")
+        return values
+
+    def _texts_of(self, name: str) -> tuple[pd.Categorical, int, int]:
+        """Return a column of texts, and how many of them are missing or of a category that is not allowed."""
+        form, column = self.form, self.columns[name]
+        if name in form.dates and pa.types.is_temporal(column.type):
+            form = replace(form, date_format=None)  # that is for texts
+        if not _is_text(column.type):
+            column = self._as_texts(column, name)
+        codes, distinct = _dictionary(column)
+        if column.null_count:
+            codes = np.where(column.is_null().to_numpy(), len(distinct), codes).astype(np.int64)
+            distinct.append(MISSING_CATEGORY)
+        values = []
+        for code, text in enumerate(distinct):
+            value, problem = _admitted(text.strip(), name, form)
+            if problem:
+                raise self._fault(codes == code, name, problem)
+            values.append(value)
+        counts = np.bincount(codes, minlength=len(values))
+        missing, unknown = (
+            sum(int(count) for value, count in zip(values, counts, strict=True) if value == kind)
+            for kind in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
+        )
+        if unknown and form.unknown == "as-missing":
+            if MISSING_CATEGORY not in form.allowed.get(name, ()):
+                raise InputError(
+                    f"column {name!r} has {unknown} values of unknown categories, and `unknown: as-missing` makes missing "
+                    "values of them; but the training data had none in this column: take `unknown: ignore`"
+                )
+            values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
+        ordered = sorted(set(values))
+        position = {value: i for i, value in enumerate(ordered)}
+        return _categorical(np.array([position[v] for v in values], dtype=np.int32)[codes], ordered), missing, unknown
+
+    def _as_texts(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+        """Return the texts of a column of labels or categories that are of another type."""
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+        if not is_plain(column.type):
+            raise InputError(
+                f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
+            )
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
+        if self._may_miss(name) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            return column.cast(pa.string())
+        codes, distinct = pd.factorize(column.to_pandas().astype(object))
+        if (codes < 0).any():  # nan, which is no null
+            raise self._fault(codes < 0, name, f"the value is missing ('nan'); {REMEDY}")
+        return pa.chunked_array([pa.array([str(value) for value in distinct], pa.string()).take(pa.array(codes))])
+
+
+def _categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
+    return pd.Categorical.from_codes(codes, categories=pd.Index(values, dtype=object))
+
+
+def _inexact(integers: np.ndarray) -> np.ndarray:
+    """Return which integers no float64 has: they would become others silently."""
+    if len(integers) == 0 or -(2**53) <= integers.min() <= integers.max() <= 2**53:
+        return np.zeros(0, dtype=bool)
+    floats = integers.astype(np.float64)
+    within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
+    changed: np.ndarray = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
+    return changed
 
 
 def _number_problem(cell: str, form: TableForm) -> str:
@@ -249,7 +348,7 @@ def _number_problem(cell: str, form: TableForm) -> str:
     if plain is not None or cell.lower().lstrip("+-") in ("inf", "infinity"):
         finite = plain is not None and math.isfinite(float(plain))
         return f"{cell[:SHOWN]!r} is " + (f"too large for {form.dtype}; read it as float64" if finite else "not finite")
-    if not spelling.plain and _is_float(cell):
+    if not spelling.plain and is_finite_number(cell):
         return f"{cell[:SHOWN]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
     remedy = (
         "if the column holds categories, list it under `categorical`; if it stands for a missing value, list it under "
@@ -261,84 +360,6 @@ def _number_problem(cell: str, form: TableForm) -> str:
             "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
         )
     return f"{cell[:SHOWN]!r} is not a number; {remedy}"
-
-
-def _is_float(cell: str) -> bool:
-    """Tell whether a cell is a number as Python writes it."""
-    try:
-        return "_" not in cell and math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
-def _numbers(column: pa.ChunkedArray, where: str, name: str, place: Place, may_miss: bool) -> np.ndarray:
-    if not is_number(column.type):
-        raise InputError(
-            f"{where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
-            "list it under `categorical`"
-        )
-    if pa.types.is_duration(column.type):  # in seconds
-        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
-        column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
-    kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
-    values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
-    if column.type in (pa.int64(), pa.uint64()):
-        _refuse_inexact(column.fill_null(0).to_numpy(), name, place)
-    bad = np.isinf(values) if may_miss else ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{place(row, name)}, column {name!r}: {values[row]} is not finite")
-    return values
-
-
-def _refuse_inexact(integers: np.ndarray, name: str, place: Place) -> None:
-    """Refuse integers that no float64 has: they would become others silently."""
-    if len(integers) == 0 or -(2**53) <= integers.min() <= integers.max() <= 2**53:
-        return
-    floats = integers.astype(np.float64)
-    within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
-    changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
-    if changed.any():
-        row = int(np.argmax(changed))
-        raise InputError(f"{place(row, name)}, column {name!r}: {integers[row]} {BEYOND_EXACT}{REMEDY_EXACT}")
-
-
-def _texts(column: pa.ChunkedArray, where: str, name: str, form: TableForm, place: Place) -> Cells:
-    may_miss = form.missing and name not in (form.label, form.groups)
-    if name in form.dates and pa.types.is_temporal(column.type):
-        form = replace(form, date_format=None)  # that is for texts
-    if not _is_text(column.type):
-        column = _as_texts(column, where, name, place, may_miss)
-    codes, distinct = _dictionary(column)
-    if column.null_count:
-        codes = np.where(column.is_null().to_numpy(), len(distinct), codes).astype(np.int64)
-        distinct.append(MISSING_CATEGORY)
-    values = []
-    for code, text in enumerate(distinct):
-        value, problem = _admitted(text.strip(), name, form)
-        if problem:
-            raise InputError(f"{place(int(np.argmax(codes == code)), name)}, column {name!r}: {problem}")
-        values.append(value)
-    return _cells_of(codes, values, name, form)
-
-
-def _as_texts(column: pa.ChunkedArray, where: str, name: str, place: Place, may_miss: bool) -> pa.ChunkedArray:
-    """Return the texts of a column of labels or categories that are of another type."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
-    if not is_plain(column.type):
-        raise InputError(
-            f"{where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
-        )
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-    if may_miss or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return column.cast(pa.string())
-    codes, distinct = pd.factorize(column.to_pandas().astype(object))
-    if (codes < 0).any():  # nan, which is no null
-        row = int(np.argmax(codes < 0))
-        raise InputError(f"{place(row, name)}, column {name!r}: the value is missing ('nan'); {REMEDY}")
-    return pa.chunked_array([pa.array([str(value) for value in distinct], pa.string()).take(pa.array(codes))])
 
 
 def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
@@ -363,23 +384,3 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     if problem and form.unknown != "error" and not is_label and not is_missing:
         return UNKNOWN_CATEGORY, None
     return value, problem
-
-
-def _cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableForm) -> Cells:
-    """Return a column of texts that `_admitted` returned, some of which may be the same; `codes` are positions in them."""
-    counts = np.bincount(codes, minlength=len(values))
-    missing, unknown = (
-        sum(int(count) for value, count in zip(values, counts, strict=True) if value == kind)
-        for kind in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
-    )
-    if unknown and form.unknown == "as-missing":
-        if MISSING_CATEGORY not in form.allowed.get(name, ()):
-            raise InputError(
-                f"column {name!r} has {unknown} values of unknown categories, and `unknown: as-missing` makes missing values "
-                "of them; but the training data had none in this column: take `unknown: ignore`"
-            )
-        values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
-    ordered = sorted(set(values))
-    position = {value: i for i, value in enumerate(ordered)}
-    codes = np.array([position[value] for value in values], dtype=np.int32)[codes]
-    return Cells(pd.Categorical.from_codes(codes, categories=pd.Index(ordered, dtype=object)), missing, unknown)
