@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parts import split_source
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, open_reader, read
@@ -77,7 +76,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         rows = _train_and_test(config, _open_shards)
         return RowSource(rows.train.n_blocks, True, config, encode, rows)
     if config.direct:
-        n_parts = len(split_source(source, n_blocks or default_parts(source)))
+        n_parts = len(source.format_of().split(source, n_blocks or default_parts(source)))
 
         def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
             """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import CsvFormat
-from aucdist.data.formats.parts import split_source, survey_part
+from aucdist.data.formats.parts import survey_part
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.sources import find, parse_source
 from aucdist.data.storage import files
@@ -62,11 +62,13 @@ def in_parts() -> Iterator[Row]:
         path = Path(folder) / "a9a"
         path.write_bytes(text_of("a9a") * 50)
         source = parse_source({"source": str(path), "format": "svmlight"}, "bench")
-        file_parts = split_source(source, N_PARTS)
+        file_parts = source.format_of().split(source, N_PARTS)
         seconds = []
         for n_threads in (1, 2):
             with ThreadPoolExecutor(n_threads) as pool:
-                seconds.append(seconds_of(lambda pool=pool: list(pool.map(partial(survey_part, source), file_parts))))  # type: ignore[misc]
+                seconds.append(
+                    seconds_of(lambda pool=pool: list(pool.map(partial(survey_part, source, None), file_parts)))
+                )  # type: ignore[misc]
         yield {
             "what": f"a9a x 50 in {len(file_parts)} parts", "one thread s": seconds[0], "two threads s": seconds[1],
             "gain": seconds[0] / seconds[1],

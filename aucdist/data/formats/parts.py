@@ -1,23 +1,16 @@
 """Parts of files, so that one large file is read by all workers.
 
-First `split_source` divides a source into parts; any worker makes the survey of any part; `plan_parts` merges the surveys, which
-numbers the rows and gives the schema; then any worker reads any part of the plan as a block::
-
-    parts = split_source(source, 64)
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    blocks = [read_part(plan.source, part, plan.schema) for part in plan.parts]
-
-Whatever the parts, the rows together are those of `aucdist.data.shards.reading.read`, with the same row ids. `encode` makes a
-block of what was parsed: numbers as they are, categories as 0/1 features, classes as -1 and +1.
+A format splits a source into parts; any worker makes the survey of any part; the surveys are merged, which numbers the rows and
+gives the schema (`decided`); then any worker reads any part as a block: `encode` makes one of what was parsed, with numbers as
+they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.shards.reading`.
 """
 
 import functools
 import hashlib
 import itertools
-import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -182,33 +175,6 @@ NONE = -1
 """In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
 
 
-@dataclass(frozen=True)
-class Plan(Generic[AnySource]):
-    """Parts whose rows are numbered, and what is needed to encode them alike.
-
-    `source`: as it was given, with the layout and the type of the values decided.
-    `survey`: that of all parts: rows, classes, ...
-    """
-
-    source: AnySource
-    parts: tuple[FilePart, ...]
-    schema: Schema
-    survey: Survey
-
-
-def split_source(source: SourceFields, n: int) -> list[FilePart]:
-    """Split a source into about so many parts of about the same size, in the order of its rows.
-
-    A part never holds more than one file. Only svmlight, CSV and Parquet files are split; see their formats.
-
-    `n`: at least 1. There are fewer parts where lines are long, and more where there are more files.
-    Raises InputError if there is nothing to read, or if a file cannot be reached.
-    """
-    if n < 1:
-        raise InputError(f"{n} parts; at least 1 is needed")
-    return FORMATS[source.format].split(source, n)
-
-
 class StoredPart(Stored[tuple[Parsed, int]]):
     """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
@@ -235,34 +201,25 @@ def parse_part(
     return FORMATS[source.format].read_part(source, part, schema, digests)
 
 
-def survey_part(source: SourceFields, part: FilePart, schema: Schema | None = None) -> Survey:
+def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
     """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
     parsed, lines = parse_part(source, schema, part)
     return survey_of(parsed, files.shown(part.url), lines)
 
 
-def plan_parts(
-    source: AnySource,
-    parts: Sequence[FilePart],
-    surveys: Sequence[Survey],
-    *,
-    schema: Schema | None = None,
-    labelled: bool = True,
-    name: str = "",
-) -> Plan[AnySource]:
-    """Number the rows, and decide how all parts are encoded.
+def decided(
+    source: AnySource, total: Survey, schema: Schema | None, labelled: bool, name: str
+) -> tuple[AnySource, Schema]:
+    """Return the source with its layout and type of values decided, and the schema of all parts.
 
-    `parts`: as `split_source` returned them.
+    `total`: the survey of all parts.
     `schema`: that of the training data, for rows that are to be encoded like them.
     `labelled`: False for rows that are only scored: they may be of one class, and unless the source names a label they
         count as negative, whatever their labels are.
-    `name`: names the data set in errors; by default its source.
-    Raises InputError if the parts do not go together, if there is only one class, or if rows, features or classes are
-        not the expected ones.
+    `name`: names the data set in errors.
+    Raises InputError if there is only one class, or if rows, features or classes are not the expected ones.
     """
-    name = name or files.shown(str(source.source))
     of = FORMATS[source.format]
-    total = functools.reduce(operator.add, surveys)
     if schema is None:
         schema = _schema_of(source, of, total, name)
         check_expectations(source, name, total, schema)
@@ -276,33 +233,21 @@ def plan_parts(
             schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
         choose_positive(total.classes, "minority", name)
         check_expectations(source.model_copy(update={"features": None}), name, total, schema)
-    row, numbered = 0, []
-    line, url = 1, ""
-    for part, one in zip(parts, surveys, strict=True):
-        if part.url != url:
-            line, url = part.line or 1, part.url
-        numbered.append(replace(part, row=row, line=line))
-        row, line = row + one.rows, line + one.lines
     layout = source.layout
     if layout == "auto":
         layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
-    complete = source.model_copy(update={"layout": layout, "dtype": dtype})
-    return Plan(complete, tuple(numbered), schema, total)
+    return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
 
 
-def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: StoredPart | None = None) -> Block:
-    """Read a part of a plan as a block.
-
-    `source`, `part` and `schema`: of one `Plan`.
-    `stored`: the same part, which need not be parsed again.
-    Its `row_id` counts the rows of the data set from 0. A block may have no rows, or one class only.
-    Raises InputError if the part is not one of a plan, or if it has changed since.
-    """
-    if part.row is None or source.dtype is None or source.layout == "auto":
-        raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
-    parsed, _ = parse_part(source, schema, part) if stored is None else stored.read()
-    return encode(parsed, files.shown(part.url), source, schema, part.row)
+def numbered(parts: Sequence[FilePart], surveys: Sequence[Survey]) -> Iterator[FilePart]:
+    """Yield the parts with the numbers of their first rows and lines."""
+    row, line, url = 0, 1, ""
+    for part, survey in zip(parts, surveys, strict=True):
+        if part.url != url:
+            line, url = part.line or 1, part.url
+        yield replace(part, row=row, line=line)
+        row, line = row + survey.rows, line + survey.lines
 
 
 def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
@@ -336,7 +281,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     """Return rows as a block.
 
     `parsed`: what a file or a part of one holds.
-    `source`: its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
+    `source`: its layout and type of values must be `decided`.
     `schema`: the features and classes that the block gets.
     `first_row`: the first row's number in the data set; the others follow.
     Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.

@@ -10,7 +10,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
+from operator import add
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -21,18 +22,15 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import (
     Parsed,
-    Plan,
     StoredPart,
     Survey,
+    decided,
+    encode,
+    numbered,
     parse_part,
-    plan_parts,
-    read_part,
     refuse_identifiers,
-    split_source,
     survey_part,
 )
-from aucdist.data.formats.registry import FORMATS
-from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
@@ -131,8 +129,9 @@ class BlockReader:
         index = index_of(item)
         if self.manifest:
             return read_shard(self.manifest, index)
-        stored = item if isinstance(item, StoredPart) else None
-        return replace(read_part(self.source, self.parts[index], self.schema, stored), index=index)
+        part = self.parts[index]
+        parsed, _ = item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, part)
+        return replace(encode(parsed, files.shown(part.url), self.source, self.schema, part.row or 0), index=index)
 
     def to_json(self) -> Any:
         """Return the reader in types of JSON."""
@@ -163,10 +162,13 @@ def parse_reader(content: Any, where: str) -> BlockReader:
         If the content is not that of a reader.
     """
     reader = parse_checked(json.dumps(content).encode(), BlockReader, where, context=UNLABELLED)
-    if len(reader.rows) != len(reader.positives) or (reader.parts and len(reader.parts) != len(reader.rows)):
+    n_parts = len(reader.parts)
+    if len(reader.rows) != len(reader.positives) or n_parts not in (0, len(reader.rows)):
         raise InputError(
             f"{where} is damaged: it has {len(reader.rows)} blocks, but other numbers of parts or of positives"
         )
+    if any(part.row is None for part in reader.parts):
+        raise InputError(f"{where} is damaged: the rows of its parts are not numbered")
     return reader
 
 
@@ -181,9 +183,6 @@ class SavedReader:
     def __getstate__(self) -> dict[str, Any]:
         return {"url": self.url, "secret_urls": self.secret_urls, "reader": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def __call__(self, item: int | StoredPart) -> Block:
         """Read a block; see `BlockReader.read`."""
         return (self.reader or _reader_at(self.url, self.secret_urls)).read(item)
@@ -195,12 +194,12 @@ def _reader_at(url: str, urls: tuple[Url, ...]) -> BlockReader:
     return parse_reader(parse_any(files.read_bytes(url), where), where)
 
 
-def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") -> Dataset:
+def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
     """Read a data set into memory.
 
     Parameters
     ----------
-    source : SourceFields
+    source : Source
         What to read and how.
     schema : Schema, optional
         That of the training data: the rows are then encoded like them, with the same features and classes.
@@ -220,30 +219,45 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
     digests: list[str] = []
-    parts = FORMATS[source.format].whole_files(source)
-    plan, items, _ = _planned(source, parts, map, partial(_in_memory, digests), schema, name=name)
-    pairs = zip(plan.parts, items, strict=True)
-    block = stacked([read_part(plan.source, part, plan.schema, item) for part, item in pairs])
+    parts = source.format_of().whole_files(source)
+    reader, items, _ = _surveyed(source, parts, map, partial(_in_memory, digests), schema, True, name)
+    block = stacked([reader.read(item) for item in items])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
     fingerprint = hashlib.sha256(f"{' '.join(digests)} {options}".encode()).hexdigest()
-    return Dataset(block, plan.schema, fingerprint, name or files.shown(str(source.source)))
+    return Dataset(block, reader.schema, fingerprint, name or files.shown(str(source.source)))
 
 
 def open_reader(
     source: Source,
     *,
-    each: ParallelMap = map,
     n_parts: int | None = None,
     schema: Schema | None = None,
     labelled: bool = True,
     name: str = "",
 ) -> BlockReader:
-    """Find out how to read a data set block by block.
+    """Find out how to read a data set block by block; as `open_parts`, but nothing of what was parsed is kept."""
+    return open_parts(source, hold=None, n_parts=n_parts, schema=schema, labelled=labelled, name=name)[0]
+
+
+def open_parts(
+    source: Source,
+    *,
+    each: ParallelMap = map,
+    hold: Hold | None = list,
+    n_parts: int | None = None,
+    schema: Schema | None = None,
+    labelled: bool = True,
+    name: str = "",
+) -> tuple[BlockReader, Sequence[Any]]:
+    """Find out how to read a data set block by block, and keep what was parsed for it on the local disk.
 
     Parameters
     ----------
     each : ParallelMap
         Makes the surveys of the parts; by default this process does, one after the other.
+    hold : callable or None
+        Puts the parts where `each` parses them and where they will be read; by default they are of this process. None keeps
+        nothing of what was parsed.
     n_parts : int, optional
         About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
         the blocks that they are.
@@ -254,97 +268,57 @@ def open_reader(
     name : str
         What to call the data set in errors; by default its source.
 
-    Raises
-    ------
-    InputError
-        As `aucdist.data.shards.reading.read`; or if the features or classes of shards are not those of the schema.
-    """
-    reader, _ = _opened(source, each, None, n_parts, schema, labelled, name)
-    return reader
-
-
-def open_parts(
-    source: Source,
-    *,
-    each: ParallelMap = map,
-    hold: Hold = list,
-    n_parts: int | None = None,
-    schema: Schema | None = None,
-    labelled: bool = True,
-    name: str = "",
-) -> tuple[BlockReader, Sequence[Any]]:
-    """Find out how to read a data set block by block, and keep what was parsed for it on the local disk.
-
-    Parameters
-    ----------
-    hold : callable
-        Puts the parts where `each` parses them and where they will be read; by default they are of this process.
-    source, each, n_parts, schema, labelled, name
-        As for `open_reader`.
-
     Returns
     -------
     reader : BlockReader
     items : sequence
         What stands for each block: ``reader.read(item)`` parses nothing for as long as its copy is there.
     """
-    return _opened(source, each, hold, n_parts, schema, labelled, name)
-
-
-def _opened(
-    source: Source,
-    each: ParallelMap,
-    hold: Hold | None,
-    n_parts: int | None,
-    schema: Schema | None,
-    labelled: bool,
-    name: str,
-) -> tuple[BlockReader, Sequence[Any]]:
     if source.format_of().is_sharded:
         reader = _of_shards(source, schema, labelled, name)
         return reader, range(reader.n_blocks)
     fingerprint = fingerprint_of(source)
-    parts = split_source(source, n_parts or default_parts(source))
-    plan, items, surveys = _planned(source, parts, each, hold, schema, labelled=labelled, name=name)
-    used = plan.source
-    form = Form(
-        used.layout, str(used.dtype), len(plan.schema.feature_names), False, used.groups is not None or used.qid == "use",
-        used.labels == "grades", used.cost_column is not None, bool(plan.schema.classes),
-    )  # fmt: skip
-    reader = BlockReader(
-        plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),
-        plan.survey.classes, fingerprint, plan.parts, missing=plan.survey.missing, unknown=plan.survey.unknown,
-    )  # fmt: skip
-    return replace(reader, positives=_positives(reader, surveys, items, each)), items
+    parts = source.format_of().split(source, n_parts or default_parts(source))
+    reader, items, surveys = _surveyed(source, parts, each, hold, schema, labelled, name)
+    return replace(reader, fingerprint=fingerprint, positives=_positives(reader, surveys, items, each)), items
 
 
-def _planned(
-    source: AnySource,
+def _surveyed(
+    source: Source,
     parts: Sequence[FilePart],
     each: ParallelMap,
     hold: Hold | None,
     schema: Schema | None,
-    *,
-    labelled: bool = True,
-    name: str = "",
-) -> tuple[Plan[AnySource], Sequence[Any], list[Survey]]:
-    """Survey all parts, and return the plan, what stands for each part, and the surveys."""
+    labelled: bool,
+    name: str,
+) -> tuple[BlockReader, Sequence[Any], list[Survey]]:
+    """Survey all parts, and return what reads them, what stands for each part, and the surveys."""
 
-    def survey(source: SourceFields) -> tuple[Sequence[Any], list[Survey]]:
+    def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
         if hold is None:
-            return range(len(parts)), list(each(partial(survey_part, source, schema=schema), parts))
+            return range(len(parts)), list(each(partial(survey_part, source, schema), parts))
         items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
         return items, list(each(StoredPart.survey, items))
 
     items, surveys = survey(source)
-    texts = {name for one in surveys for name in one.categories}
-    if source.categorical == "auto" and any(set(one.categories) != texts for one in surveys):
-        total = {name: {v for one in surveys for v in one.categories.get(name, ())} for name in sorted(texts)}
-        refuse_identifiers(source, surveys[0].where, total, sum(one.rows for one in surveys))  # while it is a guess
+    texts = {name for part in surveys for name in part.categories}
+    if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
+        values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
+        refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))  # while it is a guess
         # A column that looks like numbers in one part holds texts in another: now all know.
         source = source.model_copy(update={"categorical": sorted(texts)})
         items, surveys = survey(source)
-    return plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name), items, surveys
+    total = reduce(add, surveys)
+    source, schema = decided(source, total, schema, labelled, name or files.shown(str(source.source)))
+    form = Form(
+        source.layout, str(source.dtype), len(schema.feature_names), False, source.groups is not None or source.qid == "use",
+        source.labels == "grades", source.cost_column is not None, bool(schema.classes),
+    )  # fmt: skip
+    reader = BlockReader(
+        source, schema, form, tuple(part.rows for part in surveys), (), _memory(form, total), total.classes, "",
+        tuple(numbered(parts, surveys)), missing=total.missing, unknown=total.unknown,
+    )  # fmt: skip
+    return reader, items, surveys
 
 
 class _PartInMemory(StoredPart):
@@ -371,7 +345,7 @@ def _positives(
     positive = reader.schema.positive
     if reader.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
         return tuple(each(partial(_count_positives, reader), items))
-    return tuple(sum(one.classes.get(name, 0) for name in positive) for one in surveys)
+    return tuple(sum(part.classes.get(name, 0) for name in positive) for part in surveys)
 
 
 def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:

@@ -17,10 +17,9 @@ import pytest
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest
-from aucdist.data.shards.reading import read
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
@@ -184,9 +183,8 @@ def test_what_is_wrong_is_said(case, load):
 
 
 def read_in_parts(source):
-    cut = split_source(source, 3)
-    made = plan_parts(source, cut, [survey_part(source, part) for part in cut])
-    return [read_part(made.source, part, made.schema) for part in made.parts]
+    reader = open_reader(source, n_parts=3)
+    return [reader.read(i) for i in range(reader.n_blocks)]
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.options["format"] != "parquet"], ids=lambda case: case.name)

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from aucdist.data.block import Block, stacked
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.shards.block_file import Form, from_table, to_table
-from aucdist.data.shards.reading import read
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 
@@ -47,9 +46,8 @@ def test_costs_travel_beside_the_features(tmp_path, kind):
     np.testing.assert_array_equal(data.block.group, frame["user"])
     np.testing.assert_allclose(data.block.X, frame[["a", "b"]], rtol=1e-5)
     assert data.block.X.dtype == (np.float32 if kind == "parquet" else np.float64)  # whatever type the costs have
-    parts = split_source(source, 4)
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    blocks = [read_part(plan.source, part, plan.schema) for part in plan.parts]
+    reader = open_reader(source, n_parts=4)
+    blocks = [reader.read(i) for i in range(reader.n_blocks)]
     np.testing.assert_array_equal(stacked(blocks).cost, data.block.cost)
     form = Form.of(data.block)
     assert form.costed

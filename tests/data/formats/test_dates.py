@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.dataset import PARTS
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.spelling import are_dates, parse_date
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.sharding import request, shard_data
@@ -70,10 +69,9 @@ def test_parquet_dates_of_every_type_and_csv_dates_agree(tmp_path, csv):
 def test_parts_of_a_file_and_test_files_have_the_same_dates(csv):
     rows = [f"2025-{1 + i % 12:02d}-{1 + i % 28:02d},{i}" for i in range(200)]
     source = csv(lines("when,a", rows, ["yes" if i % 3 else "no" for i in range(200)]), dates={"when": ["days"]})
-    whole, parts = read(source), split_source(source, 4)
-    assert len(parts) > 1
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    found = np.concatenate([read_part(plan.source, part, plan.schema).X for part in plan.parts])
+    whole, reader = read(source), open_reader(source, n_parts=4)
+    assert reader.n_blocks > 1
+    found = np.concatenate([reader.read(i).X for i in range(reader.n_blocks)])
     np.testing.assert_array_equal(found, whole.block.X)
     again = read(source.model_copy(update={"dates": {}}), schema=whole.schema)
     np.testing.assert_array_equal(again.block.X, whole.block.X)

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.labels import group_numbers, numbers_of_texts
-from aucdist.data.shards.reading import read
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 
@@ -29,9 +28,8 @@ def written(folder, kind, frame):
 
 
 def in_parts(source, n):
-    parts = split_source(source, n)
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    return [read_part(plan.source, part, plan.schema) for part in plan.parts]
+    reader = open_reader(source, n_parts=n)
+    return [reader.read(i) for i in range(reader.n_blocks)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from aucdist.data.checked import parse_checked, to_jsonable
 from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
-from aucdist.data.shards.reading import read
+from aucdist.data.formats.parts import parse_part
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, find
 from aucdist.errors import InputError
 
@@ -27,13 +27,12 @@ def dense(block):
 
 
 def planned(source, n, **options):
-    cut = split_source(source, n)
-    return plan_parts(source, cut, [survey_part(source, part, options.get("schema")) for part in cut], **options)
+    return open_reader(source, n_parts=n, **options)
 
 
 def together(source, n, **options):
     made = planned(source, n, **options)
-    blocks = [read_part(made.source, part, made.schema) for part in made.parts]
+    blocks = [made.read(i) for i in range(made.n_blocks)]
     assert len({(b.rows.values.dtype, type(b.rows), b.n_features) for b in blocks}) == 1
     return made, tuple(np.concatenate([f(b) for b in blocks]) for f in (dense, lambda b: b.y, lambda b: b.row_id))
 
@@ -90,7 +89,7 @@ def test_wherever_it_is_cut(source, lines, n, window):
 
 def test_parts_are_whole_lines_of_about_the_same_size(source):
     line = b"1 1:1 2:2 3:3\n-1 1:4\n"
-    found = split_source(source(line * 1000), 10)
+    found = source(line * 1000).format_of().split(source(line * 1000), 10)
     sizes = [part.stop - part.start for part in found]
     assert len(found) == 10
     assert sum(sizes) == 1000 * len(line)
@@ -109,7 +108,7 @@ def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
 
 def test_what_cannot_be_cut_is_one_part(source):
     packed = source(bz2.compress(b"1 1:1\n-1 2:1\n" * 50), "f.bz2")
-    assert len(split_source(packed, 8)) == 1
+    assert planned(packed, 8).n_blocks == 1
     same(packed, 8)
     same(Source(source="digits", format="embedded", positive=8), 4)
 
@@ -132,13 +131,13 @@ def test_rows_like_those_of_the_training_data(source):
 )
 def test_a_fault_is_named_with_its_line_in_the_file(source, text, options, said, numbered):
     broken = source(text, **options)
-    cut = split_source(broken, 7)
+    cut = broken.format_of().split(broken, 7)
     if numbered:
         sound = source(text.replace("1:x", "1:1").replace("?", "0"), **options)
         cut = [replace(part, version="") for part in planned(sound, 7).parts]
         source(text, **options)
     with pytest.raises(InputError) as caught:
-        [survey_part(broken, part) for part in cut]
+        [parse_part(broken, None, part) for part in cut]
     assert said in str(caught.value)
 
 
@@ -147,7 +146,7 @@ def test_a_file_that_became_shorter_is_refused(source):
     made = planned(given_source, 3)
     source(SVM[:-9])
     with pytest.raises(InputError, match="f has changed since it was first read"):
-        [read_part(made.source, part, made.schema) for part in made.parts]
+        [made.read(i) for i in range(made.n_blocks)]
 
 
 def test_expectations_and_misuse(source):
@@ -158,12 +157,8 @@ def test_expectations_and_misuse(source):
     ):
         with pytest.raises(InputError, match=said):
             planned(source(SVM, **options), 2)
-    with pytest.raises(InputError, match="0 parts"):
-        split_source(source(SVM), 0)
-    with pytest.raises(InputError, match="take the parts and the source of a plan"):
-        read_part(source(SVM), split_source(source(SVM), 2)[0], read(source(SVM)).schema)
     with pytest.raises(InputError, match="is empty"):
-        survey_part(source(""), split_source(source(""), 3)[0])
+        planned(source(""), 3)
 
 
 def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):
@@ -189,7 +184,7 @@ def test_real_files_in_parts(data_dir, tmp_path, name, file):
     unpacked = find(name).model_copy(update={"source": str(tmp_path / "f"), "sha256": None})
     made = same(unpacked, 7)
     assert len(made.parts) == 7
-    assert made.survey.classes == unpacked.classes
+    assert made.classes == unpacked.classes
 
 
 @pytest.mark.parametrize("quoted", [b'"a"', b'"a ""b"", c"'])

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.spelling import PLAIN, Spelling
-from aucdist.data.shards.reading import read
+from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 
@@ -127,11 +126,9 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
     assert found.schema == expected.schema
     assert (found.block.rows.values == expected.block.rows.values).all()
     assert (found.block.y == expected.block.y).all()
-    parts = split_source(source, 4)
-    assert len(parts) == (1 if "utf-16" in way else 4)
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    blocks = [read_part(plan.source, part, plan.schema) for part in plan.parts]
-    assert (np.vstack([block.rows.values for block in blocks]) == expected.block.rows.values).all()
+    reader = open_reader(source, n_parts=4)
+    assert reader.n_blocks == (1 if "utf-16" in way else 4)
+    assert (np.vstack([reader.read(i).rows.values for i in range(reader.n_blocks)]) == expected.block.rows.values).all()
 
 
 def test_a_source_without_new_keys_has_the_fingerprint_that_it_had() -> None:
@@ -171,10 +168,9 @@ def test_one_list_of_missing_values(tmp_path, token: str, form: str) -> None:
         keys |= {"format": "csv", "separator": separator} | ({"decimal": ","} if separator == ";" else {})
     keys |= {} if form == "keel" else {"categorical": ["text"]}
     source = parse_source({"source": str(path), "label": "y", **keys}, "a test")
-    parts = split_source(source, 3 if form == "parts" else 1)
-    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
-    assert plan.survey.missing == {"number": 6, "text": 8}
-    values = np.vstack([read_part(plan.source, part, plan.schema).rows.values for part in plan.parts])
+    reader = open_reader(source, n_parts=3 if form == "parts" else 1)
+    assert reader.missing == {"number": 6, "text": 8}
+    values = np.vstack([reader.read(i).rows.values for i in range(reader.n_blocks)])
     assert np.isnan(values[:, 0]).tolist() == [i % 7 == 0 for i in range(n)]
 
 
