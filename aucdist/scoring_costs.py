@@ -157,7 +157,7 @@ def _manifest_of(source: Source) -> Manifest | None:
 def has_costs(source: Source) -> bool:
     """Tell whether the rows of a source say what a wrong decision on them costs."""
     manifest = _manifest_of(source)
-    return source.cost_column is not None if manifest is None else manifest.costed
+    return source.cost_column is not None if manifest is None else manifest.form.costed
 
 
 def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCosts | None:
@@ -176,9 +176,9 @@ def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCos
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label
     elif classes:
-        labelled = set(classes) <= set(manifest.classes)
+        labelled = set(classes) <= set(manifest.schema.classes)
     else:
-        labelled = (manifest.positive, manifest.negative) == (schema.positive, schema.negative)
+        labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
     if not labelled and any(one.probability is None for one in models):
         unknown = "the rows have no label, and the model no probabilities"
     return RowCosts(cost, labelled, unknown, classes)

@@ -58,12 +58,16 @@ class Schema:
     topics: bool = False
     sets: tuple[tuple[Count, ...], ...] = ()
 
-    def columns(self) -> list[str]:
-        """Return the columns that the features are made of, in their order."""
+    def column_of_each(self) -> list[str]:
+        """Return for each feature the column that it is made of."""
         made = {f"{name}={value}": name for name, values in self.categories.items() for value in values}
         made |= {f"{name}#{i}": name for name, n in self.hashed.items() for i in range(n)}
         made |= {feature: name for name, parts in self.dates.items() for feature in date_features(name, parts)}
-        return list(dict.fromkeys(made.get(name, name) for name in self.feature_names))
+        return [made.get(name, name) for name in self.feature_names]
+
+    def columns(self) -> list[str]:
+        """Return the columns that the features are made of, in their order."""
+        return list(dict.fromkeys(self.column_of_each()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""

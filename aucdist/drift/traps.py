@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.dataset import Schema, date_features
+from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     FEW,
@@ -95,16 +95,13 @@ def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
     found: dict[str, Alone] = {}
     categories = {name: [v for v in values if f"{name}={v}" in position] for name, values in schema.categories.items()}
     of_category = {f"{name}={value}": name for name, values in categories.items() for value in values}
-    made = {part: name for name, parts in schema.dates.items() for part in date_features(name, parts)}
-    made |= {f"{name}#{i}": name for name, n in schema.hashed.items() for i in range(n)}
-    for name, j in position.items():
-        if (column := of_category.get(name)) is not None:
+    for (name, j), column in zip(position.items(), schema.column_of_each(), strict=True):
+        if name in of_category:
             if column not in found:
                 flags = sample.values[:, [position[f"{column}={value}"] for value in categories[column]]]
                 code = np.where((flags > flags.min(axis=0)).any(axis=1), np.argmax(flags, axis=1), flags.shape[1])
                 found[column] = _alone(code, sample, [*categories[column], "another value"])
             continue
-        column = made.get(name, name)
         of_values = _alone(sample.values[:, j], sample, None)
         if column not in found or of_values.auc > found[column].auc:
             found[column] = of_values

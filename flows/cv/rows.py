@@ -155,7 +155,7 @@ def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
     source = source_of(data)
     if source.format_of().is_sharded:
         manifest = read_manifest(require(str(source.source)))
-        return manifest.grouped, manifest.graded
+        return manifest.form.grouped, manifest.form.graded
     return source.groups is not None or source.qid == "use", source.labels == "grades"
 
 

@@ -172,18 +172,10 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
 def _columns(schema: Schema, block: Block) -> list[dict[str, Any]]:
     """Return what becomes of the columns, in their order; of wide data the first ones."""
     groups: dict[str, list[int]] = {}
-    names = _columns_of_features(schema)
-    for j, column in enumerate(names):
+    for j, column in enumerate(schema.column_of_each()):
         if column in groups or len(groups) < MOST_COLUMNS:
             groups.setdefault(column, []).append(j)
     return [_column(schema, block, column, features) for column, features in groups.items()]
-
-
-def _columns_of_features(schema: Schema) -> list[str]:
-    made = {f"{name}={value}": name for name, values in schema.categories.items() for value in values}
-    made |= {f"{name}#{i}": name for name, n in schema.hashed.items() for i in range(n)}
-    made |= {f"{name}.{part}": name for name, parts in schema.dates.items() for part in parts}
-    return [made.get(feature, feature) for feature in schema.feature_names]
 
 
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> dict[str, Any]:

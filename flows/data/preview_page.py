@@ -104,25 +104,19 @@ def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict
     if not there.any():
         return Shown(name, kind, "no values", "100 % missing", said, suspicious, [])
     low, high = (float(v) for v in (column[there].min(), column[there].max()))
-    sides, few = sample.positive[there], np.unique(column[there])
+    few = np.unique(column[there])
     if len(few) <= MOST_BARS:
         cells = np.searchsorted(few, column[there])
         labels = [f"{value:.6g}" for value in few]
-        bars = _bars(*_by_side(cells, sides, len(few)), sample.positive, labels)
-        return Shown(name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(there.mean())), said, suspicious, bars)
-    first, last = (float(v) for v in np.quantile(column[there], [0.01, 0.99]))
-    first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
-    edges = np.linspace(first, last, BINS + 1)
-    cells = np.clip(np.searchsorted(edges, column[there], "right") - 1, 0, BINS - 1)
-    labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
-    bars = _bars(*_by_side(cells, sides, BINS), sample.positive, labels)
+    else:
+        first, last = (float(v) for v in np.quantile(column[there], [0.01, 0.99]))
+        first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
+        edges = np.linspace(first, last, BINS + 1)
+        cells = np.clip(np.searchsorted(edges, column[there], "right") - 1, 0, BINS - 1)
+        labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
+    of_sides = (np.bincount(cells[sample.positive[there] == side], minlength=len(labels)) for side in (False, True))
+    bars = _bars(*(counts.astype(float) for counts in of_sides), sample.positive, labels)
     return Shown(name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(there.mean())), said, suspicious, bars)
-
-
-def _by_side(cells: np.ndarray, sides: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many negative and how many positive rows are in each of `n` bins."""
-    negative, positive = (np.bincount(cells[sides == side], minlength=n).astype(float) for side in (False, True))
-    return negative, positive
 
 
 def _bars(negative: np.ndarray, positive: np.ndarray, sides: np.ndarray, labels: list[str]) -> list[Bar]:

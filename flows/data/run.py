@@ -92,16 +92,16 @@ def _describe_shards(manifest: Manifest) -> dict[str, Any]:
     return {
         "manifest": manifest.url.rpartition("/")[2],
         "rows": manifest.n_samples,
-        "features": manifest.n_features,
+        "features": manifest.form.n_features,
         "feature_names": names + [f"and {more} more"] * (more > 0),
         **(
             {"classes": list(schema.classes), "topics": schema.topics}
             if schema.classes
             else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
         ),
-        "layout": manifest.layout,
-        "dtype": manifest.dtype,
-        "weights": manifest.weighted,
+        "layout": manifest.form.layout,
+        "dtype": manifest.form.dtype,
+        "weights": manifest.form.weighted,
         "shards": len(manifest.shards),
         "bytes": sum(shard.size for shard in manifest.shards),
         "memory": sum(shard.memory for shard in manifest.shards),

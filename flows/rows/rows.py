@@ -91,7 +91,7 @@ class Rows:
         """Return the rows of a sharded data set; each shard is a block."""
         sizes = [shard.memory for shard in manifest.shards]
         return cls(
-            partial(read_shard, manifest.url), range(len(sizes)), manifest.n_samples, manifest.n_features, manifest.n_pos,
+            partial(read_shard, manifest.url), range(len(sizes)), manifest.n_samples, manifest.form.n_features, manifest.n_pos,
             sum(sizes), max(sizes), len(sizes),
         )  # fmt: skip
 

@@ -74,14 +74,14 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
         "target": manifest.folder,
         "manifest": manifest.url.rpartition("/")[2],
         "n_samples": manifest.n_samples,
-        "n_features": manifest.n_features,
+        "n_features": manifest.form.n_features,
         **(
-            {"classes": list(manifest.classes), "topics": manifest.topics}
-            if manifest.classes
+            {"classes": list(manifest.schema.classes), "topics": manifest.schema.topics}
+            if manifest.schema.classes
             else {"n_pos": manifest.n_pos, "n_neg": manifest.n_neg}
         ),
-        "layout": manifest.layout,
-        "dtype": manifest.dtype,
+        "layout": manifest.form.layout,
+        "dtype": manifest.form.dtype,
         "shards": len(manifest.shards),
         "bytes": sum(shard.size for shard in manifest.shards),
         "memory": sum(shard.memory for shard in manifest.shards),

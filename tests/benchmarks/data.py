@@ -39,13 +39,13 @@ def opening() -> Iterator[Row]:
             seconds = time.process_time() - start
             rows = manifest.n_samples
             yield {"what": f"sharding {name}", "rows": rows, "seconds": seconds, "rows/s": rows / seconds}
-            yield _opening_speed(f"{name}, {manifest.layout} float32", manifest)
+            yield _opening_speed(f"{name}, {manifest.form.layout} float32", manifest)
 
 
 def _opening_speed(name: str, manifest: Manifest) -> Row:
     """Return the speeds of pyarrow, which reads the files, and of a pass, which opens them and computes X w, on a warm disk."""
     files = [Path(manifest.url_of(shard)) for shard in manifest.shards]
-    w = np.ones(manifest.n_features)
+    w = np.ones(manifest.form.n_features)
 
     def read_all() -> None:
         for file in files:

@@ -163,12 +163,13 @@ class FileFormat(Format):
     """A format of files that are read whole; subclasses may split them."""
 
     def is_present(self, source: SourceFields) -> bool:
-        """Tell whether the files are local and exist."""
-        return are_local(source)
+        """Tell whether all files or folders of a source are local and exist."""
+        return all(not files.is_web(url) and Path(files.locate(url)).exists() for url in source.urls())
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return URL, size and ETag of each file; of a file of the web the URL alone."""
-        return described(source)
+        urls = files.expand(source.source)
+        return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
 
     def part_urls(self, source: SourceFields) -> list[str]:
         """Return the URLs of the files.
@@ -216,9 +217,8 @@ class FileFormat(Format):
         """Return what the path of a file adds to its checksum, for formats that read values from the path."""
         return ""
 
-    @abstractmethod
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
-        """Return the rows in bytes.
+        """Return the rows in bytes, for formats that `read_part` reads.
 
         Parameters
         ----------
@@ -234,6 +234,7 @@ class FileFormat(Format):
         InputError
             If something in it is wrong, naming the line or row and the column.
         """
+        raise NotImplementedError
 
 
 class TableFormat(Format):
@@ -272,17 +273,6 @@ def refuse_shared_roles(source: SourceFields) -> None:
             raise InputError(f"column {column!r} cannot be both `{given[column]}` and `{role}`")
         if column is not None:
             given[column] = role
-
-
-def are_local(source: SourceFields) -> bool:
-    """Tell whether all files or folders of a source are local and exist."""
-    return all(not files.is_web(url) and Path(files.locate(url)).exists() for url in source.urls())
-
-
-def described(source: SourceFields) -> list[dict[str, Any]]:
-    """Return URL, size and ETag of each file of a source; of a file of the web the URL alone."""
-    urls = files.expand(source.source)
-    return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
 
 
 def version_of(url: str) -> str:

@@ -19,8 +19,6 @@ from aucdist.data.formats.base import (
     Format,
     LineFormat,
     TableFormat,
-    are_local,
-    described,
 )
 from aucdist.data.formats.csv_format import CsvFormat
 from aucdist.data.formats.keel_format import KeelFormat
@@ -286,7 +284,7 @@ class SvmlightFormat(LineFormat):
         }
 
 
-class ShardsFormat(Format):
+class ShardsFormat(FileFormat):
     """Sharded data sets."""
 
     name = "shards"
@@ -296,14 +294,6 @@ class ShardsFormat(Format):
         """Refuse several sources."""
         if not isinstance(source.source, str):
             raise InputError("format 'shards' takes one folder")
-
-    def is_present(self, source: SourceFields) -> bool:
-        """Tell whether the folder is local and exists."""
-        return are_local(source)
-
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return URL, size and ETag of each file of the folder."""
-        return described(source)
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None

@@ -16,15 +16,15 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, parse_checked
-from aucdist.data.dataset import DatePart, Schema
+from aucdist.data.checked import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
+from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import ColumnStatistics, Form, statistics_of_table, statistics_to_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, as_input_error
@@ -69,57 +69,31 @@ class Shard(StoredFile):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a sharded data set consists of.
+    """What a sharded data set consists of. In its file the fields of form and schema stand beside the others.
 
     `format`: version of the layout on disk.
-    `layout` and `dtype`: ``dense`` or ``csr``; ``float32`` or ``float64``.
-    `n_samples`, `n_features`, `n_pos` and `n_neg`: totals.
-    `label`: name of the label column, if it had one.
-    `positive` and `negative`: the classes that stand for +1 and for -1.
-    `categories`, `hashed` and `dates`: as in `Schema`.
+    `form`: what its blocks have in common.
+    `schema`: without the names of the features, which are in a file of their own (`read_schema`).
+    `n_samples`, `n_pos` and `n_neg`: totals.
     `origin`: where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed,
         ...
     `features`: the file with the names of the features, and their statistics.
     `shards`: in the order of the blocks.
-    `grouped`, `graded`, `costed` and `coded`: whether rows have a group, a grade, a cost, and the place of their set of
-        classes.
-    `classes`, `topics` and `sets`: as in `Schema`.
     `url`: the URL of this generation. It is not in the file.
     """
 
     __pydantic_config__: ClassVar = CHECKED
 
     format: int
-    layout: Annotated[str, Field(pattern="^(dense|csr)$")]
-    dtype: Annotated[str, Field(pattern="^float(32|64)$")]
-    weighted: bool
+    form: Form
+    schema: Schema
     n_samples: Count
-    n_features: Positive
     n_pos: Count
     n_neg: Count
-    label: str
-    positive: tuple[str, ...]
-    negative: tuple[str, ...]
-    categories: dict[str, tuple[str, ...]]
     origin: dict[str, Any]
     features: StoredFile
     shards: tuple[Shard, ...]
-    hashed: dict[str, Positive] = field(default_factory=dict)
-    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
-    grouped: bool = False
-    graded: bool = False
-    costed: bool = False
-    coded: bool = False
-    classes: tuple[str, ...] = ()
-    topics: bool = False
-    sets: tuple[tuple[Count, ...], ...] = ()
     url: str = field(default="", compare=False)
-
-    @property
-    def form(self) -> Form:
-        """What its blocks have in common."""
-        there = self.weighted, self.grouped, self.graded, self.costed, self.coded
-        return Form(self.layout, self.dtype, self.n_features, *there)
 
     @property
     def folder(self) -> str:
@@ -155,13 +129,13 @@ def commit(
     files.write_bytes(below(url, features.file), data)
     n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
     manifest = Manifest(
-        FORMAT, form.layout, form.dtype, form.weighted, n_samples, form.n_features, n_pos, n_samples - n_pos,
-        schema.label, schema.positive, schema.negative, schema.categories, origin or {}, features, tuple(shards),
-        schema.hashed, schema.dates, form.grouped, form.graded, form.costed, form.coded,
-        schema.classes, schema.topics, schema.sets,
+        FORMAT, form, replace(schema, feature_names=()), n_samples, n_pos, n_samples - n_pos, origin or {}, features,
+        tuple(shards),
     )  # fmt: skip
     content = asdict(manifest)
     del content["url"]
+    content |= content.pop("form") | content.pop("schema")
+    del content["feature_names"]
     for newer in ("dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
         if not content[newer]:
             del content[newer]  # as older versions read it
@@ -200,7 +174,12 @@ def _generation(url: str) -> Manifest:
         raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
     if version != FORMAT:
         raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
-    manifest = replace(parse_checked(data, Manifest, where), url=url)
+    content: dict[str, Any] = parse_any(data, where)
+    content["form"] = {f.name: content.pop(f.name) for f in fields(Form) if f.name in content}
+    content["schema"] = {f.name: content.pop(f.name) for f in fields(Schema) if f.name in content} | {
+        "feature_names": ()
+    }
+    manifest = replace(parse_checked(json.dumps(content).encode(), Manifest, where), url=url)
     shards = manifest.shards
     totals = (sum(shard.rows for shard in shards), sum(shard.positives for shard in shards))
     if totals != (manifest.n_samples, manifest.n_pos) or manifest.n_neg != manifest.n_samples - manifest.n_pos:
@@ -221,8 +200,8 @@ def _features_of(manifest: Manifest) -> pa.Table:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
     with as_input_error(f"{files.shown(url)} is not a sound Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    if table.num_rows != manifest.n_features:
-        raise InputError(f"{files.shown(url)} has {table.num_rows} features; {manifest.n_features} are expected")
+    if table.num_rows != manifest.form.n_features:
+        raise InputError(f"{files.shown(url)} has {table.num_rows} features; {manifest.form.n_features} are expected")
     return table
 
 
@@ -237,18 +216,7 @@ def read_schema(manifest: Manifest) -> Schema:
     names = tuple(table["name"].to_pylist())
     if len(set(names)) < len(names) or "" in names:
         raise InputError(f"{where} is damaged: two features have the same name, or one has none")
-    return Schema(
-        names,
-        manifest.label,
-        manifest.positive,
-        manifest.negative,
-        manifest.categories,
-        manifest.hashed,
-        manifest.dates,
-        manifest.classes,
-        manifest.topics,
-        manifest.sets,
-    )
+    return replace(manifest.schema, feature_names=names)
 
 
 def read_statistics(manifest: Manifest) -> ColumnStatistics | None:

@@ -380,7 +380,7 @@ def _of_shards(source: Source, schema: Schema | None, labelled: bool, name: str)
     found = read_schema(manifest)
     for what, there, wanted in (
         ("rows", manifest.n_samples, source.rows),
-        ("features", manifest.n_features, source.features),
+        ("features", manifest.form.n_features, source.features),
     ):
         if wanted not in (None, there):
             raise InputError(f"{name}: {wanted} {what} are expected, but {there} were found")

@@ -107,7 +107,7 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         return "a grade is not finite"
     if block.cost is not None and not (np.isfinite(block.cost) & (block.cost >= 0)).all():
         return "a cost is negative or not finite"
-    n_sets = len(manifest.sets or manifest.classes)
+    n_sets = len(manifest.schema.sets or manifest.schema.classes)
     if block.code is not None and not ((block.code >= 0) & (block.code < n_sets)).all():
         return f"the place of a row's set of classes is not among the {n_sets} of the manifest"
     if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:

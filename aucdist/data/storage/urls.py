@@ -15,7 +15,7 @@ from urllib.parse import unquote, unquote_plus
 
 from pydantic import AfterValidator
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, first_line
 
 S3_SCHEMES = ("s3", "s3a")
 FOLDER_SCHEMES = (*S3_SCHEMES, "file", "gs", "gcs", "az", "abfs", "memory", "local")
@@ -95,7 +95,7 @@ def hide(text: str) -> str:
 
 def hide_error(error: BaseException, *urls: str, most: int = 300) -> str:
     """Return the first line of an error of the client that opened these URLs, without their secrets; else its type."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0][:most]
+    text = first_line(error)[:most]
     secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < FEWEST_HIDDEN and secret in text:

@@ -56,8 +56,8 @@ def test_blocks_come_back_bit_by_bit(tmp_path, sparse, dtype, weights):
     manifest = read_manifest(str(tmp_path / "set"))
     assert read_schema(manifest) == SCHEMA
     assert read_statistics(manifest) is None
-    assert (manifest.layout, manifest.dtype) == ("csr" if sparse else "dense", np.dtype(dtype).name)
-    assert (manifest.n_samples, manifest.n_features) == (7, 3)
+    assert (manifest.form.layout, manifest.form.dtype) == ("csr" if sparse else "dense", np.dtype(dtype).name)
+    assert (manifest.n_samples, manifest.form.n_features) == (7, 3)
     assert manifest.n_pos == sum(int((b.y == 1).sum()) for b in blocks)
     assert manifest.n_neg == 7 - manifest.n_pos
     assert [s.rows for s in manifest.shards] == [4, 0, 3]

@@ -33,7 +33,7 @@ def test_shards_hold_the_simulated_rows(tmp_path):
     simulation = Simulation(25, 3, 0.4, rows_per_shard=10, dtype="float32", seed=4)
     url = str(tmp_path)
     manifest = simulation.commit(url, [simulation.write(url, i) for i in range(simulation.n_shards)])
-    assert (manifest.n_samples, manifest.n_features, manifest.dtype) == (25, 3, "float32")
+    assert (manifest.n_samples, manifest.form.n_features, manifest.form.dtype) == (25, 3, "float32")
     assert read_schema(manifest).feature_names == ("x1", "x2", "x3")
     blocks = [read_shard(url, i) for i in range(3)]
     assert [b.row_id.tolist() for b in blocks] == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
