@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 
 from aucdist.data.block import Block, EachBlock, n_rows
 from aucdist.data.checked import CHECKED, Count, parse_checked
-from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, refuse_missing
-from aucdist.data.ranges import Moments, moments
+from aucdist.data.column_statistics import IMPUTES, STATISTICS, Means, Medians, Moments, filled, moments, refuse_missing
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
@@ -38,7 +37,7 @@ class Preprocessor:
     shift, factor : ndarray of shape (n_features,), float64, or None
         None does nothing.
     impute : str
-        One of `aucdist.data.missing.IMPUTES`.
+        One of `aucdist.data.column_statistics.IMPUTES`.
     fill : ndarray of shape (n_features,), float64, or None
         What stands in for missing values; None refuses them.
     fill_error : float
@@ -170,7 +169,7 @@ def fit_preprocessor(
     impute : str
         What stands in for missing values, before all else: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
         map that has a place for them; with ``scale="none"``); ``mean``; ``median``, which is approximate
-        (`aucdist.data.missing.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
+        (`aucdist.data.column_statistics.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
     Raises
     ------
     InputError

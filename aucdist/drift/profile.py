@@ -9,9 +9,9 @@ from pydantic_core import to_json
 
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Count, parse_checked, to_jsonable
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import encode_column

@@ -15,8 +15,8 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.labels import group_numbers
-from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.scratch import Stored
 from aucdist.engine.steps import Step, Summary, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from aucdist.data.block import Block
-from aucdist.data.ranges import ColumnRanges
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, StoredBlock, Summary, reads_rows_itself
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.ranges import ColumnRanges
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import Keep, ViewBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows

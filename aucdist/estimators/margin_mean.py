@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
+from aucdist.data.column_statistics import moments
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.ranges import moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, stacked
-from aucdist.data.missing import has_missing
+from aucdist.data.column_statistics import has_missing
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from aucdist.data.block import Block, stacked
-from aucdist.data.ranges import Moments, moments
+from aucdist.data.column_statistics import Moments, moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError

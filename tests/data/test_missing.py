@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aucdist.data import missing
+from aucdist.data import column_statistics
 from aucdist.data.block import Block, each_of
-from aucdist.data.missing import MEDIAN_ERROR, Means, Medians
+from aucdist.data.column_statistics import MEDIAN_ERROR, Means, Medians
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
@@ -49,7 +49,7 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
     edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
     parts = [block(X[i:j], sparse).rows for i, j in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(missing, "CHUNK", chunk)
+        patch.setattr(column_statistics, "CHUNK", chunk)
         means, medians = (
             sum(found[1:], found[0]) for found in ([of(p) for p in parts] for of in (Means.of, Medians.of))
         )
@@ -124,7 +124,7 @@ def test_what_cannot_be_filled_in_is_refused():
 
 
 def test_infinite_sums_are_not_mistaken_for_missing_values():
-    assert not missing.has_missing(block([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]]).rows)
+    assert not column_statistics.has_missing(block([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]]).rows)
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.dat", "f.parquet"])

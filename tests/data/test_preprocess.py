@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
 
 from aucdist.data.block import Block, each_of, partition
+from aucdist.data.column_statistics import moments
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
-from aucdist.data.ranges import moments
 from aucdist.errors import InputError
 
 NAMES = ["a", "b", "c", "k=x", "k=y"]

@@ -16,7 +16,7 @@ from aucdist import (
     lam_path,
 )
 from aucdist.data.block import Block, partition
-from aucdist.data.ranges import ColumnRanges
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.view import ViewBlocks
 from aucdist.estimators.conditioning import diagnosis, shift_of, shifted

@@ -13,7 +13,7 @@ from aucdist.data.code_rows import (
     row_squares,
     second_moments,
 )
-from aucdist.data.ranges import ColumnRanges
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError
 from aucdist.kernels.codes import encode_column, expand, fold, pair_histograms
 from aucdist.kernels.rows import accumulate, project

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import each_of
-from aucdist.data.missing import MEDIAN_ERROR
+from aucdist.data.column_statistics import MEDIAN_ERROR
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from flows.config.data import DataConfig

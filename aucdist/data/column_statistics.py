@@ -1,0 +1,348 @@
+"""Statistics of columns that merge over blocks: ranges, means, spreads, and medians; and what stands in for missing numbers.
+
+Ranges decide about shifts and bound rounding.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from aucdist.data.block import Block, n_columns, n_rows
+from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanges:
+    """The least and the greatest value of each column over rows of weight above 0; ranges of several blocks merge by ``+``.
+
+    `low` and `high`, of shape (n_features,), float64: values that a sparse row does not store are 0 and count as well.
+        Without any row: inf and -inf.
+    `width`: the most values that a row has: n_features, or the most that a sparse row stores.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    width: int
+
+    def __add__(self, other: "ColumnRanges") -> "ColumnRanges":
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return ColumnRanges(low, high, max(self.width, other.width))
+
+    @classmethod
+    def of(cls, block: Block) -> "ColumnRanges":
+        """Return the ranges of a block's columns; one reading of its rows."""
+        if not isinstance(block.rows, BinRows):
+            return ranges_of(block.rows, None if block.weight is None else block.weight > 0)
+        # They hold for any codes: a value is a sum over some of the cells that the column occurs in.
+        basis, d = block.rows.basis, block.n_features
+        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
+        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + block.rows.codes.shape[1])
+
+    @cached_property
+    def largest(self) -> np.ndarray:
+        """The largest absolute value of each column, of shape (n_features,); 0 without any row."""
+        return np.maximum(np.maximum(-self.low, self.high), 0.0)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Whether all values of the column are equal, of shape (n_features,)."""
+        return self.low >= self.high
+
+
+def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> ColumnRanges:
+    """Return the ranges of the values that are not missing.
+
+    `there`, of shape (n_samples,), bool: which rows count; by default all.
+    """
+    there = np.ones(n_rows(rows), dtype=bool) if there is None else there
+    d = n_columns(rows)
+    low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
+    width = d
+    if isinstance(rows, CsrRows):
+        stored = np.zeros(d, dtype=np.int64)
+        width = int(csr_ranges(rows.values, rows.indices, rows.offsets, there, low, high, stored))
+        gaps = stored < there.sum()
+        low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
+    else:
+        dense_ranges(rows.values, there, low, high)
+    return ColumnRanges(low.astype(np.float64), high.astype(np.float64), width)
+
+
+ROWS_AT_ONCE = 4096
+
+
+def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
+    """Yield the rows in float64, some at a time."""
+    for start in range(0, n_rows(rows), ROWS_AT_ONCE):
+        yield rows.values[start : start + ROWS_AT_ONCE].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStatistics:
+    """Statistics of the values of each column that are not missing, which merge by ``+``.
+
+    `count`, of shape (n_features,), int64: values that are not missing; zeros that CSR rows do not store are values.
+    `mean`, `low` and `high`, of shape (n_features,), float64: the mean, the least and the greatest value; 0, inf and
+        -inf where there is no value.
+    """
+
+    count: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def __add__(self, other: "ColumnStatistics") -> "ColumnStatistics":
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        return ColumnStatistics(
+            count,
+            self.mean * (1.0 - share) + other.mean * share,  # no difference of the means, which may overflow
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+    @classmethod
+    def of(cls, block: Block) -> "ColumnStatistics":
+        """Return the statistics of a block."""
+        rows, ranges = block.rows, ranges_of(block.rows)
+        d = block.n_features
+        if isinstance(rows, CsrRows):
+            there = ~np.isnan(rows.values)
+            x, column = rows.values[there].astype(np.float64), rows.indices[there]
+            count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
+            mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
+            return cls(count, mean.astype(np.float64), ranges.low, ranges.high)  # int64 without values
+        found = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
+        for x in _pieces(rows):
+            there = ~np.isnan(x)
+            count = there.sum(axis=0)
+            # Each value is divided before they are added, so that the largest floats have a mean.
+            mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
+            found += cls(count, mean, ranges.low, ranges.high)
+        return found
+
+    def include(self, other: "ColumnStatistics") -> bool:
+        """Tell whether all values of `other`, which are some of these, lie within the ranges."""
+        some = other.count > 0
+        return bool(
+            (other.count <= self.count).all()
+            and (other.low >= self.low)[some].all()
+            and (other.high <= self.high)[some].all()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
+
+    `mean` and `m2`, of shape (n_features,): the mean, and the sum of squared distances to it.
+    """
+
+    count: int
+    mean: np.ndarray
+    m2: np.ndarray
+    ranges: ColumnRanges
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Return the statistics of both sets of rows (pairwise update of Chan, Golub and LeVeque)."""
+        if 0 in (self.count, other.count):
+            return self if other.count == 0 else other
+        count = self.count + other.count
+        delta = other.mean - self.mean
+        return Moments(
+            count,
+            self.mean + delta * (other.count / count),
+            self.m2 + other.m2 + delta * delta * (self.count * other.count / count),
+            self.ranges + other.ranges,
+        )
+
+
+def moments(rows: DenseRows | CsrRows) -> Moments:
+    """Return the statistics of the columns."""
+    n, ranges = n_rows(rows), ranges_of(rows)
+    d = len(ranges.low)
+    found = Moments(0, np.zeros(d), np.zeros(d), ranges)
+    if isinstance(rows, CsrRows):
+        if n == 0:
+            return found
+        x = rows.values.astype(np.float64)
+        zeros = n - np.bincount(rows.indices, minlength=d)
+        mean = np.bincount(rows.indices, x, minlength=d) / n
+        m2 = np.bincount(rows.indices, (x - mean[rows.indices]) ** 2, minlength=d) + zeros * mean**2
+        return Moments(n, mean, m2, ranges)
+    for x in _pieces(rows):
+        mean = x.mean(axis=0)
+        found += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
+    return found
+
+
+IMPUTES = ("refuse", "keep", "mean", "median")
+KEPT_BITS = 10
+MEDIAN_ERROR = 2.0**-KEPT_BITS
+"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
+below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
+
+DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
+CHUNK = 2**20  # values that are looked at at a time
+KEYS = 1 << (64 - DROPPED)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Number and sum of the values of each column that are there; they merge by ``+``. Both of shape (n_features,)."""
+
+    count: np.ndarray
+    total: np.ndarray
+
+    def __add__(self, other: "Means") -> "Means":
+        return Means(self.count + other.count, self.total + other.total)
+
+    @classmethod
+    def of(cls, rows: Rows) -> "Means":
+        """Return the statistics of a block's rows."""
+        d = n_columns(rows)
+        found = cls(_zeros(rows), np.zeros(d))
+        for column, value in _present(rows):
+            found += cls(np.bincount(column, minlength=d), np.bincount(column, value, minlength=d))
+        return found
+
+    def fill(self) -> np.ndarray:
+        """Return the mean of each column; nan where there is no value."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.total / self.count
+
+    @property
+    def error(self) -> float:
+        """How far it may be off, as a share of the value."""
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Medians:
+    """A histogram of each column over cells of equal relative width, which merges by ``+`` whatever the order.
+
+    A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
+    occur are stored: a column rarely has more than some thousands.
+
+    `cell`, of shape (n_cells,), int64: column times `KEYS` plus the number of the cell in the order of the reals;
+        ascending.
+    `count`: of shape (n_cells,), int64.
+    """
+
+    cell: np.ndarray
+    count: np.ndarray
+    n_features: int
+
+    def __add__(self, other: "Medians") -> "Medians":
+        cells, place = np.unique(np.concatenate([self.cell, other.cell]), return_inverse=True)
+        count = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(count, place, np.concatenate([self.count, other.count]))
+        return Medians(cells, count, self.n_features)
+
+    @classmethod
+    def of(cls, rows: Rows) -> "Medians":
+        """Return the histograms of a block's rows."""
+        d, zeros = n_columns(rows), _zeros(rows)
+        with_zeros = np.flatnonzero(zeros)
+        found = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
+        for column, value in _present(rows):
+            size = np.abs(value).view(np.int64) >> DROPPED
+            cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
+            found += cls(cells, count, d)
+        return found
+
+    def fill(self) -> np.ndarray:
+        """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); nan where there is no value."""
+        filled, column = np.full(self.n_features, np.nan), self.cell // KEYS
+        edges = np.searchsorted(column, np.arange(self.n_features + 1))
+        for j in range(self.n_features):
+            of_column = slice(edges[j], edges[j + 1])
+            below = np.cumsum(self.count[of_column])
+            if len(below):
+                n = below[-1]
+                middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
+                filled[j] = _value(self.cell[of_column][middle]).mean()
+        return filled
+
+    @property
+    def error(self) -> float:
+        """How far it may be off, as a share of the value; where the two middle values differ in sign, of the larger one."""
+        return MEDIAN_ERROR
+
+
+STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}
+
+
+def _present(rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield column and value of all stored entries that are not missing, some at a time."""
+    d = n_columns(rows)
+    step = CHUNK if isinstance(rows, CsrRows) else max(1, CHUNK // max(1, d))
+    for i in range(0, len(rows.values), step):
+        part = rows.values[i : i + step]
+        value = part.reshape(-1)
+        column = rows.indices[i : i + step] if isinstance(rows, CsrRows) else np.tile(np.arange(d), len(part))
+        there = ~np.isnan(value)
+        yield column[there], value[there].astype(np.float64)
+
+
+def _zeros(rows: Rows) -> np.ndarray:
+    """Return the number of zeros of each column that are not stored."""
+    if not isinstance(rows, CsrRows):
+        return np.zeros(n_columns(rows), dtype=np.int64)
+    return n_rows(rows) - np.bincount(rows.indices, minlength=rows.n_features)
+
+
+def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:
+    return column.astype(np.int64) * KEYS + key + KEYS // 2
+
+
+def _value(cell: np.ndarray) -> np.ndarray:
+    """Return the float of a cell that is next to zero."""
+    key = cell % KEYS - KEYS // 2
+    return np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)
+
+
+def refuse_missing(block: Block, names: Sequence[str] | None = None) -> None:
+    """Do nothing if no value of a block is missing.
+
+    Raises InputError naming the feature and the row of the first that is.
+    """
+    if (place := first_missing(block.rows)) is not None:
+        i, j = place
+        raise InputError(
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
+            "`impute: median`, or leave the row or the feature out"
+        )
+
+
+def first_missing(rows: Rows) -> tuple[int, int] | None:
+    """Return row and column of the first value that is missing; None if none is."""
+    if not has_missing(rows):
+        return None
+    k = int(np.argmax(np.isnan(rows.values.reshape(-1))))
+    if isinstance(rows, CsrRows):
+        return int(np.searchsorted(rows.offsets, k, "right")) - 1, int(rows.indices[k])
+    row, column = divmod(k, rows.values.shape[1])
+    return row, column
+
+
+def has_missing(rows: Rows) -> bool:
+    """Tell whether a value is missing."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspect = np.isnan(rows.values.sum())  # without an array of flags; infinite sums may cancel to nan as well
+    return bool(suspect) and bool(np.isnan(rows.values).any())
+
+
+def filled(rows: Rows, fill: np.ndarray) -> Rows:
+    """Return the rows with `fill`, of shape (n_features,), in place of what is missing."""
+    if not has_missing(rows):
+        return rows
+    values = rows.values.copy()
+    at = np.nonzero(np.isnan(values))
+    values[at] = fill[rows.indices[at[0]] if isinstance(rows, CsrRows) else at[1]]
+    return rows._replace(values=values)
