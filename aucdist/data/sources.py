@@ -14,9 +14,8 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
 from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
-from aucdist.data.storage.files import data_root as data_root
 from aucdist.data.storage.guard import read_configuration
-from aucdist.data.storage.urls import is_relative
+from aucdist.data.storage.urls import data_root, is_relative
 from aucdist.errors import InputError, unknown
 
 __all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]

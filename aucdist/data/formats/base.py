@@ -17,6 +17,7 @@ from aucdist.data.checked import CHECKED, Count
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import BOM, is_packed, unpacked
+from aucdist.data.storage.urls import locate
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class FileFormat(Format):
 
     def is_present(self, source: SourceFields) -> bool:
         """Tell whether all files or folders of a source are local and exist."""
-        return all(not files.is_web(url) and Path(files.locate(url)).exists() for url in source.urls())
+        return all(not files.is_web(url) and Path(locate(url)).exists() for url in source.urls())
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return URL, size and ETag of each file; of a file of the web the URL alone."""

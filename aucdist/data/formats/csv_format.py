@@ -10,8 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
 from aucdist.data.formats.base import (
     OF_COLUMNS,
@@ -27,6 +25,8 @@ from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
     from aucdist.data.formats.table_form import TableForm
@@ -60,12 +60,14 @@ class CsvText:
     decimal: str = "."
     first_line: int = 1
 
-    def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> pa.Table:
+    def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> "pa.Table":
         """Return columns as dictionaries of texts, but those of `numbers` as float64 if each cell is a number.
 
         `missing`: what says, in small letters, that a number is missing: it becomes a null.
         Raises InputError if a line has too many or too few cells, or a cell cannot be read, naming line and column.
         """
+        import pyarrow as pa
+
         floats = list(numbers)
         if not self._arrow_agrees:
             return self._read_in_python(names)
@@ -142,7 +144,9 @@ class CsvText:
         )
         return InputError(f"{self.where}, line {line}, column {self.names[column]!r}: {said}")
 
-    def _read_in_python(self, names: Sequence[str]) -> pa.Table:
+    def _read_in_python(self, names: Sequence[str]) -> "pa.Table":
+        import pyarrow as pa
+
         rows = list(self.rows())
         columns = {}
         for name in names:
@@ -179,7 +183,10 @@ class CsvText:
         fits[ord("\r")] = True
         return bool(before.all() and fits[array[at[1::2] + 1]].all())
 
-    def _read_by_arrow(self, names: Collection[str], floats: Collection[str], missing: Collection[str]) -> pa.Table:
+    def _read_by_arrow(self, names: Collection[str], floats: Collection[str], missing: Collection[str]) -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.csv
+
         data, separator = self.data, self.separator
         if separator == BLANKS:
             data, separator = data.translate(BLANK_TO_SPACE), " "
@@ -209,6 +216,8 @@ def parse_cells(text: CsvText, form: "TableForm") -> "Table":
 
     Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
     """
+    import pyarrow as pa
+
     from aucdist.data.formats.tables import table_of
 
     numbers, spelling = form.parsed_numbers, form.spelling
@@ -223,7 +232,7 @@ def parse_cells(text: CsvText, form: "TableForm") -> "Table":
     return table_of(columns, form, text.where, text.place, are_cells=True)
 
 
-def _within(numbers: pa.DoubleArray, most: float) -> bool:
+def _within(numbers: "pa.DoubleArray", most: float) -> bool:
     """Tell whether all numbers are smaller than `most` in size; nan is not."""
     values = (numbers.drop_null() if numbers.null_count else numbers).to_numpy()
     return len(values) == 0 or bool(-most < values.min() and values.max() < most)

@@ -15,16 +15,9 @@ from urllib.parse import urlsplit
 import fsspec
 
 from aucdist.data.storage import s3, web
-from aucdist.data.storage.faults import explained as explained
-from aucdist.data.storage.faults import retried
+from aucdist.data.storage.faults import explained, retried
 from aucdist.data.storage.guard import check_fits, check_regular
-from aucdist.data.storage.urls import S3_SCHEMES, reveal
-from aucdist.data.storage.urls import data_root as data_root
-from aucdist.data.storage.urls import is_s3 as is_s3
-from aucdist.data.storage.urls import is_web as is_web
-from aucdist.data.storage.urls import locate as locate
-from aucdist.data.storage.urls import require as require
-from aucdist.data.storage.urls import shown as shown
+from aucdist.data.storage.urls import S3_SCHEMES, is_s3, is_web, require, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
