@@ -33,7 +33,7 @@ from aucdist.data.shards.reading import (
 )  # fmt: skip
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import absolute, opened
+from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema

@@ -15,8 +15,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.sources import Source
-from aucdist.data.storage.arrow_files import opened
-from aucdist.data.storage.files import require
+from aucdist.data.storage.files import opened, require
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema
 from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
 from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError, unknown
 from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping

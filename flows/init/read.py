@@ -167,7 +167,7 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
     import pyarrow.parquet as pq
 
     from aucdist.data.formats.parquet import folder_column, path_values, row_group_sizes, text_columns
-    from aucdist.data.storage.arrow_files import opened
+    from aucdist.data.storage.files import opened
 
     # In one file alone each column of the folders would have one value.
     some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls

@@ -15,7 +15,7 @@ from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import local_path
+from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError
 from flows.config.base import Cli

@@ -3,7 +3,7 @@
 from typing import Any
 
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
 from aucdist.store.history import keep, read_store

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from aucdist.data.storage.arrow_files import local_path
-from aucdist.data.storage.files import shown
+from aucdist.data.storage.files import local_path, shown
 
 PARTIAL = ".partial"
 """The end of the name of a run folder that is being written."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured

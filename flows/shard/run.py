@@ -11,7 +11,7 @@ from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.shards.sharding import ShardJob
 from aucdist.data.shards.simulate import Simulation
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage

@@ -21,7 +21,7 @@ from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total
 from aucdist.drift.performance import losses, performance, performance_of_classes
 from aucdist.drift.profile import Profile

@@ -35,7 +35,7 @@ from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table, table_of
 from aucdist.data.formats.text import pick, unique
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import opened
+from aucdist.data.storage.files import opened
 from aucdist.data.storage.guard import (
     ALWAYS_ALLOWED,
     SURELY_ALLOWED,

@@ -12,7 +12,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import ColumnStatistics, Form, from_parquet, nbytes, to_parquet
 from aucdist.data.shards.manifest import Manifest, Shard, StoredFile, below, commit, read_manifest, read_statistics
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import read_buffer
+from aucdist.data.storage.files import read_buffer
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 

@@ -60,7 +60,7 @@ from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
-from aucdist.data.storage.arrow_files import absolute
+from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError, as_input_error
 

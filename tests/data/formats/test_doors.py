@@ -241,7 +241,7 @@ def test_whatever_selects_is_read(door: Any, query: str, tmp_path: Path) -> None
     if door is sqlite and query.startswith("--"):
         query = query.replace("(", "").replace(")", "")
     source = source_of(door(tmp_path), query=query)
-    table = source.format_of().load(source.urls()[0], source)  # type: ignore[attr-defined]
+    table = from_query(source.urls()[0], source)
     assert table.column_names == ["a"]
 
 

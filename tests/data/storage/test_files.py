@@ -13,7 +13,7 @@ import pytest
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard
-from aucdist.data.storage.arrow_files import read_buffer
+from aucdist.data.storage.files import read_buffer
 from aucdist.errors import InputError
 
 SVM = b"1 1:1\n-1 1:2\n"
