@@ -8,7 +8,7 @@ from typing import Any
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, open_reader, read
+from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, read
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError
@@ -73,14 +73,14 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     source = source_of(config)
     if source.format_of().is_sharded:
         _check_shards(config, source, n_blocks)
-        rows = _train_and_test(config, _open_shards)
+        rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         return RowSource(rows.train.n_blocks, True, config, encode, rows)
     if config.direct:
         n_parts = len(source.format_of().split(source, n_blocks or default_parts(source)))
 
         def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
             """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
-            return _train_and_test(config, partial(_open_parts, workers, parallel_map, n_parts))
+            return _train_and_test(config, partial(_open_blocks, workers, parallel_map, n_parts))
 
         return RowSource(n_parts, True, config, encode, survey=survey)
     rows = read_rows(config, n_blocks, encode=encode)
@@ -106,53 +106,42 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     return rows.without_groups(config).encode(config, map) if encode else rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Opened:
-    """The rows of one source, and what is known of them."""
-
-    rows: Rows
-    schema: Schema
-    fingerprint: str
+Opened = tuple[Rows, Schema, str]
+"""The rows of one source, their schema, and the fingerprint of the data."""
 
 
-def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], _Opened]) -> TrainTestRows:
+def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], Opened]) -> TrainTestRows:
     """Return training rows, and test rows where they have a source of their own.
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
     source, own = configured_source(config), config.test
-    train = open_rows(source, None, config.name or "")
-    test = None
+    train, schema, fingerprint = open_rows(source, None, config.name or "")
+    test, of_test = None, schema
     if own is not None and own.is_apart:
-        test = open_rows(source_of(own), train.schema, own.name or "")
+        test, of_test, _ = open_rows(source_of(own), schema, own.name or "")
     tables = None
-    if train.schema.classes:  # each class is fitted against the rest
-        tables = ClassTables(LabelSets.of_schema(train.schema), LabelSets.of_schema((test or train).schema))
+    if schema.classes:  # each class is fitted against the rest
+        tables = ClassTables(LabelSets.of_schema(schema), LabelSets.of_schema(of_test))
     name = config.name or shown(str(source.source))
-    rows = TrainTestRows(
-        name, source, train.schema, train.fingerprint, train.rows, None if test is None else test.rows, tables=tables
-    )
+    rows = TrainTestRows(name, source, schema, fingerprint, train, test, tables=tables)
     rows.check_classes()
     return rows
 
 
-def _read_here(n_blocks: int | None, source: Source, schema: Schema | None, name: str) -> _Opened:
+def _read_here(n_blocks: int | None, source: Source, schema: Schema | None, name: str) -> Opened:
     data = read(source, schema=schema, name=name)
-    return _Opened(Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint)
+    return Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint
 
 
-def _open_parts(
-    workers: Workers, parallel_map: ParallelMap, n_parts: int, source: Source, schema: Schema | None, name: str
-) -> _Opened:
-    reader, items = open_parts(
-        source, each=parallel_map, hold=workers.hold, n_parts=None if schema else n_parts, schema=schema, name=name
-    )
-    return _Opened(Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint)
-
-
-def _open_shards(source: Source, schema: Schema | None, name: str) -> _Opened:
-    reader = open_reader(source, schema=schema, name=name)
-    return _Opened(Rows.of_shards(read_manifest(reader.manifest)), reader.schema, reader.fingerprint)
+def _open_blocks(
+    workers: Workers, parallel_map: ParallelMap, n_parts: int | None, source: Source, schema: Schema | None, name: str
+) -> Opened:
+    """Open shards, or parts of files, which are surveyed."""
+    n_parts = None if schema else n_parts
+    reader, items = open_parts(source, each=parallel_map, hold=workers.hold, n_parts=n_parts, schema=schema, name=name)
+    sharded = Rows.of_shards(read_manifest(reader.manifest)) if reader.manifest else None
+    return sharded or Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint
 
 
 def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> None:

@@ -162,6 +162,12 @@ def parse_reader(content: Any, where: str) -> BlockReader:
         If the content is not that of a reader.
     """
     reader = parse_checked(json.dumps(content).encode(), BlockReader, where, context=UNLABELLED)
+    check_parts(reader, where)
+    return reader
+
+
+def check_parts(reader: BlockReader, where: str) -> None:
+    """Raise an InputError if the blocks of a reader that was in a file do not go with its parts."""
     n_parts = len(reader.parts)
     if len(reader.rows) != len(reader.positives) or n_parts not in (0, len(reader.rows)):
         raise InputError(
@@ -169,7 +175,6 @@ def parse_reader(content: Any, where: str) -> BlockReader:
         )
     if any(part.row is None for part in reader.parts):
         raise InputError(f"{where} is damaged: the rows of its parts are not numbered")
-    return reader
 
 
 @dataclass(frozen=True)

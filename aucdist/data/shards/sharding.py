@@ -26,7 +26,7 @@ import operator
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, Sha256, T, parse_checked
+from aucdist.data.checked import CHECKED, Count, T, parse_checked, to_jsonable
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
@@ -51,13 +51,13 @@ from aucdist.data.shards.reading import (
     BlockReader,
     Hold,
     ParallelMap,
+    check_parts,
     fingerprint_of,
     index_of,
     open_parts,
-    parse_reader,
 )
 from aucdist.data.shards.shard import verify_shard, write_shard
-from aucdist.data.sources import Dtype, Source
+from aucdist.data.sources import UNLABELLED, Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
@@ -107,15 +107,17 @@ class ShardJob:
     """What every worker must know to do its part.
 
     `work`: the work folder, which is in the folder of the shards.
-    `origin`: what the manifest will state of the rows' origin.
+    `origin`: what the manifest will state of the rows' origin, and the key of the request.
     `urls`: those with secrets, which are not in the file of the job: they travel with each task.
     `items`: what `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number
         where an earlier run made the survey.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     work: str
     reader: BlockReader
-    n_shards: int
+    n_shards: Annotated[int, Field(ge=1, le=10**6)]
     seed: int
     origin: dict[str, Any]
     urls: tuple[str, ...] = ()
@@ -150,38 +152,22 @@ class ShardJob:
         return shards
 
 
-@dataclass(frozen=True)
-class _JobFile:
-    """What is in the file of a job."""
-
-    __pydantic_config__: ClassVar = CHECKED
-
-    reader: dict[str, Any]
-    n_shards: Annotated[int, Field(ge=1, le=10**6)]
-    seed: int
-    origin: dict[str, Any]
-    key: Sha256
+def write_job(job: ShardJob) -> None:
+    """Write the file of a job, without the secrets of URLs."""
+    content = to_jsonable(replace(job, work="", urls=(), items=()), ShardJob)
+    files.write_bytes(job.url, json.dumps(content).encode())
 
 
-def write_job(job: ShardJob, key: str) -> None:
-    """Write the file of a job, without the secrets of URLs; `key` is that of its request."""
-    content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, key)
-    files.write_bytes(job.url, json.dumps(vars(content)).encode())
-
-
-def read_job(url: str, urls: tuple[str, ...]) -> tuple[ShardJob, str]:
-    """Return the job of a file, and the key of its request.
+def read_job(url: str, urls: tuple[str, ...]) -> ShardJob:
+    """Return the job of a file.
 
     `urls`: those that have secrets.
     Raises InputError if the file is missing or damaged.
     """
     where = files.shown(url)
-    known = parse_checked(files.read_bytes(url), _JobFile, where)
-    reader = parse_reader(known.reader, where)
-    job = ShardJob(
-        url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls, range(reader.n_blocks)
-    )  # fmt: skip
-    return job, known.key
+    job = parse_checked(files.read_bytes(url), ShardJob, where, context=UNLABELLED)
+    check_parts(job.reader, where)
+    return replace(job, work=url.rpartition("/")[0], urls=urls, items=range(job.reader.n_blocks))
 
 
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
@@ -312,25 +298,25 @@ def survey(
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
-    write_job(job, asked.key)
+    write_job(job)
     return job
 
 
 def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> ShardJob | None:
     """Return the job of an earlier run of the same request; None if there is none that is sound and reads the same files."""
     try:
-        job, key = read_job(below(asked.work, JOB), urls)
+        job = read_job(below(asked.work, JOB), urls)
         elsewhere = {part.url for part in job.reader.parts} - set(asked.source.format_of().part_urls(asked.source))
     except InputError:
         return None
-    if key != asked.key or job.seed != asked.seed or job.reader.manifest != manifest or elsewhere:
+    if job.origin.get("key") != asked.key or job.seed != asked.seed or job.reader.manifest != manifest or elsewhere:
         return None
     return job
 
 
 @functools.lru_cache(maxsize=2)  # its folder is named after what decides it
 def _job_at(url: str, urls: tuple[str, ...] = ()) -> ShardJob:
-    return read_job(url, urls)[0]
+    return read_job(url, urls)
 
 
 def _read_record(url: str, kind: type[T]) -> T | None:

@@ -88,7 +88,8 @@ def test_a_planted_job_leads_nowhere_else(asked, wanted, tmp_path, monkeypatch):
     secret.write_text(ROWS.replace("0.5", "9"))
     for planted in (
         job | {"target": str(foreign), "aside": str(foreign), "work": str(foreign)},
-        job | {"key": "0" * 64},
+        job | {"work": str(foreign)},
+        job | {"origin": job["origin"] | {"key": "0" * 64}},
         job | {"n_shards": 10**9},
         job | {"reader": job["reader"] | {"parts": [part | {"url": str(secret)} for part in job["reader"]["parts"]]}},
         job | {"reader": job["reader"] | {"rows": [1]}},
