@@ -146,7 +146,7 @@ def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     if not 2 <= len(parts) <= MOST_FILES or set(schema.positive) & set(schema.negative):
         return []
     for part in parts:
-        classes = set(of.read_part(source, part, schema)[0].labels.counts())
+        classes = set(of.read_part(source, part, schema).labels.counts())
         if classes & set(schema.positive) and classes & set(schema.negative):
             return []
     return [

@@ -85,7 +85,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
     def read(source: Source) -> "Survey":
-        return survey_of(of.parse(data, source, FilePart(urls[0]), None), files.shown(urls[0]), 0)  # type: ignore[attr-defined]  # both are of files
+        return survey_of(of.parse(data, source, FilePart(urls[0]), None), files.shown(urls[0]))  # type: ignore[attr-defined]  # both are of files
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
         found = read(source.model_copy(update={"missing": "keep"}))

@@ -35,8 +35,8 @@ class FilePart:
 
     `stop`: None: the whole file, which may be compressed and have a header.
     `columns`: for a range of a CSV file the names of its columns.
-    `row` and `line`: the number of its first row in the data set (from 0) and of its first line in the file (from 1),
-        once known.
+    `row`: the number of its first row in the data set (from 0), once known.
+    `line`: the number of its first line in the file (from 1); None: not counted, for no error has to name a line yet.
     `folder_texts`: columns that folders stand for (`aucdist.data.formats.parquet`) and that hold a text in some folder of
         the data set.
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
@@ -123,8 +123,8 @@ class Format(ABC):
     @abstractmethod
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "tuple[Parsed, int]":
-        """Return what is in a part, and its number of line breaks.
+    ) -> "Parsed":
+        """Return what is in a part.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class FileFormat(Format):
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "tuple[Parsed, int]":
+    ) -> "Parsed":
         """Return what is in a file, or in a range of one."""
         if part.version and files.stat(part.url).etag != part.version:
             raise InputError(
@@ -208,9 +208,9 @@ class FileFormat(Format):
         data = stored_bytes(part.url, source)
         if digests is not None:
             digests.append(hashlib.sha256(data).hexdigest() + self.digest_of_path(part.url))
-        return self.parse(unpacked(data, part.url), source, part, schema), 0
+        return self.parse(unpacked(data, part.url), source, part, schema)
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return what is in a range of a file, for formats whose `split` makes ranges."""
         raise NotImplementedError(f"files of format {self.name!r} are not split")
 
@@ -329,7 +329,7 @@ class LineFormat(FileFormat):
     def _ranges(self, url: str, stat: files.Stat, share: int, source: SourceFields) -> list[FilePart]:
         """Return ranges of one file, each from after a line break to after another one."""
         mark = len(BOM) if files.read_range(url, 0, len(BOM), stat) == BOM else 0
-        start, columns, line = self.read_header(url, mark, stat, source)
+        start, columns = self.read_header(url, mark, stat, source)
         edges = [start]
         for wanted in range(start + share, stat.size, share):
             if wanted > edges[-1]:
@@ -337,27 +337,23 @@ class LineFormat(FileFormat):
         if edges[-1] < stat.size:
             edges.append(stat.size)
         ranges = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
-        return [replace(ranges[0], line=line), *ranges[1:]] if ranges else [FilePart(url)]
+        return ranges or [FilePart(url)]
 
-    def read_header(
-        self, url: str, start: int, stat: files.Stat, source: SourceFields
-    ) -> tuple[int, tuple[str, ...], int]:
-        """Return where the rows start, the columns, and the number of the first line of rows; by default there is no header."""
-        return start, (), 1
+    def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
+        """Return where the rows start, and the columns; by default there is no header."""
+        return start, ()
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
-        """Return what is in a range of a file, and its number of line breaks."""
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+        """Return what is in a range of a file."""
         assert part.stop is not None
         data = files.read_range(part.url, part.start, part.stop, _version(part))
         try:
-            parsed = self.parse(data, source, part, schema)
-        except InputError:
-            if part.line is None:  # once more, now that it is worth counting the lines before
-                chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
-                before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
-                self.parse(data, source, replace(part, line=1 + before), schema)
+            return self.parse(data, source, part, schema)
+        except InputError:  # once more, now that it is worth counting the lines before
+            chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
+            before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
+            self.parse(data, source, replace(part, line=1 + before), schema)
             raise
-        return parsed, data.count(b"\n")
 
 
 def _can_be_split(url: str, source: SourceFields) -> bool:

@@ -264,10 +264,8 @@ class CsvFormat(TableFormat, LineFormat):
         if source.decimal == source.thousands:
             raise InputError(f"`decimal` and `thousands` are both {source.decimal!r}: they must differ")
 
-    def read_header(
-        self, url: str, start: int, stat: files.Stat, source: SourceFields
-    ) -> tuple[int, tuple[str, ...], int]:
-        """Return where the rows start, the columns, and the number of the first line of rows."""
+    def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
+        """Return where the rows start, and the columns."""
         where, skip = files.shown(url), source.skip_lines
         for i in range(skip):
             start = after_line_break(url, start + 1, stat)
@@ -277,8 +275,8 @@ class CsvFormat(TableFormat, LineFormat):
         if start + len(head) < stat.size:
             stop = min(start + len(head) + MOST_BELOW, stat.size)
             head += files.read_range(url, start + len(head), stop, stat)
-        names, after, line = csv_head(head, where, source, source.encoding, 0)
-        return start + after, tuple(names), line + skip
+        names, after, _ = csv_head(head, where, source, source.encoding, 0)
+        return start + after, tuple(names)
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns. A range of a file, which has no header, brings their names."""

@@ -44,7 +44,6 @@ class Survey:
     """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
 
     `where`: names the part (the first of those merged) in errors.
-    `rows` and `lines`: rows, and line breaks.
     `classes`: rows of each class, by `class_name`. With several labels a row counts for each of them.
     `sets`: of rows that may have several labels the distinct lists of them, with commas between the labels.
     `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
@@ -60,7 +59,6 @@ class Survey:
 
     where: str
     rows: int
-    lines: int
     classes: dict[str, int]
     sets: tuple[str, ...] = ()
     stored: int = 0
@@ -84,7 +82,6 @@ class Survey:
         return replace(
             self,
             rows=self.rows + other.rows,
-            lines=self.lines + other.lines,
             classes=_added(self.classes, other.classes),
             sets=tuple(sorted({*self.sets, *other.sets})),
             missing=_added(self.missing, other.missing),
@@ -100,10 +97,10 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
-def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
-    """Return the survey of a part of so many lines."""
+def survey_of(parsed: Table | SparseRows, where: str) -> Survey:
+    """Return the survey of a part."""
     labels = parsed.labels
-    common = Survey(where, len(labels.codes), lines, labels.counts(), labels.names if labels.topics else ())
+    common = Survey(where, len(labels.codes), labels.counts(), labels.names if labels.topics else ())
     if isinstance(parsed, SparseRows):
         return replace(common, stored=parsed.X.nnz, width=parsed.X.shape[1])
     single = parsed.numbers.dtype == np.float32 and parsed.numbers.shape[1] > 0
@@ -175,7 +172,7 @@ NONE = -1
 """In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
 
 
-class StoredPart(Stored[tuple[Parsed, int]]):
+class StoredPart(Stored[Parsed]):
     """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
     `schema`: that of the training data, for rows that are to be encoded like them.
@@ -190,21 +187,17 @@ class StoredPart(Stored[tuple[Parsed, int]]):
 
         Raises InputError if the part cannot be read or is malformed.
         """
-        parsed, lines = self.read()
-        return survey_of(parsed, files.shown(self.item.url), lines)
+        return survey_of(self.read(), files.shown(self.item.url))
 
 
-def parse_part(
-    source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None
-) -> tuple[Parsed, int]:
-    """Return what is in a part, and its number of line breaks; see `aucdist.data.formats.base.Format.read_part`."""
+def parse_part(source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None) -> Parsed:
+    """Return what is in a part; see `aucdist.data.formats.base.Format.read_part`."""
     return FORMATS[source.format].read_part(source, part, schema, digests)
 
 
 def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
     """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
-    parsed, lines = parse_part(source, schema, part)
-    return survey_of(parsed, files.shown(part.url), lines)
+    return survey_of(parse_part(source, schema, part), files.shown(part.url))
 
 
 def decided(
@@ -238,16 +231,6 @@ def decided(
         layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
-
-
-def numbered(parts: Sequence[FilePart], surveys: Sequence[Survey]) -> Iterator[FilePart]:
-    """Yield the parts with the numbers of their first rows and lines."""
-    row, line, url = 0, 1, ""
-    for part, survey in zip(parts, surveys, strict=True):
-        if part.url != url:
-            line, url = part.line or 1, part.url
-        yield replace(part, row=row, line=line)
-        row, line = row + survey.rows, line + survey.lines
 
 
 def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:

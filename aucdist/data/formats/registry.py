@@ -110,14 +110,14 @@ class LoadedFormat(TableFormat):
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "tuple[Parsed, int]":
+    ) -> "Parsed":
         """Return all rows at a URL."""
         from aucdist.data.formats.parquet import digest_of, parse_arrow
 
         table = to_arrow(self.reader, part.url, source)
         if digests is not None:
             digests.append(digest_of(table))
-        return parse_arrow(table, files.shown(part.url), source, schema), 0
+        return parse_arrow(table, files.shown(part.url), source, schema)
 
 
 class DeltaFormat(LoadedFormat):
@@ -212,11 +212,11 @@ class ParquetFormat(TableFormat, FileFormat):
         values = path_values(url)
         return json.dumps(values) if values else ""
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return what is in some row groups."""
         from aucdist.data.formats.parquet import parse_row_groups
 
-        return parse_row_groups(source, part, schema), 0
+        return parse_row_groups(source, part, schema)
 
 
 def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tuple[FilePart, int, int]]:
@@ -317,7 +317,7 @@ class EmbeddedFormat(Format):
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "tuple[Parsed, int]":
+    ) -> "Parsed":
         """Return all rows; their checksum is that of the numbers."""
         import sklearn.datasets
 
@@ -330,7 +330,7 @@ class EmbeddedFormat(Format):
         table, digest = embedded_table(getattr(sklearn.datasets, f"load_{source.source}")())
         if digests is not None:
             digests.append(digest)
-        return table, 0
+        return table
 
 
 FORMATS: dict[str, Format] = {

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
+from itertools import accumulate
 from operator import add
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -26,7 +27,6 @@ from aucdist.data.formats.parts import (
     Survey,
     decided,
     encode,
-    numbered,
     parse_part,
     refuse_identifiers,
     survey_part,
@@ -130,7 +130,7 @@ class BlockReader:
         if self.manifest:
             return read_shard(self.manifest, index)
         part = self.parts[index]
-        parsed, _ = item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, part)
+        parsed = item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, part)
         return replace(encode(parsed, files.shown(part.url), self.source, self.schema, part.row or 0), index=index)
 
     def to_json(self) -> Any:
@@ -319,9 +319,11 @@ def _surveyed(
         source.layout, str(source.dtype), len(schema.feature_names), False, source.groups is not None or source.qid == "use",
         source.labels == "grades", source.cost_column is not None, bool(schema.classes),
     )  # fmt: skip
+    starts = accumulate((part.rows for part in surveys), initial=0)
+    numbered = (replace(part, row=start) for part, start in zip(parts, starts, strict=False))
     reader = BlockReader(
         source, schema, form, tuple(part.rows for part in surveys), (), _memory(form, total), total.classes, "",
-        tuple(numbered(parts, surveys)), missing=total.missing, unknown=total.unknown,
+        tuple(numbered), missing=total.missing, unknown=total.unknown,
     )  # fmt: skip
     return reader, items, surveys
 
@@ -333,7 +335,7 @@ class _PartInMemory(StoredPart):
         super().__init__(stored.source, stored.index, stored.item, stored.schema)
         self.parsed = parse_part(stored.source, stored.schema, stored.item, digests)
 
-    def read(self) -> tuple[Parsed, int]:
+    def read(self) -> Parsed:
         """Return what was parsed."""
         return self.parsed
 

@@ -103,7 +103,7 @@ def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
     source = Source(source=str(tmp_path), format="svmlight")
     made = same(source, 4)
     assert [part.url[-5:] for part in made.parts].count("0.svm") == 3
-    assert [part.row for part in made.parts if part.line == 1] == [0, 600, 800]
+    assert [part.row for part in made.parts if part.start == 0] == [0, 600, 800]
 
 
 def test_what_cannot_be_cut_is_one_part(source):
