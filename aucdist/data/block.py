@@ -134,10 +134,13 @@ class Block:
                 "for this one hand over the map's own `transform(X)`"
             )
         if isinstance(self.rows, CsrRows):
-            return sp.csr_matrix(
-                (self.rows.values, self.rows.indices, self.rows.offsets), (self.n_samples, self.n_features)
-            )
+            return as_csr(self.rows)
         return self.rows.values
+
+    def column(self, j: int) -> np.ndarray:
+        """Return a feature of all rows, float64 of shape (n_samples,)."""
+        values: Any = self.X[:, [j]]
+        return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)[:, 0]
 
     def weights(self) -> np.ndarray:
         """Return the sample weights, ones where none were given."""
@@ -202,6 +205,11 @@ def as_rows(X: Any) -> Rows:
     return DenseRows(np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in FLOATS else np.float64))
 
 
+def as_csr(rows: CsrRows) -> sp.csr_matrix:
+    """Return CSR rows as a matrix that shares their arrays."""
+    return sp.csr_matrix((rows.values, rows.indices, rows.offsets), (len(rows.offsets) - 1, rows.n_features))
+
+
 def n_rows(rows: Rows) -> int:
     """Return the number of rows."""
     if isinstance(rows, CsrRows):
@@ -221,8 +229,7 @@ def rows_at(rows: Rows, which: np.ndarray) -> Rows:
     if isinstance(rows, BinRows):
         return BinRows(rows.codes.take(which, axis=0), rows.basis)
     if isinstance(rows, CsrRows):
-        shape = (len(rows.offsets) - 1, rows.n_features)
-        return as_rows(sp.csr_matrix((rows.values, rows.indices, rows.offsets), shape)[which])
+        return as_rows(as_csr(rows)[which])
     return DenseRows(rows.values.take(which, axis=0))  # several times as fast as by an index
 
 
@@ -259,8 +266,7 @@ def _stacked_rows(parts: Sequence[Rows]) -> Rows:
     if isinstance(parts[0], BinRows):
         return BinRows(np.concatenate([rows.codes for rows in parts]), parts[0].basis)
     if isinstance(parts[0], CsrRows):
-        matrices = [sp.csr_matrix((r.values, r.indices, r.offsets), (len(r.offsets) - 1, r.n_features)) for r in parts]
-        return as_rows(sp.vstack(matrices, format="csr"))
+        return as_rows(sp.vstack([as_csr(rows) for rows in parts], format="csr"))
     return DenseRows(np.concatenate([rows.values for rows in parts]))
 
 

@@ -324,7 +324,11 @@ def first_missing(rows: Rows) -> tuple[int, int] | None:
     """Return row and column of the first value that is missing; None if none is."""
     if not has_missing(rows):
         return None
-    k = int(np.argmax(np.isnan(rows.values.reshape(-1))))
+    return entry_at(rows, int(np.argmax(np.isnan(rows.values.reshape(-1)))))
+
+
+def entry_at(rows: Rows, k: int) -> tuple[int, int]:
+    """Return row and column of the k-th stored value."""
     if isinstance(rows, CsrRows):
         return int(np.searchsorted(rows.offsets, k, "right")) - 1, int(rows.indices[k])
     row, column = divmod(k, rows.values.shape[1])

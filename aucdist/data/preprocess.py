@@ -11,9 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import BaseModel, Field
 
-from aucdist.data.block import Block, EachBlock, n_rows
+from aucdist.data.block import Block, EachBlock, n_columns, n_rows
 from aucdist.data.checked import CHECKED, Count, parse_checked
-from aucdist.data.column_statistics import IMPUTES, STATISTICS, Means, Medians, Moments, filled, moments, refuse_missing
+from aucdist.data.column_statistics import (
+    IMPUTES,
+    STATISTICS,
+    Means,
+    Medians,
+    Moments,
+    entry_at,
+    filled,
+    moments,
+    refuse_missing,
+)
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
@@ -285,12 +295,11 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
 def _no_logarithm(block: Block, which: list[int], names: Sequence[str] | None) -> InputError:
     """Return the error that names the first value that has no log(1 + x)."""
     rows = block.rows
-    if isinstance(rows, CsrRows):
-        k = np.flatnonzero(np.isin(rows.indices, which) & (rows.values <= -1))[0]
-        i, j, value = np.searchsorted(rows.offsets, k, "right") - 1, rows.indices[k], rows.values[k]
-    else:
-        i, k = np.argwhere(rows.values[:, which] <= -1)[0]
-        j, value = which[k], rows.values[i, which[k]]
+    columns = (
+        rows.indices if isinstance(rows, CsrRows) else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
+    )
+    k = int(np.argmax(np.isin(columns, which) & (rows.values <= -1)))
+    (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
     return InputError(
         f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above -1; "
         "name the features that have them, or leave log1p out"

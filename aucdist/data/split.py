@@ -12,10 +12,8 @@ Or the last rows by a column of times are the test rows, whole groups where ther
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from aucdist.data.block import Block, EachBlock, each_of
 from aucdist.errors import InputError
@@ -104,7 +102,7 @@ class TimeSplit:
 
     def _times(self, block: Block) -> np.ndarray:
         if self.groups is None or self.latest is None or block.group is None:
-            return _times(block, self.column)
+            return block.column(self.column)
         return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
 
 
@@ -158,12 +156,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
 
 
 def _times_of(column: int, block: Block) -> Columns:
-    return _times(block, column), block.y, block.group, block.code
-
-
-def _times(block: Block, column: int) -> np.ndarray:
-    values: Any = block.X[:, [column]]
-    return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)[:, 0]
+    return block.column(column), block.y, block.group, block.code
 
 
 def _group_limit(

@@ -18,7 +18,6 @@ from aucdist.data.storage.files import shown
 from aucdist.drift.traps import columns_alone, sample_of, traps_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.kernels.rows import CsrRows
 from aucdist.selection.groups import duplicates
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source
@@ -180,7 +179,7 @@ def _columns(schema: Schema, block: Block) -> list[dict[str, Any]]:
 
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> dict[str, Any]:
     names = [schema.feature_names[j] for j in features]
-    values = [_values(block, j) for j in features[:MOST_FEATURES]]
+    values = [block.column(j) for j in features[:MOST_FEATURES]]
     if column in schema.categories or column in schema.hashed:
         becomes = "categories" if column in schema.categories else "hashed"
         about = [f"{name} ({int(np.count_nonzero(of)):,} rows)" for name, of in zip(names, values, strict=False)]
@@ -189,17 +188,6 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> d
         about = [f"{name} ({_range(of)})" for name, of in zip(names, values, strict=False)]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
     return {"column": column, "becomes": becomes, "n_features": len(names), "features": about + more}
-
-
-def _values(block: Block, j: int) -> np.ndarray:
-    """Return a feature of all rows."""
-    rows = block.rows
-    if not isinstance(rows, CsrRows):
-        return np.asarray(rows.values[:, j])
-    dense = np.zeros(block.n_samples)
-    at = rows.indices == j
-    dense[np.repeat(np.arange(block.n_samples), np.diff(rows.offsets))[at]] = rows.values[at]
-    return dense
 
 
 def _range(values: np.ndarray) -> str:

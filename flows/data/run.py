@@ -1,7 +1,6 @@
 """Lists the catalog, describes data sets, and verifies their files."""
 
 import functools
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import yaml
@@ -42,8 +41,13 @@ class VerifyConfig(Strict):
 
 
 def list_data(config: ListConfig, observer: RunObserver) -> dict[str, Any]:
-    """Return the data sets of the catalog by their names."""
-    return {entry.pop("name"): entry for entry in list_catalog()}
+    """Return the data sets of the catalog by their names; one is present if it can be read here without a network."""
+    return {
+        name: {
+            "format": source.format, "rows": source.rows, "features": source.features, "present": is_present(source),
+        }
+        for name, source in sorted(catalog().items())
+    }  # fmt: skip
 
 
 def list_lines(result: dict[str, Any]) -> list[str]:
@@ -56,33 +60,17 @@ def list_lines(result: dict[str, Any]) -> list[str]:
 
 
 def show(config: ShowConfig, observer: RunObserver) -> dict[str, Any]:
-    """Return the catalog's entry of a data set, or what the manifest says of shards."""
-    return describe(*source_from_name(config.name))
+    """Return the catalog's entry and the manifest of a data set, without reading its rows."""
+    name, source = source_from_name(config.name)
+    entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    if source.format_of().is_sharded:
+        entry |= _describe_shards(read_manifest(files.require(str(source.source))))
+    return {name: entry | {"present": is_present(source)}}
 
 
 def show_lines(result: dict[str, Any]) -> list[str]:
     """Return what `aucdist data show` prints."""
     return [yaml.safe_dump(result, sort_keys=False, allow_unicode=True).rstrip()]
-
-
-def list_catalog() -> Iterator[dict[str, Any]]:
-    """Yield name, format, rows, features and presence of each data set of the catalog.
-
-    A data set is present if it can be read here without a network: it is bundled, or its files are there.
-    """
-    for name, source in sorted(catalog().items()):
-        yield {
-            "name": name, "format": source.format, "rows": source.rows, "features": source.features,
-            "present": is_present(source),
-        }  # fmt: skip
-
-
-def describe(name: str, source: Source) -> dict[str, Any]:
-    """Return the catalog's entry and the manifest of a data set, without reading its rows."""
-    entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    if source.format_of().is_sharded:
-        entry |= _describe_shards(read_manifest(files.require(str(source.source))))
-    return {name: entry | {"present": is_present(source)}}
 
 
 def _describe_shards(manifest: Manifest) -> dict[str, Any]:
@@ -129,7 +117,7 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) ->
 
 def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
     """Return the faults of each data set; see `verify_source`. The observer is called with each data set as a stage."""
-    names = config.names or [entry["name"] for entry in list_catalog() if entry["present"]]
+    names = config.names or [name for name, source in sorted(catalog().items()) if is_present(source)]
     sources = [source_from_name(name) for name in names]
     faults = {}
     with open_cluster(config.cluster, "verify", observer) as workers:

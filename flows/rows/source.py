@@ -125,7 +125,8 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
         tables = ClassTables(LabelSets.of_schema(schema), LabelSets.of_schema(of_test))
     name = config.name or shown(str(source.source))
     rows = TrainTestRows(name, source, schema, fingerprint, train, test, tables=tables)
-    rows.check_classes()
+    if tables is None and train.n_pos in (0, train.n_samples):
+        raise InputError(f"{name}: the training rows are all of one class; both are needed")
     return rows
 
 

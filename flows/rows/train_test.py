@@ -9,7 +9,6 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.sources import Source
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig
 from flows.progress.console import RunObserver
@@ -63,14 +62,6 @@ class TrainTestRows:
             n_classes = self.tables.train.n_classes if self.tables.train.exclusive else 1
         train, test = self.train.split(config.test, self.schema, n_classes, parallel_map)
         return replace(self, train=train, test=test)
-
-    def check_classes(self) -> None:
-        """Check that the training rows have both classes.
-
-        Raises InputError if they have not.
-        """
-        if self.tables is None and self.train.n_pos in (0, self.train.n_samples):
-            raise InputError(f"{self.name}: the training rows are all of one class; both are needed")
 
     def without_groups(self, config: DataConfig) -> "TrainTestRows":
         """Return the rows without the groups that only the split was to keep whole: pairs are not rows of one group."""

@@ -46,8 +46,8 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
             job = stages("survey", survey, request, workers, parallel_map, config.name or "", retry=True)
-            starts = stages("route", route, job, parallel_map, retry=True)
-            shards = stages("write shards", gather, job, starts, parallel_map, retry=True)
+            starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
+            shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)
             manifest = stages("commit", sharding.finish, job, shards, retry=True)
     return result_of(manifest, time.perf_counter() - start)
 
@@ -55,17 +55,6 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
 def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMap, name: str) -> ShardJob:
     """Parse every part once, to number the rows and to find classes, features and categories."""
     return sharding.survey(request, each=parallel_map, hold=workers.hold, name=name)
-
-
-def route(job: ShardJob, parallel_map: ParallelMap) -> list[list[int]]:
-    """Write the rows of every part to a temporary file, sorted by shard."""
-    route_part = functools.partial(sharding.route, job.url, urls=job.urls)
-    return list(parallel_map(route_part, job.items))
-
-
-def gather(job: ShardJob, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:
-    """Write every shard."""
-    return list(parallel_map(functools.partial(sharding.gather, job.url), sharding.items_of(job, starts)))
 
 
 def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:

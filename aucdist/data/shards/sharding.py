@@ -402,7 +402,13 @@ def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard
     index, ranges = item
     record = below(job.work, f"shard-{index:05d}.json")
     known = _read_record(record, Shard)
-    if known and _has_checksum(below(job.target, known.file), known.sha256) and files.exists(_statistics(job, index)):
+    stored = below(job.target, known.file) if known else ""
+    if (
+        known
+        and files.exists(stored)
+        and files.exists(_statistics(job, index))
+        and (hashlib.sha256(files.read_bytes(stored)).hexdigest() == known.sha256)
+    ):
         return known
     tables = [_rows_of(_part(job, i), first, stop) for i, (first, stop) in enumerate(ranges) if stop > first]
     if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
@@ -416,10 +422,6 @@ def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard
     files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
     files.write_bytes(record, json.dumps(asdict(shard)).encode())
     return shard
-
-
-def _has_checksum(url: str, sha256: str) -> bool:
-    return files.exists(url) and hashlib.sha256(files.read_bytes(url)).hexdigest() == sha256
 
 
 def _rows_of(url: str, first: int, stop: int) -> pa.Table:
@@ -488,5 +490,14 @@ def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None =
     if known := finished(asked, each):
         return known
     job = survey(asked, each=each, n_parts=n_parts)
-    starts = list(each(functools.partial(route, job.url, urls=job.urls), job.items))
-    return finish(job, list(each(functools.partial(gather, job.url), items_of(job, starts))))
+    return finish(job, gather_all(job, route_all(job, each), each))
+
+
+def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
+    """Write the rows of every part to the work folder, sorted by shard; return what `route` does of each."""
+    return list(each(functools.partial(route, job.url, urls=job.urls), job.items))
+
+
+def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:
+    """Write every shard, from what `route` returned of each part."""
+    return list(each(functools.partial(gather, job.url), items_of(job, starts)))
