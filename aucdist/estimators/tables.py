@@ -221,7 +221,7 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
     """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
     import pyarrow as pa
 
-    from aucdist.data.formats.spelling import PLAIN
+    from aucdist.data.formats.table_form import PLAIN
     from aucdist.data.formats.tables import is_text
 
     if not is_text(column.type):
@@ -269,8 +269,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
 
     from aucdist.data.formats.parts import feature_names
     from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED
-    from aucdist.data.formats.spelling import are_dates, one_spelling_each
-    from aucdist.data.formats.table_form import MISSING_CATEGORY
+    from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
     from aucdist.data.formats.text import unique
 
     parsed = _parsed(table, None, texts)

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.formats.spelling import ANY_CASE
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
 from aucdist.export.portable import AS_MISSING, ZERO, Leaf, Node, Portable, PortableColumn, TreeSplit
 from aucdist.extras import load_optional
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aucdist.data.dataset import Schema, date_features
-from aucdist.data.formats.spelling import Spelling
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_form import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aucdist.data.formats.spelling import ANY_CASE, Spelling
-from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY, Spelling
 from aucdist.errors import InputError
 from aucdist.export.onnx_model import ONE_CLASS
 from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable, portable_classes

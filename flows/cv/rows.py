@@ -22,9 +22,8 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
-from flows.rows.rows import Encoding, Rows, then
+from flows.rows.rows import Encoding, Rows, TrainTestRows, then
 from flows.rows.source import RowSource, open_source
-from flows.rows.train_test import TrainTestRows
 
 
 @dataclass(frozen=True, eq=False)

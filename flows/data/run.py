@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema
+from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
-from aucdist.data.shards.shard import verify_shard
 from aucdist.data.sources import Source, catalog, is_present
 from aucdist.data.storage import files
 from aucdist.errors import InputError

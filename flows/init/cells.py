@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aucdist.data.formats.spelling import SPACES, Spelling
+from aucdist.data.formats.table_form import SPACES, Spelling
 
 MOSTLY = 0.9
 """A column of which so large a share of the cells are numbers, or dates, is one of these; the others count as missing."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
-from aucdist.data.formats.spelling import ANY_CASE, MISSING_NUMBER, Spelling, parse_date
+from aucdist.data.formats.table_form import ANY_CASE, MISSING_NUMBER, Spelling, parse_date
 from aucdist.drift import columns as single
 from flows.init.cells import MOSTLY, Cells, numbers_in
 

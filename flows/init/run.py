@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from aucdist.data.formats.spelling import Spelling
-from aucdist.data.formats.table_form import REMEDY
+from aucdist.data.formats.table_form import REMEDY, Spelling
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source

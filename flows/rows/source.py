@@ -17,8 +17,7 @@ from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.progress.console import RunObserver
-from flows.rows.rows import Rows
-from flows.rows.train_test import ClassTables, TrainTestRows
+from flows.rows.rows import ClassTables, Rows, TrainTestRows
 
 MOST_BLOCKS = 2**16
 

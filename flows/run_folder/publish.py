@@ -21,8 +21,7 @@ from aucdist.report.run import Report, render_run_page
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
-from flows.rows.rows import Rows
-from flows.rows.train_test import TrainTestRows
+from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
 from flows.run_folder.results import FittedRun, details_of
 from flows.run_folder.scores import SCORES

@@ -33,7 +33,7 @@ from aucdist.metrics.groups import GroupWeight, measures_of_groups
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
-from flows.rows.train_test import TrainTestRows
+from flows.rows.rows import TrainTestRows
 from flows.run_folder.costs import CostedRows, mean_cost_of_rows
 from flows.run_folder.scores import DECISION
 from flows.versions import versions

@@ -10,7 +10,7 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, average_precision
-from flows.rows.train_test import TrainTestRows
+from flows.rows.rows import TrainTestRows
 
 FEWEST_ROWS, MOST_VALUES = 100, 2**24
 """Of fewer training rows a baseline says nothing; more values would take longer than a line of a report is worth."""

@@ -18,7 +18,7 @@ from aucdist.search.folds import masked_blocks, row_ids_and_labels
 from flows.config.model import ModelConfig
 from flows.config.shapes import ShapesConfig
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.train_test import TrainTestBlocks
+from flows.rows.rows import TrainTestBlocks
 from flows.run_folder.results import Evaluation, MoreFits
 
 

@@ -95,7 +95,7 @@ def _seconds_of_cold_fits(block: Block) -> float:
 def _two_workers() -> Iterator[Callable[[], None]]:
     """Yield a function that runs the six folds on two workers."""
     from aucdist.data.dataset import Schema
-    from aucdist.data.shards.shard import read_shard, write_shards
+    from aucdist.data.shards.manifest import read_shard, write_shards
     from aucdist.engine.dask import local_client
     from flows.cv.executors import run_on_workers
     from flows.cv.jobs import fit_on_worker

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from aucdist.data.shards.manifest import Manifest
-from aucdist.data.shards.shard import read_shard
+from aucdist.data.shards.manifest import Manifest, read_shard
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.sources import find

@@ -11,7 +11,7 @@ import numpy as np
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary

@@ -10,8 +10,8 @@ import numpy as np
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.sources import find
 from aucdist.engine.blocks import Blocks, LocalBlocks, Step, Summary
 from aucdist.estimators.margin_mean import MarginMeanClassifier

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema
+from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, read_shard, verify_shard, write_shards
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
 from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError

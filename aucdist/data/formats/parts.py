@@ -27,9 +27,8 @@ from aucdist.data.formats.source_fields import (
     EachOf,
     SourceFields,
 )
-from aucdist.data.formats.spelling import by_key, category_key, one_spelling_each
 from aucdist.data.formats.svmlight import SparseRows
-from aucdist.data.formats.table_form import UNKNOWN_CATEGORY
+from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
 from aucdist.data.formats.tables import Table
 from aucdist.data.formats.text import unique
 from aucdist.data.label_sets import places, sets_of_topics

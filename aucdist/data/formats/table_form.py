@@ -1,16 +1,267 @@
-"""How the columns of a table become features: which are numbers, texts or dates, and how their cells are written."""
+"""How the columns of a table become features: which are numbers, texts or dates; and how their cells are written.
+
+A cell may say that its value is missing, write a number with a comma, groups or a currency, or be a date, which becomes some
+numbers, such as its year and its weekday.
+"""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from aucdist.data.dataset import DatePart, Schema
+import numpy as np
+
+from aucdist.data.dataset import PARTS, DatePart, Schema
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.spelling import PLAIN, Spelling, by_key
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ANY_CASE = ("", "?", "<null>", "nan")
+"""What says in any column and in any case that a value is missing."""
+AS_PANDAS = (
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "None", "n/a",
+    "null",
+)  # fmt: skip
+"""What pandas takes for missing as well, in this spelling: a category `none` is one. Among numbers any case counts."""
+MISSING_NUMBER = (
+    "", "?", "<null>", "nan", "na", "null", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "none", "-nan", "1.#ind", "-1.#ind",
+    "1.#qnan", "-1.#qnan",
+)  # fmt: skip
+"""What says in a column of numbers, in any case, that a value is missing."""
+NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
+NOT_OF_LABELS = ("None",)
+"""A class may be called so."""
+SPACES = " \u00a0\u202f\u2009"
+ACCOUNTING = re.compile(r"\(([^()-]*\d[^()-]*)\)")
+"""A negative number as accountants write it: (1,234.50)."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the cells of a table are written.
+
+    `missing`: what says that a value of a feature is missing, besides `ANY_CASE` and `AS_PANDAS`.
+    `decimal`: what stands before the fraction of a number.
+    `thousands`: what groups three digits each: a character, or ``space``.
+    `symbols`: what may stand before or behind a number, such as a currency or per cent. It does not change the number.
+    """
+
+    missing: tuple[str, ...] = ()
+    decimal: str = "."
+    thousands: str | None = None
+    symbols: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: SourceFields) -> "Spelling":
+        """Return the spelling that a source states."""
+        return cls(tuple(source.missing_values), source.decimal, source.thousands, tuple(source.symbols))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What says in this spelling that a text of a feature is missing; `ANY_CASE` does in any."""
+        return tuple(dict.fromkeys((*AS_PANDAS, *self.missing)))
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are written as Python writes them."""
+        return self.decimal == "." and self.thousands is None and not self.symbols
+
+    def is_missing(self, text: str, *, label: bool = False) -> bool:
+        """Tell whether a cell of a column of texts, or of the label, says that its value is missing."""
+        if text.lower() in ANY_CASE:
+            return True
+        if label:
+            return text in AS_PANDAS and text not in NOT_OF_LABELS
+        return text in AS_PANDAS or text in self.missing
+
+    def is_missing_number(self, text: str) -> bool:
+        """Tell whether a cell of a column of numbers, which is none, says that its value is missing."""
+        return text.lower() in self.number_words
+
+    @cached_property
+    def number_words(self) -> frozenset[str]:
+        """What says, in small letters, that a number is missing."""
+        return frozenset(text.lower() for text in (*MISSING_NUMBER, *self.missing))
+
+    @cached_property
+    def missing_numbers(self) -> np.ndarray:
+        """The numbers that say that a value is missing, such as -999."""
+        return np.array([float(text) for text in self.missing if is_finite_number(text)])
+
+    def plain_number(self, text: str) -> str | None:
+        """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
+        if negative := ACCOUNTING.fullmatch(text):
+            text = f"-{negative[1].strip()}"
+        text = self._without_symbols(text)
+        if self._number.fullmatch(text) is None:
+            return None
+        for group in self._groups:
+            text = text.replace(group, "")
+        return text.replace(self.decimal, ".")
+
+    def _without_symbols(self, text: str) -> str:
+        """Return a text without one symbol before its digits and one behind them; a sign may stand before or behind it."""
+        sign, text = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
+        for symbol in sorted(self.symbols, key=len, reverse=True):
+            if text.startswith(symbol):
+                text = text[len(symbol) :].lstrip(SPACES)
+                break
+        for symbol in sorted(self.symbols, key=len, reverse=True):
+            if text.endswith(symbol):
+                text = text[: -len(symbol)].rstrip(SPACES)
+                break
+        return sign + text
+
+    @property
+    def _groups(self) -> str:
+        return SPACES if self.thousands == "space" else self.thousands or ""
+
+    @cached_property
+    def _number(self) -> re.Pattern[str]:
+        point = re.escape(self.decimal)
+        whole = r"\d+"
+        if self._groups:
+            whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(self._groups)}]\d{{3}})+|\d+)"
+        return re.compile(rf"[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+PLAIN = Spelling()
+
+
+def category_key(text: str) -> str:
+    """Return what equal categories have in common: the Unicode normal form NFC, and numbers their value: 1 and 1.0, 0 and -0.0.
+
+    Codes with leading zeros stay as they are.
+    """
+    text = text if text.isascii() else unicodedata.normalize("NFC", text)
+    if (number := NUMBER_AS_CATEGORY.fullmatch(text)) is None:
+        return text
+    whole, fraction = number[2], (number[3] or "").rstrip("0")
+    value = f"{whole}.{fraction}" if fraction else whole
+    return value if value == "0" else number[1] + value
+
+
+def one_spelling_each(categories: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct categories in alphabetical order: of several spellings of one the shortest."""
+    spellings: dict[str, str] = {}
+    for text in sorted(set(categories), key=lambda text: (len(text), text)):
+        spellings.setdefault(category_key(text), text)
+    return tuple(sorted(spellings.values()))
+
+
+def by_key(categories: Iterable[str]) -> dict[str, str]:
+    """Return the category of each key, and of each category itself."""
+    known = tuple(categories)
+    return {category_key(text): text for text in reversed(known)} | {text: text for text in known}
+
+
+def is_finite_number(text: str) -> bool:
+    """Tell whether a text is a number as Python writes it."""
+    try:
+        return "_" not in text and math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
+
+ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
+"""How MySQL, among others, writes a date that is missing."""
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DAYS = (
+    "%d.%m.%Y",
+    "%Y/%m/%d",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%Y%m%d",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+)
+DATE_FORMATS = tuple(f"{day}{clock}" for day in DAYS for clock in CLOCKS) + tuple(
+    f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]
+)
+"""Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
+
+
+def parse_date(text: str, form: str | None) -> datetime | None:
+    """Return the date of a text in a format of `strptime`, or of ISO 8601 where there is none; None if it is no date."""
+    try:
+        if form is not None:
+            return datetime.strptime(text, form)  # a date without a time zone counts as one in UTC
+        return datetime.fromisoformat(text) if ISO.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def are_dates(texts: Iterable[str], missing: str) -> bool:
+    """Tell whether texts are dates as ISO 8601 writes them, but for missing and zero ones. It stops at the first that is not."""
+    present = (text for text in texts if text != missing and not ZERO_DATE.match(text))
+    first = next(present, None)
+    return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
+
+
+def refuse_dates(names: Sequence[str], texts: Mapping[str, "pd.Categorical"], missing: str, where: str) -> None:
+    """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
+
+    Raises InputError if one does: each date would become a category of its own.
+    """
+    for name in names:
+        if are_dates(texts[name].categories, missing):
+            raise InputError(
+                f"{where}, column {name!r}: it holds dates. Give `dates: {{{name}: [{', '.join(PARTS)}]}}` with the parts that "
+                f"should become numbers, or leave it out by `drop: [{name}]`; each date becomes a category if `categorical` "
+                "names the column"
+            )
+
+
+def problem_with_date(text: str, form: str | None) -> str | None:
+    """Say what is wrong with a cell of a column of dates, if anything is, and by which `date_format` it would be a date."""
+    if parse_date(text, form) is not None:
+        return None
+    expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
+    fitting = next((other for other in DATE_FORMATS if parse_date(text, other) is not None), None)
+    hint = (
+        f"; give `date_format: '{fitting}'`" if fitting else "; other spellings need `date_format`" if not form else ""
+    )
+    return f"{text[:40]!r} is not {expected}{hint}"
+
+
+def date_numbers(column: "pd.Categorical", parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
+    """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
+
+    `column`: texts that `problem_with_date` finds sound, and `missing`.
+    `parts`: some of `PARTS`.
+    `form`: as for `parse_date`.
+    """
+    rows = [
+        [math.nan] * len(parts) if text == missing else _parts(parse_date(text, form), parts)
+        for text in column.categories
+    ]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(parts))[column.codes]
+
+
+def _parts(date: datetime | None, parts: Iterable[str]) -> list[float]:
+    assert date is not None
+    utc = date if date.tzinfo else date.replace(tzinfo=UTC)
+    values = {
+        "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,
+        "days": (utc - EPOCH) / timedelta(days=1),
+    }  # fmt: skip
+    return [float(values[part]) for part in parts]
+
 
 MISSING_CATEGORY = "(missing)"
 """What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""

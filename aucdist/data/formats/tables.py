@@ -12,15 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.dataset import DatePart, date_features
-from aucdist.data.formats.spelling import (
+from aucdist.data.formats.table_form import (
+    MISSING_CATEGORY,
+    REMEDY,
+    UNKNOWN_CATEGORY,
     ZERO_DATE,
+    TableForm,
     category_key,
     date_numbers,
     is_finite_number,
     problem_with_date,
     refuse_dates,
 )
-from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError

@@ -33,8 +33,7 @@ from aucdist.data.formats.parts import (
 )
 from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
-from aucdist.data.shards.shard import n_pos, read_shard
+from aucdist.data.shards.manifest import Manifest, below, n_pos, read_manifest, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried

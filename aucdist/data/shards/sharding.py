@@ -45,7 +45,17 @@ from aucdist.data.shards.block_file import (
     statistics_to_parquet,
     to_table,
 )
-from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
+from aucdist.data.shards.manifest import (
+    CURRENT,
+    FORMAT,
+    Manifest,
+    Shard,
+    below,
+    commit,
+    read_manifest,
+    verify_shard,
+    write_shard,
+)
 from aucdist.data.shards.reading import (
     PART_BYTES,
     BlockReader,
@@ -56,7 +66,6 @@ from aucdist.data.shards.reading import (
     index_of,
     open_parts,
 )
-from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.sources import UNLABELLED, Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files

@@ -9,8 +9,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, Shard, commit
-from aucdist.data.shards.shard import write_shard
+from aucdist.data.shards.manifest import Manifest, Shard, commit, write_shard
 from aucdist.data.sources import Dtype
 from aucdist.errors import InputError
 

@@ -18,9 +18,8 @@ import pytest
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.shards.manifest import CURRENT, read_manifest
+from aucdist.data.shards.manifest import CURRENT, read_manifest, read_shard, write_shards
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
 

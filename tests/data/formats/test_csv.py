@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.spelling import PLAIN
+from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.dataset import PARTS
-from aucdist.data.formats.spelling import are_dates, parse_date
+from aucdist.data.formats.table_form import are_dates, parse_date
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources import Source

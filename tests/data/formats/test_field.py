@@ -17,7 +17,7 @@ import pytest
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.parquet import column_types
-from aucdist.data.formats.spelling import category_key
+from aucdist.data.formats.table_form import category_key
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import parse_source

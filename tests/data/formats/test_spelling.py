@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.formats.spelling import PLAIN, Spelling
+from aucdist.data.formats.table_form import PLAIN, Spelling
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError

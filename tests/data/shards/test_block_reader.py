@@ -11,8 +11,8 @@ import pytest
 
 from aucdist.data.formats import parts
 from aucdist.data.shards.block_file import Form, nbytes
+from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import open_parts, open_reader, parse_reader, read
-from aucdist.data.shards.shard import write_shards
 from aucdist.data.sources import Source
 from aucdist.data.storage import scratch
 from aucdist.errors import InputError

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
+from aucdist.data.shards.manifest import read_manifest, read_shard, verify_shard, write_shards
 from aucdist.errors import InputError
 
 SCHEMA = Schema(("a", "b"), "label", ("1",), ("-1",), {})

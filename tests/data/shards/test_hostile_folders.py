@@ -17,8 +17,17 @@ from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_file import ColumnStatistics, Form
-from aucdist.data.shards.manifest import CURRENT, StoredFile, commit, read_manifest, read_schema
-from aucdist.data.shards.shard import read_shard, verify_shard, write_shard, write_shards
+from aucdist.data.shards.manifest import (
+    CURRENT,
+    StoredFile,
+    commit,
+    read_manifest,
+    read_schema,
+    read_shard,
+    verify_shard,
+    write_shard,
+    write_shards,
+)
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError

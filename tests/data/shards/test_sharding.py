@@ -14,9 +14,8 @@ from aucdist.data.block import Block
 from aucdist.data.formats import parts
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_file import ColumnStatistics
-from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
+from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, read_statistics, write_shards
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.sharding import permuted, request, shard_data
 from aucdist.data.sources import Source
 from aucdist.data.split import scrambled

@@ -11,9 +11,8 @@ from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_con
 
 from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.manifest import read_manifest, read_schema
+from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.shards.shard import read_shard, verify_shard
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, s3

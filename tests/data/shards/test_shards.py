@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, read_statistics
-from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
+from aucdist.data.shards.manifest import (
+    CURRENT,
+    read_manifest,
+    read_schema,
+    read_shard,
+    read_statistics,
+    verify_shard,
+    write_shards,
+)
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from aucdist.data.shards.manifest import read_schema
-from aucdist.data.shards.shard import read_shard, verify_shard
+from aucdist.data.shards.manifest import read_schema, read_shard, verify_shard
 from aucdist.data.shards.simulate import Simulation, simulate
 from aucdist.errors import InputError
 from aucdist.metrics import roc_auc_score

@@ -18,8 +18,8 @@ from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_con
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.shards.manifest import read_manifest, read_shard, write_shards
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.shard import read_manifest, read_shard, write_shards
 from aucdist.data.sources import Source
 from aucdist.data.storage import faults, files, s3
 from aucdist.errors import InputError

@@ -10,7 +10,7 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to, pro
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.storage import files, guard, s3, scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError

@@ -13,8 +13,8 @@ from aucdist import batch_scoring as scoring
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards import sharding
+from aucdist.data.shards.manifest import read_shard
 from aucdist.data.shards.reading import open_reader
-from aucdist.data.shards.shard import read_shard
 from aucdist.data.sources import Source
 from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
 from aucdist.errors import InputError

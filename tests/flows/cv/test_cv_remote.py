@@ -9,7 +9,7 @@ import pytest
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.shard import write_shards
+from aucdist.data.shards.manifest import write_shards
 from aucdist.errors import InputError
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate

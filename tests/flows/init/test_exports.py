@@ -12,7 +12,7 @@ import pytest
 import yaml
 from support.command_line import run
 
-from aucdist.data.formats.spelling import Spelling
+from aucdist.data.formats.table_form import Spelling
 from aucdist.model import load_model
 from flows.init.cells import SYMBOLS, Cells, numbers_in
 from flows.init.columns import Table

@@ -8,8 +8,7 @@ import pytest
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.shards.shard import write_shards
+from aucdist.data.shards.manifest import read_manifest, write_shards
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.split import split
 from aucdist.data.storage import scratch

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from support.command_line import contents, run
 
-from aucdist.data.shards.shard import read_shard
+from aucdist.data.shards.manifest import read_shard
 
 KEYS = [
     "target", "manifest", "n_samples", "n_features", "n_pos", "n_neg", "layout", "dtype", "shards", "bytes", "memory",
