@@ -114,8 +114,11 @@ def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict
         edges = np.linspace(first, last, BINS + 1)
         cells = np.clip(np.searchsorted(edges, column[there], "right") - 1, 0, BINS - 1)
         labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
-    of_sides = (np.bincount(cells[sample.positive[there] == side], minlength=len(labels)) for side in (False, True))
-    bars = _bars(*(counts.astype(float) for counts in of_sides), sample.positive, labels)
+    negative, positive = (
+        np.bincount(cells[sample.positive[there] == side], minlength=len(labels)).astype(float)
+        for side in (False, True)
+    )
+    bars = _bars(negative, positive, sample.positive, labels)
     return Shown(name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(there.mean())), said, suspicious, bars)
 
 

@@ -4,14 +4,66 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 
-from aucdist.data.formats.text import SHOWN, Text, problem_with_number, shown
+from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
+from aucdist.errors import InputError
 from aucdist.kernels import svmlight as kernels
 
 LAST = np.iinfo(np.int32).max - 1
 """The largest index: one more is the number of features, which is counted in 32 bits as well."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Whole lines of a file.
+
+    `data`: the last byte is a line break.
+    `first_line`: the number of the first line.
+    """
+
+    data: bytes
+    where: str
+    first_line: int = 1
+
+    @classmethod
+    def of(cls, data: bytes, where: str, first_line: int = 1) -> "Text":
+        """Return the text; a line break that is missing at the end is added."""
+        return cls(data if data.endswith(b"\n") else data + b"\n", where, first_line)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The bytes as an array of uint8."""
+        return np.frombuffer(self.data, dtype=np.uint8)
+
+    def line(self, offset: int) -> str:
+        """Return the file and the number of the line of a byte, as in ``f.csv, line 3``."""
+        number = self.first_line + self.data.count(b"\n", 0, offset)
+        return f"{self.where}, line {number}"
+
+    def fault(self, offset: int, reason: str) -> InputError:
+        """Return the error that names a byte by line and column, both from 1."""
+        column = offset - self.data.rfind(b"\n", 0, offset)
+        return InputError(f"{self.line(offset)}, column {column}: {reason}")
+
+    def rest_of_line(self, offset: int) -> bytes:
+        """Return what stands from a byte to the end of its line."""
+        return self.data[offset : self.data.index(b"\n", offset)]
+
+    def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
+        """Return the distinct ones of many pieces.
+
+        `spans`, of shape (n, 2), int64: where each piece starts and stops.
+        Returns `codes` of shape (n,), int32, for each piece its position among the distinct ones; `pieces`.
+        """
+        offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
+        joined = np.empty(offsets[-1], dtype=np.uint8)
+        kernels.gather(self.array, spans, offsets, joined)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
+        found = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
+        return found.indices.to_numpy(), found.dictionary.to_pylist()
 
 
 @dataclass(frozen=True, eq=False)

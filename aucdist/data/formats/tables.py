@@ -329,7 +329,8 @@ class _TableReader:
 
 
 def _categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
-    return pd.Categorical.from_codes(codes, categories=pd.Index(values, dtype=object))
+    categories: Any = pd.Index(list(values), dtype=object)
+    return pd.Categorical.from_codes(codes, categories=categories)
 
 
 def _inexact(integers: np.ndarray) -> np.ndarray:
