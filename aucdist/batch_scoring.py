@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
+from aucdist.data.own_files import CHECKED, Sha256, parse_checked
 from aucdist.data.shards.manifest import below, read_manifest
 from aucdist.data.shards.reading import (
     BlockReader,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
-from aucdist.data.checked import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.engine.serialize import serialize

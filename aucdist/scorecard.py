@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field
 
-from aucdist.data.checked import CHECKED, parse_checked
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import CHECKED, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
+from aucdist.data.own_files import CHECKED
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened, require

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from aucdist.data.checked import CHECKED, Count, Positive
+from aucdist.data.own_files import CHECKED, Count, Positive
 
 if TYPE_CHECKING:
     from aucdist.data.block import Block

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from pydantic import BaseModel, Field
 
 from aucdist.data.block import Block, EachBlock, n_columns, n_rows
-from aucdist.data.checked import CHECKED, Count, parse_checked
 from aucdist.data.column_statistics import (
     IMPUTES,
     STATISTICS,
@@ -24,6 +23,7 @@ from aucdist.data.column_statistics import (
     moments,
     refuse_missing,
 )
+from aucdist.data.own_files import CHECKED, Count, parse_checked
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 

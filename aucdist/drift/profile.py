@@ -8,9 +8,9 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, parse_checked, to_jsonable
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import CHECKED, Count, parse_checked, to_jsonable
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError

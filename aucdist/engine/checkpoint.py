@@ -19,7 +19,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows

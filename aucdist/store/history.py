@@ -21,7 +21,7 @@ from pydantic import Field, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from aucdist.data.checked import (
+from aucdist.data.own_files import (
     CHECKED,
     OPEN,
     Count,

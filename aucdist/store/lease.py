@@ -18,7 +18,7 @@ from pydantic import with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from aucdist.data.checked import OPEN, read_json
+from aucdist.data.own_files import OPEN, read_json
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

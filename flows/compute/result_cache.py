@@ -8,7 +8,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist import __version__
-from aucdist.data.checked import CHECKED, Sha256, read_json
+from aucdist.data.own_files import CHECKED, Sha256, read_json
 from aucdist.data.storage.files import explained, open_fs, write_bytes
 from aucdist.errors import InputError
 from flows.json_values import jsonable

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.checked import OPEN, Count, read_json
+from aucdist.data.own_files import OPEN, Count, read_json
 from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, open_fs, shown
 from aucdist.errors import InputError, RunError

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.ipc  # pa.ipc
 
 from aucdist.data.block import Block
-from aucdist.data.checked import ROW_ID, read_parquet
+from aucdist.data.own_files import ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aucdist.data.checked import ROW_ID
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels, class_name
+from aucdist.data.own_files import ROW_ID
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassModels, LinearModel

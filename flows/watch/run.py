@@ -16,8 +16,8 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist import batch_scoring
-from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.formats.parts import StoredPart
+from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.sources import Source
 from aucdist.data.storage import files

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.checked import OPEN, ROW_ID, Count, read_json, read_parquet
+from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.report.watch import MOVED, NAMES, render_watch_page

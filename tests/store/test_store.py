@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.checked import parse_checked
+from aucdist.data.own_files import parse_checked
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.store.history import (

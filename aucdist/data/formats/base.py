@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aucdist.data.checked import CHECKED, Count
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.own_files import CHECKED, Count
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import BOM, is_packed, unpacked
 from aucdist.data.storage.urls import locate

@@ -27,13 +27,13 @@ import pyarrow.dataset as ds
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from aucdist.data.checked import parse_any
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.source_fields import Condition, SourceFields
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table, table_of
 from aucdist.data.formats.text import pick, unique
+from aucdist.data.own_files import parse_any
 from aucdist.data.storage import files
 from aucdist.data.storage.files import opened
 from aucdist.data.storage.guard import (

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import SIDE, Block
-from aucdist.data.checked import CHECKED
 from aucdist.data.column_statistics import ColumnStatistics
+from aucdist.data.own_files import CHECKED
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
     Form,

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from aucdist.data.block import Block, stacked
-from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import (
@@ -32,6 +31,7 @@ from aucdist.data.formats.parts import (
     survey_part,
 )
 from aucdist.data.labels import listed
+from aucdist.data.own_files import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, n_pos, read_manifest, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source

@@ -36,8 +36,8 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, T, parse_checked, to_jsonable
 from aucdist.data.formats.parts import StoredPart
+from aucdist.data.own_files import CHECKED, Count, T, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
     from_table,

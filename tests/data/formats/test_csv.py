@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.table_form import PLAIN
+from aucdist.data.own_files import parse_checked
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.checked import parse_checked, to_jsonable
 from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import parse_part
+from aucdist.data.own_files import parse_checked, to_jsonable
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, find
 from aucdist.errors import InputError
