@@ -21,7 +21,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, Sha256, parse_checked
-from aucdist.data.shards.manifest import below, read_manifest
+from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import (
     BlockReader,
     Hold,
@@ -157,7 +157,8 @@ def begin(
     cost = costs_of_scoring(source, loaded)
     source = to_score(source, loaded).model_copy(update={} if cost is None else cost.columns_of(source))
     digest = digest_of_model(model)
-    manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
+    sharded = manifest_of(source)
+    manifest = None if sharded is None else sharded.url
     said: list[Any] = [
         digest,
         fingerprint_of(source),

@@ -13,9 +13,9 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import CHECKED
-from aucdist.data.shards.manifest import Manifest, read_manifest
+from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import opened, require
+from aucdist.data.storage.files import opened
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema
 from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
 
@@ -149,13 +149,9 @@ def column(what: str, name: str) -> str:
     return f"{what} {name}" if name else what
 
 
-def _manifest_of(source: Source) -> Manifest | None:
-    return read_manifest(require(str(source.source))) if source.format_of().is_sharded else None
-
-
 def has_costs(source: Source) -> bool:
     """Tell whether the rows of a source say what a wrong decision on them costs."""
-    manifest = _manifest_of(source)
+    manifest = manifest_of(source)
     return source.cost_column is not None if manifest is None else manifest.form.costed
 
 
@@ -169,7 +165,7 @@ def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCos
     if not point or "cost" not in point:
         return None
     cost, unknown = point["cost"], ""
-    manifest, schema = _manifest_of(source), labels_schema(model)
+    manifest, schema = manifest_of(source), labels_schema(model)
     if COST_COLUMN in cost.values() and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:

@@ -214,7 +214,7 @@ def configured_source(config: DataConfig) -> Source:
     if config.positive is not None:
         changes["positive"] = config.positive
     if config.test is not None and config.test.groups is not None:
-        if source.format_of().is_sharded or source.groups is not None or source.qid == "use":
+        if source.is_sharded or source.groups is not None or source.qid == "use":
             raise InputError(
                 "`groups` of the split: rows that are pairs within groups of their own, or shards, keep those groups whole; "
                 "leave it out"

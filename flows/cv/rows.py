@@ -7,9 +7,8 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.storage.files import require
 from aucdist.errors import InputError
 from aucdist.metrics.measures import find_measure
 from aucdist.search.classes import SearchedClasses, searched_classes, smallest_class
@@ -152,8 +151,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
 def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
     """Tell whether the source says which rows belong together, so that folds keep them together; and whether it has grades."""
     source = source_of(data)
-    if source.format_of().is_sharded:
-        manifest = read_manifest(require(str(source.source)))
+    if manifest := manifest_of(source):
         return manifest.form.grouped, manifest.form.graded
     return source.groups is not None or source.qid == "use", source.labels == "grades"
 

@@ -96,7 +96,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
     """
     data, page = _data_config(config.config, config.settings), config.html
     source = configured_source(data)
-    if source.format_of().is_sharded:
+    if source.is_sharded:
         raise InputError(
             f"{shown(str(source.source))} is sharded: its features are made; `aucdist data show` names them"
         )

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema, verify_shard
+from aucdist.data.shards.manifest import Manifest, manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.sources import Source, catalog, is_present
-from aucdist.data.storage import files
 from aucdist.errors import InputError
 from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
@@ -62,8 +61,8 @@ def show(config: ShowConfig, observer: RunObserver) -> dict[str, Any]:
     """Return the catalog's entry and the manifest of a data set, without reading its rows."""
     name, source = source_from_name(config.name)
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    if source.format_of().is_sharded:
-        entry |= _describe_shards(read_manifest(files.require(str(source.source))))
+    if manifest := manifest_of(source):
+        entry |= _describe_shards(manifest)
     return {name: entry | {"present": is_present(source)}}
 
 
@@ -103,10 +102,10 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) ->
     the classes with the entry of the catalog, as far as it states them.
     """
     try:
-        if not source.format_of().is_sharded:
+        manifest = manifest_of(source)
+        if manifest is None:
             read(source, name=name)
             return []
-        manifest = read_manifest(files.require(str(source.source)))
         read_schema(manifest)
     except InputError as e:
         return [str(e)]

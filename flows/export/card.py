@@ -83,7 +83,7 @@ def _data_of(run: str) -> DataConfig:
 
 def _read(source: Source, data: DataConfig, schema: Schema | None) -> tuple[str, Iterator[Block]]:
     """Return the fingerprint of a data set and its rows, read as the run did: as a whole, or block by block."""
-    if not data.direct and not source.format_of().is_sharded:
+    if not data.direct and not source.is_sharded:
         whole = read(source, schema=schema)
         return whole.fingerprint, iter([whole.block])
     reader = open_reader(source, schema=schema)

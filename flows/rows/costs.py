@@ -21,7 +21,7 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
         sources["test"] = source_of(data.test)
     for part, source in sources.items():
         if not has_costs(source):
-            sharded = source.format_of().is_sharded
+            sharded = source.is_sharded
             given = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
             raise InputError(
                 f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {given}"

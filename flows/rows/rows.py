@@ -324,13 +324,16 @@ class TrainTestRows:
         """Return the rows without the groups that only the split was to keep whole: pairs are not rows of one group."""
         if config.test is None or config.test.groups is None:
             return self
-        return replace(self, train=self.train.without_groups(), test=self.test and self.test.without_groups())
+        return self._with(Rows.without_groups)
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
         preprocessor = Encoding(config, self.schema).fit(self.train.each(parallel_map))
-        test = None if self.test is None else self.test.transform(preprocessor)
-        return replace(self, train=self.train.transform(preprocessor), test=test, preprocessor=preprocessor)
+        return replace(self._with(lambda rows: rows.transform(preprocessor)), preprocessor=preprocessor)
+
+    def _with(self, change: Callable[[Rows], Rows]) -> "TrainTestRows":
+        """Return the same with changed rows."""
+        return replace(self, train=change(self.train), test=self.test and change(self.test))
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
@@ -344,8 +347,7 @@ class TrainTestRows:
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""
-        test = None if self.test is None else self.test.without_copies()
-        return replace(self, train=self.train.without_copies(), test=test)
+        return self._with(Rows.without_copies)
 
     def size(self) -> dict[str, int]:
         """Return the number of training rows and of features, and the bytes that they take in memory."""

@@ -70,7 +70,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
             f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and some for each worker are enough"
         )
     source = source_of(config)
-    if source.format_of().is_sharded:
+    if source.is_sharded:
         _check_shards(config, source, n_blocks)
         rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         return RowSource(rows.train.n_blocks, True, config, encode, rows)
@@ -157,7 +157,7 @@ def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> N
             "blocks"
         )
     test = config.test
-    if test is not None and test.is_apart and not source_of(test).format_of().is_sharded:
+    if test is not None and test.is_apart and not source_of(test).is_sharded:
         raise InputError("the training data are shards, so a test set of its own has to be sharded too")
 
 

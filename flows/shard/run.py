@@ -2,6 +2,7 @@
 
 import functools
 import time
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -115,15 +116,7 @@ class SimulateConfig(Strict):
 def simulate(config: SimulateConfig, observer: RunObserver) -> dict[str, Any]:
     """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them."""
     start = time.perf_counter()
-    simulation = Simulation(
-        config.rows,
-        config.features,
-        config.positive_share,
-        config.rows_per_shard,
-        config.dtype,
-        config.seed,
-        config.shift,
-    )
+    simulation = Simulation(**{field.name: getattr(config, field.name) for field in fields(Simulation)})
     stages, url = Stages(observer), absolute(config.target)
     with open_cluster(config.cluster, "simulate", observer) as workers:
         parallel_map = workers.parallel_map(observer)

@@ -74,15 +74,12 @@ class Format(ABC):
         The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
         Whether a source must name the label column. It then chooses its features by the names of columns, too.
-    is_sharded : bool
-        Whether its rows are blocks already, which are read through `aucdist.data.shards` only.
     """
 
     name: ClassVar[str]
     fields: ClassVar[frozenset[str]] = frozenset()
     suffixes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     needs_label: ClassVar[bool] = False
-    is_sharded: ClassVar[bool] = False
 
     def check(self, source: SourceFields) -> None:  # noqa: B027  # most formats have nothing to check
         """Do nothing if the keys of a source go together.

@@ -109,18 +109,15 @@ def survey_of(parsed: Table | SparseRows, where: str) -> Survey:
     )  # fmt: skip
 
 
-def check_expectations(source: SourceFields, name: str, survey: Survey, schema: Schema) -> None:
-    """Do nothing if rows, features and classes are those that the source states.
+def check_expectations(source: SourceFields, name: str, found: Mapping[str, Any]) -> None:
+    """Do nothing if rows, features and rows of each class, as far as they are given, are those that the source states.
 
     Raises InputError naming what was expected and what was found.
     """
-    for what, found, wanted in (
-        ("rows", survey.rows, source.rows),
-        ("features", len(schema.feature_names), source.features),
-        ("rows of each class", survey.classes, source.classes),
-    ):
-        if wanted is not None and found != wanted:
-            raise InputError(f"{name}: {wanted} {what} are expected, but {found} were found")
+    stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
+    for what, value in found.items():
+        if stated[what] not in (None, value):
+            raise InputError(f"{name}: {stated[what]} {what} are expected, but {value} were found")
 
 
 def column_features(survey: Survey) -> tuple[str, ...]:
@@ -212,9 +209,10 @@ def decided(
     Raises InputError if there is only one class, or if rows, features or classes are not the expected ones.
     """
     of = FORMATS[source.format]
+    found = {"rows": total.rows, "rows of each class": total.classes}
     if schema is None:
         schema = _schema_of(source, of, total, name)
-        check_expectations(source, name, total, schema)
+        check_expectations(source, name, found | {"features": len(schema.feature_names)})
     elif not labelled:
         if total.rows == 0:
             raise InputError(f"{name} has no rows")
@@ -224,7 +222,7 @@ def decided(
         if schema.topics:
             schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
         choose_positive(total.classes, "minority", name)
-        check_expectations(source.model_copy(update={"features": None}), name, total, schema)
+        check_expectations(source, name, found)
     layout = source.layout
     if layout == "auto":
         layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
@@ -312,8 +310,7 @@ def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) ->
     """
     categories = {name: schema.categories.get(name, ()) for name in table.categories}
     names = feature_names(table.features, categories, table.hashed)
-    if tuple(names) != schema.feature_names:
-        raise InputError(f"{where}: its features are not those of the training data: {_missing(names, schema)}")
+    check_features(names, schema, where)
     pieces = list(_pieces(table, categories))
     if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
         return table.numbers
@@ -360,9 +357,13 @@ def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(offsets[-1], dtype=dtype), piece[there], offsets), (len(piece), width))
 
 
-def _missing(names: Sequence[str], schema: Schema) -> str:
+def check_features(names: Sequence[str], schema: Schema, where: str) -> None:
+    """Raise an InputError that lists the first differences if features are not those of the training data."""
+    if tuple(names) == schema.feature_names:
+        return
     here, trained = set(names), set(schema.feature_names)
     missing = [name for name in schema.feature_names if name not in here]
     added = [name for name in names if name not in trained]
     parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
-    return "; ".join(parts) or "they have another order"
+    said = "; ".join(parts) or "they have another order"
+    raise InputError(f"{where}: its features are not those of the training data: {said}")

@@ -288,7 +288,6 @@ class ShardsFormat(FileFormat):
     """Sharded data sets."""
 
     name = "shards"
-    is_sharded = True
 
     def check(self, source: SourceFields) -> None:
         """Refuse several sources."""

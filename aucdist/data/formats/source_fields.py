@@ -219,6 +219,11 @@ class SourceFields(BaseModel):
         """Whether each class is fitted against the rest."""
         return self.positive == EACH or isinstance(self.positive, EachOf)
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether its rows are blocks already, which are read through `aucdist.data.shards` only."""
+        return self.format == "shards"
+
     def urls(self) -> list[str]:
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source

@@ -27,6 +27,7 @@ from pydantic import BaseModel
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
@@ -158,6 +159,11 @@ def commit(
         raise InputError(f"{files.shown(below(url, name))} is damaged; remove it, and start again")
     files.write_bytes(below(url, CURRENT), f"{name}\n".encode())
     return replace(manifest, url=below(url, name))
+
+
+def manifest_of(source: SourceFields) -> Manifest | None:
+    """Return the manifest of a sharded source; None of another one."""
+    return read_manifest(files.require(str(source.source))) if source.is_sharded else None
 
 
 def read_manifest(url: str) -> Manifest:

@@ -24,6 +24,8 @@ from aucdist.data.formats.parts import (
     Parsed,
     StoredPart,
     Survey,
+    check_expectations,
+    check_features,
     decided,
     encode,
     parse_part,
@@ -33,7 +35,7 @@ from aucdist.data.formats.parts import (
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, below, n_pos, read_manifest, read_schema, read_shard
+from aucdist.data.shards.manifest import Manifest, below, manifest_of, n_pos, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
@@ -278,8 +280,8 @@ def open_parts(
     items : sequence
         What stands for each block: ``reader.read(item)`` parses nothing for as long as its copy is there.
     """
-    if source.format_of().is_sharded:
-        reader = _of_shards(source, schema, labelled, name)
+    if manifest := manifest_of(source):
+        reader = _of_shards(source, manifest, schema, labelled, name)
         return reader, range(reader.n_blocks)
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts or default_parts(source))
@@ -374,22 +376,16 @@ def _memory(form: Form, total: Survey) -> int:
 
 def fingerprint_of(source: Source) -> str:
     """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
-    if source.format_of().is_sharded:
-        return digest_of(read_manifest(files.require(str(source.source))))
+    if manifest := manifest_of(source):
+        return digest_of(manifest)
     content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _of_shards(source: Source, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
-    manifest = read_manifest(files.require(str(source.source)))
+def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
     name = name or files.shown(manifest.folder)
     found = read_schema(manifest)
-    for what, there, wanted in (
-        ("rows", manifest.n_samples, source.rows),
-        ("features", manifest.form.n_features, source.features),
-    ):
-        if wanted not in (None, there):
-            raise InputError(f"{name}: {wanted} {what} are expected, but {there} were found")
+    check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
     if schema is not None:
         _compare(found, schema, labelled, name)
     shards = manifest.shards
@@ -407,12 +403,7 @@ def digest_of(manifest: Manifest) -> str:
 
 def _compare(found: Schema, schema: Schema, labelled: bool, name: str) -> None:
     """Refuse shards that were encoded in another way than the training data."""
-    if found.feature_names != schema.feature_names:
-        here, trained = set(found.feature_names), set(schema.feature_names)
-        differing = [a for a in schema.feature_names if a not in here]
-        differing += [a for a in found.feature_names if a not in trained]
-        shown = ", ".join(differing[:5]) or "they have another order"
-        raise InputError(f"{name}: its features are not those of the training data: {shown}")
+    check_features(found.feature_names, schema, name)
     if labelled and (found.classes, found.topics) != (schema.classes, schema.topics):
         raise InputError(
             f"{name}: its classes are {listed(found.classes or (*found.positive, *found.negative))}, those of the training data "

@@ -52,6 +52,7 @@ from aucdist.data.shards.manifest import (
     Shard,
     below,
     commit,
+    manifest_of,
     read_manifest,
     verify_shard,
     write_shard,
@@ -231,7 +232,7 @@ def request(
     """
     if rows_per_shard is not None and rows_per_shard < 1:
         raise InputError(f"rows_per_shard is {rows_per_shard}; at least 1 is needed")
-    if dtype is not None and source.format_of().is_sharded:
+    if dtype is not None and source.is_sharded:
         raise InputError("shards keep their type: give `dtype` where the original data are sharded")
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
@@ -295,7 +296,8 @@ def survey(
         As `open_parts`.
     """
     source = asked.source
-    manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else ""
+    sharded = manifest_of(source)
+    manifest = "" if sharded is None else sharded.url
     urls = carried(*source.urls(), manifest)
     if known := _resumed(asked, urls, manifest):
         return known
