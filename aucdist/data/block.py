@@ -99,15 +99,15 @@ class Block:
         if not ((y == 1) | (y == -1)).all():
             raise InputError("labels inside a block are -1 or +1")
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
-        given = {
+        sides = {
             name: np.ascontiguousarray(values, dtype=SIDE[name]) for name, values in side.items() if values is not None
         }
-        for name, values in {"row id": ids, **given}.items():
+        for name, values in {"row id": ids, **sides}.items():
             if values.shape != (n,):
                 raise InputError(f"{n} rows, but {name}s of shape {values.shape}")
-        if "weight" in given:
-            _check_weights(given["weight"])
-        return cls(rows, y.astype(np.int8), ids, index=index, **given)
+        if "weight" in sides:
+            _check_weights(sides["weight"])
+        return cls(rows, y.astype(np.int8), ids, index=index, **sides)
 
     @property
     def n_samples(self) -> int:

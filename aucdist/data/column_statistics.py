@@ -117,14 +117,14 @@ class ColumnStatistics:
             count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
             mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
             return cls(count, mean.astype(np.float64), ranges.low, ranges.high)  # int64 without values
-        found = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
+        total = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
         for x in _pieces(rows):
             there = ~np.isnan(x)
             count = there.sum(axis=0)
             # Each value is divided before they are added, so that the largest floats have a mean.
             mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
-            found += cls(count, mean, ranges.low, ranges.high)
-        return found
+            total += cls(count, mean, ranges.low, ranges.high)
+        return total
 
     def include(self, other: "ColumnStatistics") -> bool:
         """Tell whether all values of `other`, which are some of these, lie within the ranges."""
@@ -166,10 +166,10 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
     """Return the statistics of the columns."""
     n, ranges = n_rows(rows), ranges_of(rows)
     d = len(ranges.low)
-    found = Moments(0, np.zeros(d), np.zeros(d), ranges)
+    total = Moments(0, np.zeros(d), np.zeros(d), ranges)
     if isinstance(rows, CsrRows):
         if n == 0:
-            return found
+            return total
         x = rows.values.astype(np.float64)
         zeros = n - np.bincount(rows.indices, minlength=d)
         mean = np.bincount(rows.indices, x, minlength=d) / n
@@ -177,8 +177,8 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
         return Moments(n, mean, m2, ranges)
     for x in _pieces(rows):
         mean = x.mean(axis=0)
-        found += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
-    return found
+        total += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
+    return total
 
 
 IMPUTES = ("refuse", "keep", "mean", "median")
@@ -206,10 +206,10 @@ class Means:
     def of(cls, rows: Rows) -> "Means":
         """Return the statistics of a block's rows."""
         d = n_columns(rows)
-        found = cls(_zeros(rows), np.zeros(d))
+        sums = cls(_zeros(rows), np.zeros(d))
         for column, value in _present(rows):
-            found += cls(np.bincount(column, minlength=d), np.bincount(column, value, minlength=d))
-        return found
+            sums += cls(np.bincount(column, minlength=d), np.bincount(column, value, minlength=d))
+        return sums
 
     def fill(self) -> np.ndarray:
         """Return the mean of each column; nan where there is no value."""
@@ -249,12 +249,12 @@ class Medians:
         """Return the histograms of a block's rows."""
         d, zeros = n_columns(rows), _zeros(rows)
         with_zeros = np.flatnonzero(zeros)
-        found = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
+        cells_of_all = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
         for column, value in _present(rows):
             size = np.abs(value).view(np.int64) >> DROPPED
             cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
-            found += cls(cells, count, d)
-        return found
+            cells_of_all += cls(cells, count, d)
+        return cells_of_all
 
     def fill(self) -> np.ndarray:
         """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); nan where there is no value."""

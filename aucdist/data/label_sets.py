@@ -143,8 +143,8 @@ def sets_of_topics(
         Classes with commas between them; those that are not among `classes` do not count.
     """
     place = {name: k for k, name in enumerate(classes)}
-    found = {_set_of(text, place) for text in texts}
-    return (*known, *sorted(found - set(known)))
+    sets = {_set_of(text, place) for text in texts}
+    return (*known, *sorted(sets - set(known)))
 
 
 def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
@@ -164,7 +164,7 @@ def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
     """
     place = {name: k for k, name in enumerate(schema.classes)}
     table = np.zeros(len(labels.names), dtype=np.int32)
-    place_of_set = {found: k for k, found in enumerate(schema.sets)}
+    place_of_set = {members: k for k, members in enumerate(schema.sets)}
     for code in np.unique(labels.codes).tolist():
         name = labels.names[code]
         if schema.topics:
@@ -183,13 +183,13 @@ def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _members(sets: Sequence[tuple[int, ...]], n_classes: int) -> sp.csr_array:
-    rows = [k for found in sets for k in found]
+    rows = [k for members in sets for k in members]
     ends = np.cumsum([0, *map(len, sets)])
     return sp.csr_array((np.ones(len(rows), dtype=bool), rows, ends), (len(sets), n_classes))
 
 
 def check_distinct(names: np.ndarray) -> None:
     """Raise an InputError if two classes have one name."""
-    found, counts = np.unique([str(name) for name in names.tolist()], return_counts=True)
+    distinct, counts = np.unique([str(name) for name in names.tolist()], return_counts=True)
     if (counts > 1).any():
-        raise InputError(f"two classes have the name {str(found[counts > 1][0])!r}: give each its own")
+        raise InputError(f"two classes have the name {str(distinct[counts > 1][0])!r}: give each its own")

@@ -62,8 +62,8 @@ class Labels:
         """Return +1 for rows of a positive class, else -1; see `signs`. With `topics` one positive class is enough."""
         if not self.topics:
             return signs(self.codes, self.names, positive, negative, where)
-        wanted = set(positive)
-        return np.array([1 if wanted & set(name.split(",")) else -1 for name in self.names], dtype=np.int8)[self.codes]
+        classes = set(positive)
+        return np.array([1 if classes & set(name.split(",")) else -1 for name in self.names], dtype=np.int8)[self.codes]
 
     def grades(self, where: str) -> np.ndarray:
         """Return the label of each row as a grade, float64.
@@ -292,9 +292,9 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     if pd.api.types.is_float_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64)
         whole = (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
-        found = np.where(whole, numbers, 0.0).astype(np.int64)
-        found[~whole] = _hashed(series[~whole])
-        return found
+        groups_of_rows = np.where(whole, numbers, 0.0).astype(np.int64)
+        groups_of_rows[~whole] = _hashed(series[~whole])
+        return groups_of_rows
     return _hashed(series)
 
 

@@ -66,8 +66,8 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
     try:
         if is_typeddict(kind):
             parse_any(data, where)  # keys that the schema does not know may have no NaN, either
-        found: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
-        return found
+        content: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
+        return content
     except ValidationError as e:
         raise InputError(f"{where} is damaged: {first_fault(e)}") from None
 
@@ -103,13 +103,17 @@ def read_parquet(
     with as_input_error(f"{where} is damaged", *kinds, say=lambda e: printable(first_line(e)[: 4 * SHOWN])):
         file = pq.ParquetFile(pa.BufferReader(data))
         there = file.schema_arrow.names
-        wanted = dict(columns) | {name: optional(name) for name in there if name not in columns and optional(name)}
-        for name in wanted:
+        kinds_of_columns = dict(columns) | {
+            name: optional(name) for name in there if name not in columns and optional(name)
+        }
+        for name in kinds_of_columns:
             if there.count(name) != 1:
                 raise InputError(f"{where} is damaged: it has {there.count(name) or 'no'} columns {name!r}")
-        check_growth(len(data), 8 * file.metadata.num_rows * len(wanted), where, "write it again", MOST_GROWTH)
-        table = file.read(columns=list(wanted), use_threads=False).select(list(wanted))
-        for name, kind in wanted.items():
+        check_growth(
+            len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MOST_GROWTH
+        )
+        table = file.read(columns=list(kinds_of_columns), use_threads=False).select(list(kinds_of_columns))
+        for name, kind in kinds_of_columns.items():
             if table[name].null_count:
                 row = table[name].is_null().to_pylist().index(True)
                 raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing")

@@ -198,19 +198,19 @@ def fit_preprocessor(
             f"not {scale!r}"
         )
     if impute not in WITHOUT_FILL:
-        found = functools.reduce(operator.add, each(functools.partial(_filling, impute)))
-        fill, error = found.fill(), found.error
+        statistics = functools.reduce(operator.add, each(functools.partial(_filling, impute)))
+        fill, error = statistics.fill(), statistics.error
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill, error)
     # What is beyond floating point is refused below.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = functools.reduce(
+        statistics = functools.reduce(
             operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))
         )
-        if found.count == 0:
+        if statistics.count == 0:
             raise InputError("there are no rows to fit the scaling on")
-        shift, factor = _scaling(found, scale)
+        shift, factor = _scaling(statistics, scale)
     for array in (shift, factor):
         if array is not None:
             _refuse_infinite(

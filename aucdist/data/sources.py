@@ -116,15 +116,15 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
         If the folder holds no catalog, if an entry is wrong, or if two entries share a name.
     """
     folder = catalog_folder() if folder is None else folder
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for path in sorted(folder.glob("*.yaml")):
         for name, entry in _entries(path).items():
-            if name in found:
+            if name in sources:
                 raise InputError(f"{path}: {name!r} is in the catalog twice")
-            found[name] = parse_source(entry, f"{path}, {name}")
-    if not found:
+            sources[name] = parse_source(entry, f"{path}, {name}")
+    if not sources:
         raise InputError(f"no data catalog in {folder}")
-    return found
+    return sources
 
 
 def _entries(path: Path) -> dict[str, Any]:

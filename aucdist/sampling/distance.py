@@ -216,8 +216,8 @@ class DistanceUnderSampler(Sampler):
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
-        found = blocks.without_memory().reduce(measure_distances, model, majority, seed)
-        distances, lots = np.concatenate(found["distances"]), np.concatenate(found["lots"])
+        measured = blocks.without_memory().reduce(measure_distances, model, majority, seed)
+        distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
         if not len(distances) or not np.isfinite(distances).all():
             raise InputError("the distances to the hyperplane are not all finite")
         low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1

@@ -36,13 +36,13 @@ def classes_of(schema: Schema, block: Block) -> list[dict[str, Any]]:
     ``column`` ranks the rows of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and
     of data that are too wide.
     """
-    found = []
+    classes = []
     for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
         alone = columns_alone(sample_of(LocalBlocks([view])), schema) if rank < MOST_CLASSES else {}
         best = max(alone, key=lambda column: alone[column].auc) if alone else None
         about = {"column": best, "auc": None if best is None else alone[best].auc}
-        found.append({"class": name, "rows": int((view.y == 1).sum()), **about})
-    return found
+        classes.append({"class": name, "rows": int((view.y == 1).sum()), **about})
+    return classes
 
 
 def traps_of_classes(schema: Schema, block: Block) -> list[str]:
@@ -100,24 +100,24 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
         raise InputError(
             f"{shown(str(source.source))} is sharded: its features are made; `aucdist data show` names them"
         )
-    found = read(source, name=data.name or "")
-    schema = found.schema
-    warnings = _warnings(source, schema, found.block)
-    classes = classes_of(schema, found.block) if schema.classes else []
+    data_set = read(source, name=data.name or "")
+    schema = data_set.schema
+    warnings = _warnings(source, schema, data_set.block)
+    classes = classes_of(schema, data_set.block) if schema.classes else []
     if page is not None:
         from flows.data.preview_page import write_page
 
-        write_page(page, found, warnings, classes)
-    Encoding(data, schema).fit(each_of([found.block]))  # what cannot be imputed or scaled is an error here already
+        write_page(page, data_set, warnings, classes)
+    Encoding(data, schema).fit(each_of([data_set.block]))  # what cannot be imputed or scaled is an error here already
     return {
-        "name": found.name,
-        "rows": found.block.n_samples,
-        "positives": int((found.block.y == 1).sum()),
+        "name": data_set.name,
+        "rows": data_set.block.n_samples,
+        "positives": int((data_set.block.y == 1).sum()),
         "positive": list(schema.positive),
         "negative": list(schema.negative),
         **({"classes": classes} if classes else {}),
         "n_features": len(schema.feature_names),
-        "columns": _columns(schema, found.block),
+        "columns": _columns(schema, data_set.block),
         "dropped": list(source.drop or []),
         "then": _then(data),
         "warnings": warnings,
@@ -128,14 +128,14 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
 def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
     """Return columns that give the label away, identifiers, rows in order of their classes, and rows that are there twice."""
     of_rows = traps_of_classes(schema, block) if schema.classes else traps_of(sample_of(LocalBlocks([block])), schema)
-    found = of_rows + _files_of_one_class(source, schema)
+    warnings = of_rows + _files_of_one_class(source, schema)
     again = block.n_samples - len(np.unique(duplicates(block)))
     if again:
-        found.append(
+        warnings.append(
             f"{again:,} of {block.n_samples:,} rows have the features of another row: a random split has some on both sides. "
             "Where equal rows are the same case, test on a file of other cases."
         )
-    return found
+    return warnings
 
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
@@ -205,10 +205,10 @@ def _then(data: DataConfig) -> list[str]:
     return steps + [f"scale: {data.scale}"] * (data.scale != "none")
 
 
-def class_text(found: dict[str, Any]) -> str:
+def class_text(about: dict[str, Any]) -> str:
     """Return what a preview says of one of several classes."""
-    alone = "" if found["column"] is None else f", best column alone {found['column']} (AUC {found['auc']:.3f})"
-    return f"{found['class']}: {found['rows']:,} rows{alone}"
+    alone = "" if about["column"] is None else f", best column alone {about['column']} (AUC {about['auc']:.3f})"
+    return f"{about['class']}: {about['rows']:,} rows{alone}"
 
 
 def preview_lines(result: dict[str, Any]) -> list[str]:
@@ -216,26 +216,26 @@ def preview_lines(result: dict[str, Any]) -> list[str]:
     return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
 
 
-def preview_text(found: dict[str, Any]) -> str:
+def preview_text(seen: dict[str, Any]) -> str:
     """Return a preview as a table for the terminal."""
-    rows, positives = found["rows"], found["positives"]
-    if "classes" in found:
-        lines = [f"{found['name']}: {rows:,} rows, {len(found['classes'])} classes, each against the rest"]
-        lines += [f"  {class_text(one)}" for one in found["classes"]]
+    rows, positives = seen["rows"], seen["positives"]
+    if "classes" in seen:
+        lines = [f"{seen['name']}: {rows:,} rows, {len(seen['classes'])} classes, each against the rest"]
+        lines += [f"  {class_text(about)}" for about in seen["classes"]]
     else:
         lines = [
-            f"{found['name']}: {rows:,} rows, {positives:,} positive ({listed(found['positive'])}), "
-            f"{rows - positives:,} negative ({listed(found['negative'])})"
+            f"{seen['name']}: {rows:,} rows, {positives:,} positive ({listed(seen['positive'])}), "
+            f"{rows - positives:,} negative ({listed(seen['negative'])})"
         ]
-    width = max(len("column"), *(min(32, len(c["column"])) for c in found["columns"]))
+    width = max(len("column"), *(min(32, len(c["column"])) for c in seen["columns"]))
     lines.append(f"{'column':{width}}  becomes     features")
-    for c in found["columns"]:
+    for c in seen["columns"]:
         lines.append(f"{c['column']:{width}}  {c['becomes']:10}  {c['n_features']}: {', '.join(c['features'])}")
-    shown_features = sum(c["n_features"] for c in found["columns"])
-    if shown_features < found["n_features"]:
-        lines.append(f"and {found['n_features'] - shown_features:,} more features")
-    if found["dropped"]:
-        lines.append(f"not read: {', '.join(found['dropped'])}")
-    lines.append(f"{found['n_features']:,} features" + "".join(f", then {step}" for step in found["then"]))
-    lines += [f"warning: {text}" for text in found["warnings"]]
+    shown_features = sum(c["n_features"] for c in seen["columns"])
+    if shown_features < seen["n_features"]:
+        lines.append(f"and {seen['n_features'] - shown_features:,} more features")
+    if seen["dropped"]:
+        lines.append(f"not read: {', '.join(seen['dropped'])}")
+    lines.append(f"{seen['n_features']:,} features" + "".join(f", then {step}" for step in seen["then"]))
+    lines += [f"warning: {text}" for text in seen["warnings"]]
     return "\n".join(lines)

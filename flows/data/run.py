@@ -119,9 +119,9 @@ def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
     sources = [source_from_name(name) for name in names]
     faults = {}
     with open_cluster(config.cluster, "verify", observer) as workers:
-        for given, (name, source) in zip(names, sources, strict=True):
-            observer.stage(given)
-            faults[given] = verify_source(name, source, workers.parallel_map(observer))
+        for place, (name, source) in zip(names, sources, strict=True):
+            observer.stage(place)
+            faults[place] = verify_source(name, source, workers.parallel_map(observer))
     return faults
 
 

@@ -22,9 +22,9 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
     for part, source in sources.items():
         if not has_costs(source):
             sharded = source.is_sharded
-            given = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
+            needed = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
             raise InputError(
-                f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {given}"
+                f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {needed}"
             )
 
 

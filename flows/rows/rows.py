@@ -149,18 +149,18 @@ class Rows:
 
         Raises InputError if there is no such column of times, or a side would lack a class.
         """
-        found: Split | TimeSplit
+        split: Split | TimeSplit
         each = self.each(parallel_map)
         if test.time is not None:
-            found = find_time_split(each, _time_feature(test.time, schema), test.last, test.gap)
-            n_test, n_train = sum(found.n_test), sum(found.n_train)
-            n_pos, n_pos_train = found.n_test[1], found.n_train[1]
+            split = find_time_split(each, _time_feature(test.time, schema), test.last, test.gap)
+            n_test, n_train = sum(split.n_test), sum(split.n_train)
+            n_pos, n_pos_train = split.n_test[1], split.n_train[1]
         else:
             assert test.fraction is not None
-            found = find_split(each, test.fraction, test.seed, n_classes=n_classes)
-            n_test, n_pos = sum(found.n_test), found.n_test[1] if n_classes is None else 0
+            split = find_split(each, test.fraction, test.seed, n_classes=n_classes)
+            n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
-        train, held_out = (self._changed(partial(_side_of, found, side)) for side in (False, True))
+        train, held_out = (self._changed(partial(_side_of, split, side)) for side in (False, True))
         if self.are_here:
             return train, held_out
         if n_classes is not None:

@@ -254,23 +254,23 @@ class TableFormat(Format):
         refuse_shared_roles(source)
         costs = [] if source.cost_column is None else [source.cost_column]
         ways = {"cost_column": costs, "categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
-        given: dict[str | int, str] = {}
+        way_of: dict[str | int, str] = {}
         for way, columns in ways.items():
             for column in columns if columns != "auto" else ():
-                if column in given:
-                    raise InputError(f"column {column!r} is listed under both `{given[column]}` and `{way}`")
-                given[column] = way
+                if column in way_of:
+                    raise InputError(f"column {column!r} is listed under both `{way_of[column]}` and `{way}`")
+                way_of[column] = way
 
 
 def refuse_shared_roles(source: SourceFields) -> None:
     """Refuse a column that is to be two of the label, the groups and the costs."""
     roles = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
-    given: dict[str | int, str] = {}
+    role_of: dict[str | int, str] = {}
     for role, column in roles.items():
-        if column is not None and column in given:
-            raise InputError(f"column {column!r} cannot be both `{given[column]}` and `{role}`")
+        if column is not None and column in role_of:
+            raise InputError(f"column {column!r} cannot be both `{role_of[column]}` and `{role}`")
         if column is not None:
-            given[column] = role
+            role_of[column] = role
 
 
 def version_of(url: str) -> str:
@@ -288,9 +288,9 @@ def stored_bytes(url: str, source: SourceFields) -> bytes:
     """
     data = files.read_bytes(url, source.sha256)
     if source.sha256 is not None:
-        found = hashlib.sha256(data).hexdigest()
-        if found != source.sha256:
-            raise InputError(f"{files.shown(url)} has sha256 {found}, but {source.sha256} is expected")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != source.sha256:
+            raise InputError(f"{files.shown(url)} has sha256 {digest}, but {source.sha256} is expected")
     return data
 
 
@@ -328,9 +328,9 @@ class LineFormat(FileFormat):
         mark = len(BOM) if files.read_range(url, 0, len(BOM), stat) == BOM else 0
         start, columns = self.read_header(url, mark, stat, source)
         edges = [start]
-        for wanted in range(start + share, stat.size, share):
-            if wanted > edges[-1]:
-                edges.append(after_line_break(url, wanted, stat))
+        for edge in range(start + share, stat.size, share):
+            if edge > edges[-1]:
+                edges.append(after_line_break(url, edge, stat))
         if edges[-1] < stat.size:
             edges.append(stat.size)
         ranges = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
@@ -379,9 +379,9 @@ def after_line_break(url: str, position: int, stat: files.Stat) -> int:
     start, window = max(0, position - 1), WINDOW
     while start < stat.size:
         stop = min(start + window, stat.size)
-        found = files.read_range(url, start, stop, stat).find(b"\n")
-        if found >= 0:
-            return start + found + 1
+        at = files.read_range(url, start, stop, stat).find(b"\n")
+        if at >= 0:
+            return start + at + 1
         start, window = stop, window * 4
     return stat.size
 

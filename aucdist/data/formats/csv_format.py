@@ -105,12 +105,12 @@ class CsvText:
             cells: list[tuple[int, str]] = []
             end = ""
             while not end.endswith("\n"):
-                found = cell.match(text, at)
-                if found is None:
+                match = cell.match(text, at)
+                if match is None:
                     raise self._bad_quotes(quote.match(text, at), line, len(cells))
-                quoted, plain, end = found.groups()
+                quoted, plain, end = match.groups()
                 cells.append((line, (plain if quoted is None else quoted.replace(2 * self.quote, self.quote)).strip()))
-                at, line = found.end(), line + found[0].count("\n")
+                at, line = match.end(), line + match[0].count("\n")
             if len(cells) != len(self.names):
                 raise InputError(
                     f"{self.where}, line {cells[0][0]}: {len(cells)} cells, but there are {len(self.names)} columns"

@@ -269,16 +269,16 @@ def path_values(url: str) -> dict[str, str]:
     >>> path_values("s3://bucket/a=1/rows/year=2024/city=S%C3%A3o/part-0.parquet")
     {'year': '2024', 'city': 'São'}
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for folder in reversed((urlsplit(url).path if files.is_web(url) else url).split("/")[:-1]):
         key, equals, value = folder.partition("=")
         if not (key and equals):
             break
         key = unquote(key)
-        if key in found:
+        if key in values:
             raise InputError(f"{files.shown(url)}: two folders of its path have a value of {key!r}")
-        found[key] = unquote(value)
-    return dict(reversed(found.items()))
+        values[key] = unquote(value)
+    return dict(reversed(values.items()))
 
 
 def typed(value: str) -> int | str | None:
@@ -328,10 +328,10 @@ def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -
     """
     for name in values.keys() & set(table.column_names):
         value = typed(values[name])
-        for found in pc.unique(table[name]).to_pylist():
-            if found != value and (found is None or str(found) != values[name]):
+        for other in pc.unique(table[name]).to_pylist():
+            if other != value and (other is None or str(other) != values[name]):
                 raise InputError(
-                    f"{where}, column {name!r}: the file has the value {str(found)[:80]!r}, but its folder says "
+                    f"{where}, column {name!r}: the file has the value {str(other)[:80]!r}, but its folder says "
                     f"{values[name]!r}; rename the folders or the column, or list it under `drop`"
                 )
 
@@ -442,8 +442,8 @@ def _needed_groups(
             return list(groups)
         condition = _condition(of_file)
         fragment = ds.ParquetFileFormat().make_fragment(file)
-        found = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
-    return [i for i in groups if i in found]
+        needed = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
+    return [i for i in groups if i in needed]
 
 
 def _conditions_explained(where: str) -> AbstractContextManager[None]:
@@ -461,8 +461,8 @@ def _parsed(
     added = {name: value for name, value in folders.items() if name not in of_file}
     form, read = _form(source, schema, [*of_file, *added], where)
     asked = [column for column, _, _ in source.where or ()]
-    wanted = range(part.start, file.num_row_groups if part.stop is None else part.stop)
-    needed = _needed_groups(raw, source, wanted, of_file, where, folders, part.folder_texts)
+    groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
+    needed = _needed_groups(raw, source, groups, of_file, where, folders, part.folder_texts)
     _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
     if repeated := _repeated(file.metadata, needed, columns):
@@ -499,10 +499,10 @@ def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: in
 
 def _repeated(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> list[str]:
     """Return the columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory."""
-    found = set()
+    repeated = set()
     for group in map(metadata.row_group, groups):
         for chunk in map(group.column, range(group.num_columns)):
             texts = chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
             if texts and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_ALLOWED:
-                found.add(chunk.path_in_schema)
-    return sorted(found & set(columns))
+                repeated.add(chunk.path_in_schema)
+    return sorted(repeated & set(columns))

@@ -92,8 +92,8 @@ class Survey:
         )
 
 
-def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + other.get(name, 0) for name in sorted({*counts, *other})}
 
 
 def survey_of(parsed: Table | SparseRows, where: str) -> Survey:
@@ -109,13 +109,13 @@ def survey_of(parsed: Table | SparseRows, where: str) -> Survey:
     )  # fmt: skip
 
 
-def check_expectations(source: SourceFields, name: str, found: Mapping[str, Any]) -> None:
+def check_expectations(source: SourceFields, name: str, figures: Mapping[str, Any]) -> None:
     """Do nothing if rows, features and rows of each class, as far as they are given, are those that the source states.
 
     Raises InputError naming what was expected and what was found.
     """
     stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
-    for what, value in found.items():
+    for what, value in figures.items():
         if stated[what] not in (None, value):
             raise InputError(f"{name}: {stated[what]} {what} are expected, but {value} were found")
 
@@ -158,8 +158,8 @@ def _columns(survey: Survey) -> tuple[object, ...]:
     return survey.columns, survey.label, set(survey.categories)
 
 
-def _difference(one: Survey, other: Survey) -> str:
-    differing = set(one.columns) ^ set(other.columns)
+def _difference(survey: Survey, other: Survey) -> str:
+    differing = set(survey.columns) ^ set(other.columns)
     return ", ".join(sorted(differing)) if differing else "the order, the label or which ones are categorical"
 
 
@@ -209,10 +209,10 @@ def decided(
     Raises InputError if there is only one class, or if rows, features or classes are not the expected ones.
     """
     of = FORMATS[source.format]
-    found = {"rows": total.rows, "rows of each class": total.classes}
+    figures = {"rows": total.rows, "rows of each class": total.classes}
     if schema is None:
         schema = _schema_of(source, of, total, name)
-        check_expectations(source, name, found | {"features": len(schema.feature_names)})
+        check_expectations(source, name, figures | {"features": len(schema.feature_names)})
     elif not labelled:
         if total.rows == 0:
             raise InputError(f"{name} has no rows")
@@ -222,7 +222,7 @@ def decided(
         if schema.topics:
             schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
         choose_positive(total.classes, "minority", name)
-        check_expectations(source, name, found)
+        check_expectations(source, name, figures)
     layout = source.layout
     if layout == "auto":
         layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
@@ -247,9 +247,9 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
         raise InputError(f"{survey.where} has no column but the label")
     common = categories, survey.hashed, survey.dates
     if source.of_each and source.labels != "grades":
-        wanted = source.positive.each if isinstance(source.positive, EachOf) else None
+        topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
         topics = source.labels == "topics"
-        classes = choose_each(survey.classes, wanted, name, topics=topics)
+        classes = choose_each(survey.classes, topics_to_fit, name, topics=topics)
         sets = sets_of_topics(survey.sets, classes)
         return Schema(names, survey.label, classes[:1], classes[1:], *common, classes, topics, sets)
     divide = above_lowest if source.labels == "grades" else choose_positive
@@ -341,7 +341,7 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
             if name in table.hashed:
                 # 64 bits that depend on the text alone, in every process and on every machine.
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
-                feature = [int.from_bytes(one, "little") % width for one in hashes]
+                feature = [int.from_bytes(digest, "little") % width for digest in hashes]
             else:
                 position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: NONE}
                 known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}

@@ -200,8 +200,8 @@ class SourceFields(BaseModel):
     def _operands(cls, where: list[Condition] | None) -> list[Condition] | None:
         for column, operator, operand in where or ():
             if (operator in ("in", "not in")) != isinstance(operand, list) or operand == []:
-                wanted = "a list of values" if operator in ("in", "not in") else "one value"
-                raise ValueError(f"[{column}, {operator}, {str(operand)[:80]}]: {wanted} is needed after {operator!r}")
+                needed = "a list of values" if operator in ("in", "not in") else "one value"
+                raise ValueError(f"[{column}, {operator}, {str(operand)[:80]}]: {needed} is needed after {operator!r}")
         return where
 
     @field_validator("missing_values", mode="before")

@@ -62,8 +62,8 @@ class Text:
         joined = np.empty(offsets[-1], dtype=np.uint8)
         kernels.gather(self.array, spans, offsets, joined)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
-        found = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
-        return found.indices.to_numpy(), found.dictionary.to_pylist()
+        encoded = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
+        return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
 @dataclass(frozen=True, eq=False)

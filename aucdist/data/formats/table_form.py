@@ -340,9 +340,9 @@ class TableForm:
         apart = {label, groups, *([] if source.keep else [cost])}
         apart |= {pick(names, name, where, "drop") for name in source.drop or ()}
         features = tuple(name for name in kept or names if name not in apart)
-        given = source if schema is None else schema
-        hashed = {pick(features, column, where, "hashed"): n for column, n in given.hashed.items()}
-        dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in given.dates.items()}
+        keys = source if schema is None else schema
+        hashed = {pick(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
+        dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
         guess = schema is None and source.categorical == "auto"
         if schema is not None:
             categorical = set(schema.categories) & set(features)

@@ -173,10 +173,10 @@ def first_row(
             start, read = read, data.find(b"\n", read) + 1 or len(data)
             yield data[start:read].decode(encoding)
 
-    found: Iterator[str] = lines()
+    cleaned: Iterator[str] = lines()
     if separator == BLANKS:
-        found, separator = (" ".join(line.split()) for line in found), " "
-    reader = csv.reader(found, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
+        cleaned, separator = (" ".join(line.split()) for line in cleaned), " "
+    reader = csv.reader(cleaned, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
     try:
         for cells in reader:
             if len(cells) > 1 or any(cell.strip() for cell in cells):

@@ -131,8 +131,8 @@ def _offset_of(values: np.ndarray, data: bytes) -> int | None:
     column = group.column(group.num_columns - 1)
     start = column.data_page_offset + column.total_compressed_size - values.nbytes
     raw = values.reshape(-1).view(np.uint8)
-    found = np.frombuffer(data, np.uint8, values.nbytes, start)
-    return start if np.array_equal(found, raw) else None
+    tail = np.frombuffer(data, np.uint8, values.nbytes, start)
+    return start if np.array_equal(tail, raw) else None
 
 
 def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None = None) -> Block:

@@ -384,13 +384,13 @@ def fingerprint_of(source: Source) -> str:
 
 def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
     name = name or files.shown(manifest.folder)
-    found = read_schema(manifest)
+    stored = read_schema(manifest)
     check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
     if schema is not None:
-        _compare(found, schema, labelled, name)
+        _compare(stored, schema, labelled, name)
     shards = manifest.shards
     return BlockReader(
-        source, found, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
+        source, stored, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
         sum(shard.memory for shard in shards), {}, digest_of(manifest), (), manifest.url,
     )  # fmt: skip
 
@@ -401,16 +401,16 @@ def digest_of(manifest: Manifest) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _compare(found: Schema, schema: Schema, labelled: bool, name: str) -> None:
+def _compare(stored: Schema, schema: Schema, labelled: bool, name: str) -> None:
     """Refuse shards that were encoded in another way than the training data."""
-    check_features(found.feature_names, schema, name)
-    if labelled and (found.classes, found.topics) != (schema.classes, schema.topics):
+    check_features(stored.feature_names, schema, name)
+    if labelled and (stored.classes, stored.topics) != (schema.classes, schema.topics):
         raise InputError(
-            f"{name}: its classes are {listed(found.classes or (*found.positive, *found.negative))}, those of the training data "
-            f"{listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and not here"
+            f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, those of the training "
+            f"data {listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and not here"
         )
-    if labelled and (found.positive, found.negative) != (schema.positive, schema.negative):
+    if labelled and (stored.positive, stored.negative) != (schema.positive, schema.negative):
         raise InputError(
-            f"{name}: its classes are {', '.join(found.positive)} against {', '.join(found.negative)}, those of the training "
+            f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, those of the training "
             f"data {', '.join(schema.positive)} against {', '.join(schema.negative)}"
         )

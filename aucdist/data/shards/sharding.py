@@ -460,10 +460,12 @@ def _statistics_of(job: ShardJob, n_shards: int) -> Iterator[ColumnStatistics]:
     for index in range(n_shards):
         url = _statistics(job, index)
         with _damaged(url):
-            found = statistics_of_table(pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False))
-            if found is None or len(found.mean) != job.reader.form.n_features:
+            statistics = statistics_of_table(
+                pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False)
+            )
+            if statistics is None or len(statistics.mean) != job.reader.form.n_features:
                 raise OSError("it has other features")
-        yield found
+        yield statistics
 
 
 def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:

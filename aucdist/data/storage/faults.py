@@ -24,8 +24,8 @@ Exceptions = tuple[type[BaseException], ...]
 
 def loaded(module: str, *names: str) -> Exceptions:
     """Return exception classes of a module for an ``except`` clause; none where the module has not been imported."""
-    found = sys.modules.get(module)
-    return () if found is None else tuple(getattr(found, name) for name in names)
+    imported = sys.modules.get(module)
+    return () if imported is None else tuple(getattr(imported, name) for name in names)
 
 
 class Changed(Exception):

@@ -49,12 +49,12 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with explained(url, "read"):
         fs, path = open_fs(url)
-        found = retried(lambda: _found(fs, path, url.endswith("/")))
-    if found is None:
+        paths = retried(lambda: _found(fs, path, url.endswith("/")))
+    if paths is None:
         return [url]
-    if not found:
+    if not paths:
         raise InputError(f"nothing matches {shown(url)}: there is no file to read")
-    return [fs.unstrip_protocol(p) for p in sorted(found)]
+    return [fs.unstrip_protocol(p) for p in sorted(paths)]
 
 
 def _found(fs: Any, path: str, folder: bool) -> list[str] | None:
@@ -184,10 +184,10 @@ def names_in(url: str) -> list[str]:
     with explained(url, "read"):
         fs, path = open_fs(url)
         try:
-            found = retried(lambda: fs.ls(path, detail=False))
+            places = retried(lambda: fs.ls(path, detail=False))
         except FileNotFoundError:
             return []
-        return sorted(place.rstrip("/").rpartition("/")[2] for place in found)
+        return sorted(place.rstrip("/").rpartition("/")[2] for place in places)
 
 
 def remove(url: str) -> None:

@@ -133,8 +133,8 @@ class Stored(Generic[Kept]):
     def read(self) -> Kept:
         """Return the object, and copy it unless there is a copy, or no room for one."""
         if self._copy is not None:
-            found: Kept = self._copy.read()
-            return found
+            stored: Kept = self._copy.read()
+            return stored
         made = self.make(self.item)
         self._copy = scratch().copy(made)
         return made
@@ -168,16 +168,16 @@ class Scratch:
         buffers: list[pickle.PickleBuffer] = []
         structure = pickle.dumps(made, protocol=5, buffer_callback=buffers.append)
         raw, pieces, size = [memoryview(structure), *(buffer.raw() for buffer in buffers)], [], 0
-        for one in raw:
-            pieces.append((size, one.nbytes))
-            size += -(-one.nbytes // ALIGNMENT) * ALIGNMENT
-        if not self._works or not any(one.nbytes for one in raw[1:]):
+        for piece in raw:
+            pieces.append((size, piece.nbytes))
+            size += -(-piece.nbytes // ALIGNMENT) * ALIGNMENT
+        if not self._works or not any(piece.nbytes for piece in raw[1:]):
             return None
         try:
             if (place := self._reserve(size)) is None:
                 return None
-            for (at, _), one in zip(pieces, raw, strict=True):
-                _write(place.file.descriptor, one, place.start + at)
+            for (at, _), piece in zip(pieces, raw, strict=True):
+                _write(place.file.descriptor, piece, place.start + at)
         except OSError:  # the disk is full, or the folder is gone: the fit goes on without
             self._works = False
             return None
@@ -225,12 +225,12 @@ def limit_from_environment() -> int | None:
 
     Raises InputError if it is not a number of bytes.
     """
-    given = os.environ.get(LIMIT, "").strip()
-    if not given:
+    limit = os.environ.get(LIMIT, "").strip()
+    if not limit:
         return None
-    if not given.isdecimal():
-        raise InputError(f"{LIMIT} is {given!r}: a number of bytes is needed, such as 100000000000, or 0 for no copies")
-    return int(given)
+    if not limit.isdecimal():
+        raise InputError(f"{LIMIT} is {limit!r}: a number of bytes is needed, such as 100000000000, or 0 for no copies")
+    return int(limit)
 
 
 _lock = threading.Lock()

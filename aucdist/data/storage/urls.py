@@ -150,10 +150,10 @@ def _tail(url: str) -> str:
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     if scheme in FOLDER_SCHEMES:
-        found = re.search(r"\?[A-Za-z0-9_.-]+=", rest) if scheme in S3_SCHEMES else None
-        return rest[found.start() :] if found else ""
-    found = re.search(r"[?#]" if scheme in WEB_SCHEMES else r"[?#;]", rest)
-    return rest[found.start() :] if found else ""
+        start = re.search(r"\?[A-Za-z0-9_.-]+=", rest) if scheme in S3_SCHEMES else None
+        return rest[start.start() :] if start else ""
+    start = re.search(r"[?#]" if scheme in WEB_SCHEMES else r"[?#;]", rest)
+    return rest[start.start() :] if start else ""
 
 
 def _secrets_of(url: str) -> set[str]:
@@ -211,10 +211,10 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
 
     Raises InputError if a relative path is nowhere; the message lists what was tried.
     """
-    found = find(source, folders) if is_relative(source) else source
-    if found is None:
+    place = find(source, folders) if is_relative(source) else source
+    if place is None:
         raise not_found(source, folders)
-    return found
+    return place
 
 
 def _is_there(path: Path) -> bool:
