@@ -216,11 +216,6 @@ class Means:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.total / self.count
 
-    @property
-    def error(self) -> float:
-        """How far it may be off, as a share of the value."""
-        return 0.0
-
 
 @dataclass(frozen=True, eq=False)
 class Medians:
@@ -268,11 +263,6 @@ class Medians:
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
                 filled[j] = _value(self.cell[of_column][middle]).mean()
         return filled
-
-    @property
-    def error(self) -> float:
-        """How far it may be off, as a share of the value; where the two middle values differ in sign, of the larger one."""
-        return MEDIAN_ERROR
 
 
 STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.block import Block, EachBlock, n_columns, n_rows
 from aucdist.data.column_statistics import (
     IMPUTES,
+    MEDIAN_ERROR,
     STATISTICS,
     Means,
     Medians,
@@ -199,7 +200,7 @@ def fit_preprocessor(
         )
     if impute not in WITHOUT_FILL:
         statistics = functools.reduce(operator.add, each(functools.partial(_filling, impute)))
-        fill, error = statistics.fill(), statistics.error
+        fill, error = statistics.fill(), MEDIAN_ERROR if impute == "median" else 0.0
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill, error)

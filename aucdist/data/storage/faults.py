@@ -120,53 +120,44 @@ NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetri
 @contextmanager
 def explained(url: str, what: str) -> Iterator[None]:
     """Turn what a file system raises into an `InputError`. Its own text is left out where it could hold a secret."""
-    name = shown(url)
     remote = "://" in url and not url.startswith("file://")
     try:
         yield
     except InputError:
         raise
-    except FileNotFoundError as e:
-        hint = "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
-        raise InputError(f"cannot {what} {name}: {hint}") from None
-    except _denied() as e:
-        hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
-        raise InputError(f"cannot {what} {name}: access denied ({type(e).__name__}); {hint}") from None
-    except loaded(BOTO, "ClientError") as e:
-        code = response_of(e).get("Error", {}).get("Code", "unknown")
-        raise InputError(f"cannot {what} {name}: the server answered {code}") from None
-    except loaded(AIOHTTP, "ClientResponseError") as e:
-        raise InputError(f"cannot {what} {name}: the server answered {getattr(e, 'status', '?')}") from None
-    except loaded(BOTO, "FlexibleChecksumError"):
-        raise InputError(f"cannot {what} {name}: what arrives has not the checksum that it was stored with") from None
-    except TooSlow:
-        raise InputError(f"cannot {what} {name}: the server sends less than {SLOWEST} bytes a second") from None
-    except BadAnswer as e:
-        raise InputError(f"cannot {what} {name}: the server does not answer as S3 does ({e})") from None
-    except _unreachable() as e:
-        at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
-        raise InputError(
-            f"cannot {what} {name}: {at or 'the server'} cannot be reached ({type(e).__name__}); "
-            "check the address and the network"
-        ) from None
-    except Changed:
-        raise InputError(f"cannot {what} {name}: it changed meanwhile; try again when nothing writes to it") from None
-    except OSError as e:
-        answer = code_of(e.__cause__)
-        reason = f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else type(e).__name__
-        raise InputError(f"cannot {what} {name}: {reason}") from None
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as e:
-        if not remote:
+    except Exception as e:
+        if (reason := _reason(e, remote)) is None:
             raise
+        raise InputError(f"cannot {what} {shown(url)}: {reason}") from None
+
+
+def _reason(e: Exception, remote: bool) -> str | None:
+    """Say what an exception of a file system or a store means; None for one that is not theirs."""
+    kind = type(e).__name__
+    if isinstance(e, FileNotFoundError):
+        return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
+    if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
+        hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
+        return f"access denied ({kind}); {hint}"
+    if isinstance(e, loaded(BOTO, "ClientError")):
+        return f"the server answered {code_of(e) or 'unknown'}"
+    if isinstance(e, loaded(AIOHTTP, "ClientResponseError")):
+        return f"the server answered {getattr(e, 'status', '?')}"
+    if isinstance(e, loaded(BOTO, "FlexibleChecksumError")):
+        return "what arrives has not the checksum that it was stored with"
+    if isinstance(e, TooSlow):
+        return f"the server sends less than {SLOWEST} bytes a second"
+    if isinstance(e, BadAnswer):
+        return f"the server does not answer as S3 does ({e})"
+    if isinstance(e, (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)):
+        at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
+        return f"{at or 'the server'} cannot be reached ({kind}); check the address and the network"
+    if isinstance(e, Changed):
+        return "it changed meanwhile; try again when nothing writes to it"
+    if isinstance(e, OSError):
+        answer = code_of(e.__cause__)
+        return f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else kind
+    if remote and isinstance(e, KeyError | ValueError | TypeError | AttributeError | IndexError):
         # Clients of stores read headers and XML without checks, so a wrong answer of a server may raise anything.
-        raise InputError(
-            f"cannot {what} {name}: the server's answer cannot be understood ({type(e).__name__})"
-        ) from None
-
-
-def _denied() -> Exceptions:
-    return (PermissionError, *loaded(BOTO, *NO_IDENTITY))
-
-
-def _unreachable() -> Exceptions:
-    return (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)
+        return f"the server's answer cannot be understood ({kind})"
+    return None
