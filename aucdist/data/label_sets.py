@@ -100,7 +100,10 @@ class LabelSets:
         """Return the table of the rows of a schema with `classes`."""
         if not schema.topics:
             return cls.of_classes(schema.classes)
-        return cls(np.array(schema.classes), sp.csc_array(_members(schema.sets, len(schema.classes))), False)
+        rows = [k for members in schema.sets for k in members]
+        shape = len(schema.sets), len(schema.classes)
+        members = sp.csr_array((np.ones(len(rows), dtype=bool), rows, np.cumsum([0, *map(len, schema.sets)])), shape)
+        return cls(np.array(schema.classes), sp.csc_array(members), False)
 
     @property
     def n_classes(self) -> int:
@@ -180,12 +183,6 @@ def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
 
 def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(sorted(place[name] for name in text.split(",") if name in place))
-
-
-def _members(sets: Sequence[tuple[int, ...]], n_classes: int) -> sp.csr_array:
-    rows = [k for members in sets for k in members]
-    ends = np.cumsum([0, *map(len, sets)])
-    return sp.csr_array((np.ones(len(rows), dtype=bool), rows, ends), (len(sets), n_classes))
 
 
 def check_distinct(names: np.ndarray) -> None:

@@ -205,12 +205,6 @@ def _then(data: DataConfig) -> list[str]:
     return steps + [f"scale: {data.scale}"] * (data.scale != "none")
 
 
-def class_text(about: dict[str, Any]) -> str:
-    """Return what a preview says of one of several classes."""
-    alone = "" if about["column"] is None else f", best column alone {about['column']} (AUC {about['auc']:.3f})"
-    return f"{about['class']}: {about['rows']:,} rows{alone}"
-
-
 def preview_lines(result: dict[str, Any]) -> list[str]:
     """Return what `aucdist data preview` prints."""
     return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
@@ -221,7 +215,11 @@ def preview_text(seen: dict[str, Any]) -> str:
     rows, positives = seen["rows"], seen["positives"]
     if "classes" in seen:
         lines = [f"{seen['name']}: {rows:,} rows, {len(seen['classes'])} classes, each against the rest"]
-        lines += [f"  {class_text(about)}" for about in seen["classes"]]
+        for about in seen["classes"]:
+            alone = (
+                f", best column alone {about['column']} (AUC {about['auc']:.3f})" if about["column"] is not None else ""
+            )
+            lines.append(f"  {about['class']}: {about['rows']:,} rows{alone}")
     else:
         lines = [
             f"{seen['name']}: {rows:,} rows, {positives:,} positive ({listed(seen['positive'])}), "

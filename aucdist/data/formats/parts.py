@@ -279,7 +279,12 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     else:
         y = parsed.labels.signs(schema.positive, schema.negative, where)
     ids = first_row + np.arange(len(y))
-    X, cost = _typed(X, source.dtype, where), None if isinstance(parsed, SparseRows) else parsed.cost
+    if X.dtype != source.dtype:
+        with np.errstate(over="ignore"):
+            X = X.astype(source.dtype)
+        if np.isinf(X.data if sp.issparse(X) else X).any():
+            raise InputError(f"{where}: a value is too large for {source.dtype}; read it as float64")
+    cost = None if isinstance(parsed, SparseRows) else parsed.cost
     if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
         row = int(np.argmax(wrong))
         raise InputError(
@@ -288,16 +293,6 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         )
     code = places(parsed.labels, schema, where) if schema.classes else None
     return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)
-
-
-def _typed(X: Any, dtype: str | None, where: str) -> Any:
-    if X.dtype == dtype:
-        return X
-    with np.errstate(over="ignore"):
-        cast = X.astype(dtype)
-    if np.isinf(cast.data if sp.issparse(cast) else cast).any():
-        raise InputError(f"{where}: a value is too large for {dtype}; read it as float64")
-    return cast
 
 
 def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:

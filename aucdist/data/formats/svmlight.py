@@ -48,10 +48,6 @@ class Text:
         column = offset - self.data.rfind(b"\n", 0, offset)
         return InputError(f"{self.line(offset)}, column {column}: {reason}")
 
-    def rest_of_line(self, offset: int) -> bytes:
-        """Return what stands from a byte to the end of its line."""
-        return self.data[offset : self.data.index(b"\n", offset)]
-
     def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
         """Return the distinct ones of many pieces.
 
@@ -163,7 +159,7 @@ def _number(raw: bytes) -> str:
 
 def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
     """Say what is wrong with the pair at an offset."""
-    token = (text.rest_of_line(offset).partition(b"#")[0].split() or [b""])[0]
+    token = (text.data[offset : text.data.index(b"\n", offset)].partition(b"#")[0].split() or [b""])[0]
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":
         return (

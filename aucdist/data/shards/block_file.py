@@ -166,18 +166,16 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
     Raises InputError if the indices of CSR rows do not go with values and features.
     """
-    rows = _csr_rows(table, form.n_features) if form.layout == "csr" else _dense_rows(table, form.n_features)
+    if form.layout == "csr":
+        return _block(table, _csr_rows(table, form.n_features), form, index)
+    values = _whole(table, "values").flatten().to_numpy(zero_copy_only=False)
+    rows = DenseRows(values.reshape(table.num_rows, form.n_features))
     return _block(table, rows, form, index)
 
 
 def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
     side = {name: _array(table, name) for name in form.side}
     return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **side)
-
-
-def _dense_rows(table: pa.Table, n_features: int) -> Rows:
-    values = _whole(table, "values").flatten().to_numpy(zero_copy_only=False)
-    return DenseRows(values.reshape(table.num_rows, n_features))
 
 
 def _csr_rows(table: pa.Table, n_features: int) -> Rows:

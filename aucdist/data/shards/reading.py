@@ -383,11 +383,24 @@ def fingerprint_of(source: Source) -> str:
 
 
 def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
+    """Return the reader of shards; refuse those that were encoded in another way than the training data."""
     name = name or files.shown(manifest.folder)
     stored = read_schema(manifest)
     check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
     if schema is not None:
-        _compare(stored, schema, labelled, name)
+        check_features(stored.feature_names, schema, name)
+    if schema is not None and labelled:
+        if (stored.classes, stored.topics) != (schema.classes, schema.topics):
+            raise InputError(
+                f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, those of the "
+                f"training data {listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and "
+                "not here"
+            )
+        if (stored.positive, stored.negative) != (schema.positive, schema.negative):
+            raise InputError(
+                f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, those of "
+                f"the training data {', '.join(schema.positive)} against {', '.join(schema.negative)}"
+            )
     shards = manifest.shards
     return BlockReader(
         source, stored, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
@@ -399,18 +412,3 @@ def digest_of(manifest: Manifest) -> str:
     """Return what identifies a sharded data set: the SHA-256 of its rows' and features' checksums."""
     content = json.dumps([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _compare(stored: Schema, schema: Schema, labelled: bool, name: str) -> None:
-    """Refuse shards that were encoded in another way than the training data."""
-    check_features(stored.feature_names, schema, name)
-    if labelled and (stored.classes, stored.topics) != (schema.classes, schema.topics):
-        raise InputError(
-            f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, those of the training "
-            f"data {listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and not here"
-        )
-    if labelled and (stored.positive, stored.negative) != (schema.positive, schema.negative):
-        raise InputError(
-            f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, those of the training "
-            f"data {', '.join(schema.positive)} against {', '.join(schema.negative)}"
-        )

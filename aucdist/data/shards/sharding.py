@@ -162,12 +162,6 @@ class ShardJob:
         return shards
 
 
-def write_job(job: ShardJob) -> None:
-    """Write the file of a job, without the secrets of URLs."""
-    content = to_jsonable(replace(job, work="", urls=(), items=()), ShardJob)
-    files.write_bytes(job.url, json.dumps(content).encode())
-
-
 def read_job(url: str, urls: tuple[str, ...]) -> ShardJob:
     """Return the job of a file.
 
@@ -309,7 +303,8 @@ def survey(
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
-    write_job(job)
+    content = to_jsonable(replace(job, work="", urls=(), items=()), ShardJob)  # without the secrets of URLs
+    files.write_bytes(job.url, json.dumps(content).encode())
     return job
 
 

@@ -90,17 +90,11 @@ def may_pass(error: BaseException) -> bool:
     if isinstance(answered, server_error):
         status = response_of(answered).get("ResponseMetadata", {}).get("HTTPStatusCode")
         return status in BUSY or code_of(answered) in BUSY_CODES
-    return isinstance(error, _lost_connection()) and not isinstance(error, _bad_certificate())
-
-
-def _lost_connection() -> Exceptions:
+    if isinstance(error, loaded(BOTO, "SSLError") + loaded(AIOHTTP, "ClientSSLError")):
+        return False
     of_s3 = loaded(BOTO, "ConnectionError", "HTTPClientError", "IncompleteReadError", "FlexibleChecksumError")
     of_web = loaded(AIOHTTP, "ClientPayloadError", "ClientConnectionError")
-    return (*of_s3, *of_web, ConnectionError, TimeoutError)
-
-
-def _bad_certificate() -> Exceptions:
-    return loaded(BOTO, "SSLError") + loaded(AIOHTTP, "ClientSSLError")
+    return isinstance(error, (*of_s3, *of_web, ConnectionError, TimeoutError))
 
 
 def response_of(error: BaseException | None) -> dict[str, Any]:
