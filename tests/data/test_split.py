@@ -109,3 +109,11 @@ def test_one_group_or_a_side_of_one_class():
         split(Block.of(np.zeros((4, 1)), y, group=np.zeros(4)), 0.5, 0)
     with pytest.raises(InputError, match="of one class"):
         split(Block.of(np.zeros((4, 1)), y, group=[0, 0, 1, 1]), 0.5, 0)
+
+
+@pytest.mark.parametrize("group", [None, np.arange(40) // 4])
+def test_each_block_is_read_once(group):
+    blocks = partition(Block.of(np.zeros((40, 1)), np.tile([1, -1], 20), group=group), 4)
+    read = []
+    find_split(lambda function: [read.append(block.index) or function(block) for block in blocks], 0.3, 1)
+    assert read == [0, 1, 2, 3]
