@@ -85,12 +85,8 @@ def _describe_shards(manifest: Manifest) -> dict[str, Any]:
             if schema.classes
             else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
         ),
-        "layout": manifest.form.layout,
-        "dtype": manifest.form.dtype,
         "weights": manifest.form.weighted,
-        "shards": len(manifest.shards),
-        "bytes": sum(shard.size for shard in manifest.shards),
-        "memory": sum(shard.memory for shard in manifest.shards),
+        **manifest.sizes(),
         "origin": manifest.origin,
     }
 

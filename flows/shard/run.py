@@ -70,11 +70,7 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
             if manifest.schema.classes
             else {"n_pos": manifest.n_pos, "n_neg": manifest.n_neg}
         ),
-        "layout": manifest.form.layout,
-        "dtype": manifest.form.dtype,
-        "shards": len(manifest.shards),
-        "bytes": sum(shard.size for shard in manifest.shards),
-        "memory": sum(shard.memory for shard in manifest.shards),
+        **manifest.sizes(),
         "seconds": seconds,
     }
 

@@ -114,6 +114,16 @@ class Manifest:
         """The folder of the data set."""
         return self.url.rpartition("/")[0]
 
+    def sizes(self) -> dict[str, Any]:
+        """Return layout and type, and how many shards there are and the bytes that they take, in types of JSON."""
+        return {
+            "layout": self.form.layout,
+            "dtype": self.form.dtype,
+            "shards": len(self.shards),
+            "bytes": sum(shard.size for shard in self.shards),
+            "memory": sum(shard.memory for shard in self.shards),
+        }
+
     def url_of(self, stored: StoredFile) -> str:
         """Return the URL of one of its files."""
         return below(self.folder, stored.file)
