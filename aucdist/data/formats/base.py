@@ -360,20 +360,6 @@ def _can_be_split(url: str, source: SourceFields) -> bool:
     return not is_packed(url, files.read_range(url, 0, min(files.stat(url).size, FIRST)))
 
 
-def first_line_with_text(url: str, start: int, stat: files.Stat) -> bytes:
-    """Return the bytes from `start` to the end of the first line that is not blank.
-
-    Raises InputError if there is none.
-    """
-    head, stop = b"", start
-    while head.isspace() or not head:
-        if stop == stat.size:
-            raise InputError(f"{files.shown(url)} is empty")
-        stop = after_line_break(url, stop + 1, stat)
-        head = files.read_range(url, start, stop, stat)
-    return head
-
-
 def after_line_break(url: str, position: int, stat: files.Stat) -> int:
     """Return the offset after the first line break at or after `position` less one, or the end of the file."""
     start, window = max(0, position - 1), WINDOW

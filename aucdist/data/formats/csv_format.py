@@ -16,8 +16,6 @@ from aucdist.data.formats.base import (
     FilePart,
     LineFormat,
     TableFormat,
-    after_line_break,
-    first_line_with_text,
 )
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, shown, unique
@@ -266,16 +264,16 @@ class CsvFormat(TableFormat, LineFormat):
 
     def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns."""
-        where, skip = files.shown(url), source.skip_lines
-        for i in range(skip):
-            start = after_line_break(url, start + 1, stat)
-            if start == stat.size:
-                raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
-        head = first_line_with_text(url, start, stat)
-        if start + len(head) < stat.size:
-            stop = min(start + len(head) + MOST_BELOW, stat.size)
-            head += files.read_range(url, start + len(head), stop, stat)
-        names, after, _ = csv_head(head, where, source, source.encoding, 0)
+        where, size = files.shown(url), MOST_BELOW
+        while True:
+            head = files.read_range(url, start, min(start + size, stat.size), stat)
+            below = b"".join(head.split(b"\n", source.skip_lines)[source.skip_lines :]).lstrip()
+            if below.count(b"\n") > 1 or start + len(head) == stat.size:  # the header and the row below it
+                break
+            size *= 4
+        if not head.strip():
+            raise InputError(f"{where} is empty")
+        names, after, _ = csv_head(head, where, source, source.encoding)
         return start + after, tuple(names)
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
@@ -293,7 +291,6 @@ class CsvFormat(TableFormat, LineFormat):
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
     """Return the lines below the header of a CSV file, which are UTF-8, as a source says that they are written."""
-
     data = data if data.endswith(b"\n") else data + b"\n"
     return CsvText(data, where, names, separator_of(source), QUOTES[source.quote], source.decimal, first_line)
 
@@ -325,16 +322,13 @@ def with_names(cells: Sequence[str], first: Sequence[str] | None) -> list[str]:
     return named
 
 
-def csv_head(
-    data: bytes, where: str, source: SourceFields, encoding: str = "utf-8", n_skipped: int | None = None
-) -> tuple[list[str], int, int]:
+def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf-8") -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, where its rows start, and the number of the line there.
 
     `data`: the header and the row below it, at least.
     `encoding`: of `data`.
-    `n_skipped`: lines that are passed over first; by default those that the source says.
     """
-    skip, start = source.skip_lines if n_skipped is None else n_skipped, 0
+    skip, start = source.skip_lines, 0
     for i in range(skip):
         start = data.find(b"\n", start) + 1
         if start == 0:
