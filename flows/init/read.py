@@ -18,7 +18,7 @@ from aucdist.data.storage.guard import is_packed, unpacked
 from flows.init.layout import with_layout
 
 if TYPE_CHECKING:
-    from aucdist.data.formats.parts import Survey
+    from aucdist.data.formats.survey import Survey
 
 MOST_BYTES = 2**24
 MOST_FILES = 64

@@ -22,7 +22,7 @@ from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.parts import Survey
+    from aucdist.data.formats.survey import Survey
     from aucdist.data.formats.svmlight import SparseRows
     from aucdist.data.formats.tables import Table
 
@@ -138,7 +138,7 @@ class Format(ABC):
 
     def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
-        from aucdist.data.formats.parts import column_features
+        from aucdist.data.formats.survey import column_features
 
         return column_features(survey)
 

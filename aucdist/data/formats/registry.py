@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from aucdist.data.dataset import Schema
     from aucdist.data.formats.base import Parsed
-    from aucdist.data.formats.parts import Survey
+    from aucdist.data.formats.survey import Survey
 
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)

@@ -201,7 +201,10 @@ def test_shards_must_be_encoded_like_the_training_data(source):
     schema = read(source("csv")).schema
     assert open_reader(source("shards"), schema=schema).n_samples == 30
     for change, said in (
-        ({"feature_names": ("n", "kind=a", "kind=b", "kind=d")}, "not those of the training data: kind=d, kind=c"),
+        (
+            {"feature_names": ("n", "kind=a", "kind=b", "kind=d")},
+            "not those of the training data: missing kind=d; added kind=c",
+        ),
         ({"feature_names": ("kind=a", "n", "kind=b", "kind=c")}, "they have another order"),
         (
             {"positive": ("no",), "negative": ("yes",)},

@@ -96,7 +96,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def catalog_folder() -> Path:
     """Return the folder of the catalog: beside the package in a checkout, inside it once installed."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     inside = package / "configs" / "data"
     return inside if inside.is_dir() else package.parent / "configs" / "data"
 
