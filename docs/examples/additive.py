@@ -1,7 +1,7 @@
 """An additive model and its shapes.
 
-Age matters at both ends, which no line can say. Bins turn each feature into steps, the fit keeps its certificate, and the
-model is read feature by feature: the shape of each, and what each adds to the score of a row.
+Risk is high at both ends of age, which a straight line cannot express. Bins turn each feature into steps, and the fit keeps its
+certificate. The model can be read feature by feature: it has a shape for each, and says what each adds to the score of a row.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Is one model better than another?
 
-Both models score the same test rows, so their AUCs are correlated. The paired DeLong test detects differences
-that two separate intervals would not show.
+Both models score the same test rows, so their AUCs are correlated. A paired test detects differences that two
+separate intervals would not show.
 """
 
 import matplotlib.pyplot as plt
