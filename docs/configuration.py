@@ -1,5 +1,6 @@
 """Prints the configuration reference: a table of keys for each configuration of a command, and for the models in it."""
 
+import inspect
 import re
 import types
 from collections.abc import Iterator
@@ -58,7 +59,8 @@ def main() -> None:
     for model in models:
         use = f"{use_of(top[model])} " if model in top else ""
         print(f"## {title(model)}\n\n{use}{description(model)}\n")
-        print("| key | value | default | meaning |\n|---|---|---|---|")
+        if model.model_fields:
+            print("| key | value | default | meaning |\n|---|---|---|---|")
         for name, field in model.model_fields.items():
             cells = (
                 f"`{name}`",
@@ -96,7 +98,7 @@ def use_of(command: Command) -> str:
 
 def description(model: type[BaseModel]) -> str:
     """Return the docstring of a model."""
-    return (model.__doc__ or "").strip()
+    return inspect.cleandoc(model.__doc__ or "")
 
 
 def reachable(models: list[type[BaseModel]]) -> list[type[BaseModel]]:
