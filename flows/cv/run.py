@@ -12,8 +12,7 @@ from flows.cv.search import SearchResult, search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.rows.costs import check_cost_column
-from flows.rows.source import check_monotone
+from flows.rows.source import check_cost_column, check_monotone
 from flows.run_folder.folder import run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
 from flows.train.run import fit_rows, publish_run

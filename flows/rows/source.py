@@ -1,21 +1,32 @@
-"""Opens the rows of a data set: read into this process, shards, or files whose parts the workers read."""
+"""Opens the rows of a data set, and holds a configuration against them: directions of features, and costs.
+
+Rows are read into this process, or are shards, or files whose parts the workers read.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, read
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
+from aucdist.engine.blocks import Summary
+from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import check_directions
+from aucdist.metrics.costs import COST_COLUMN
+from aucdist.scoring_costs import has_costs
 from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, configured_source, source_of
+from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.rows.rows import ClassTables, Rows, TrainTestRows
 
@@ -167,3 +178,48 @@ def check_monotone(given: Iterable[Any], schema: Schema) -> None:
     unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
     for monotone in given:
         check_directions(monotone, schema.feature_names, unordered)
+
+
+def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:
+    """Raise an InputError if the operating point needs costs, and the training data, or test data of their own, have none."""
+    if point is None or not point.uses_cost_column:
+        return
+    sources = {"training": source_of(data)}
+    if data.test is not None and data.test.is_apart:
+        sources["test"] = source_of(data.test)
+    for part, source in sources.items():
+        if not has_costs(source):
+            sharded = source.is_sharded
+            needed = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
+            raise InputError(
+                f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {needed}"
+            )
+
+
+def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> None:
+    """Raise an InputError if wrong decisions on all training rows of a class cost nothing: no threshold is best then.
+
+    `rows`: those that are fitted, of two classes or several, which are read once.
+    """
+    if point is None or not point.uses_cost_column:
+        return
+    sets = rows.sets if isinstance(rows, ClassBlocks) else None
+    n_labels = 2 if sets is None else sets.members.shape[0]
+    of_labels = of_all_classes(rows).without_memory().reduce(_costs_of_labels, n_labels)["costs"]
+    classes = {"": np.array([-1, 1])}
+    if sets is not None:
+        classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
+    for name, signs in classes.items():
+        for wrong, side, of_class in (("false_alarm", -1, "negatives"), ("miss", 1, "positives")):
+            if point.wanted["cost"][wrong] == COST_COLUMN and not of_labels[signs == side].any():
+                raise InputError(
+                    f"{name}operating_point.cost: {wrong} says cost_column, which is 0 for all {of_class} of the training rows: "
+                    "give it a number, or these rows a cost"
+                )
+
+
+def _costs_of_labels(block: Block, memory: None, n_labels: int) -> tuple[None, Summary]:
+    """Add up the costs of the rows with each label: of negatives and positives, or in each set of classes."""
+    assert block.cost is not None
+    places = block.code if block.code is not None else (block.y > 0).astype(np.intp)
+    return None, {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}

@@ -13,9 +13,8 @@ from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.rows.costs import check_cost_column, check_costs_of_rows
 from flows.rows.rows import TrainTestRows
-from flows.rows.source import RowSource, check_monotone, open_source
+from flows.rows.source import RowSource, check_cost_column, check_costs_of_rows, check_monotone, open_source
 from flows.run_folder.folder import RunFolder, run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish

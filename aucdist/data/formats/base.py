@@ -202,9 +202,12 @@ class FileFormat(Format):
             )
         if part.stop is not None:
             return self.read_range(source, part, schema)
-        data = stored_bytes(part.url, source)
+        data = files.read_bytes(part.url, source.sha256)
+        digest = hashlib.sha256(data).hexdigest() if source.sha256 or digests is not None else None
+        if source.sha256 not in (None, digest):
+            raise InputError(f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected")
         if digests is not None:
-            digests.append(hashlib.sha256(data).hexdigest() + self.digest_of_path(part.url))
+            digests.append(f"{digest}{self.digest_of_path(part.url)}")
         return self.parse(unpacked(data, part.url), source, part, schema)
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
@@ -278,22 +281,6 @@ def version_of(url: str) -> str:
     return "" if files.is_web(url) else files.stat(url).etag
 
 
-def stored_bytes(url: str, source: SourceFields) -> bytes:
-    """Return the bytes of a file as they are stored.
-
-    Raises
-    ------
-    InputError
-        If they have not the checksum that the source states.
-    """
-    data = files.read_bytes(url, source.sha256)
-    if source.sha256 is not None:
-        digest = hashlib.sha256(data).hexdigest()
-        if digest != source.sha256:
-            raise InputError(f"{files.shown(url)} has sha256 {digest}, but {source.sha256} is expected")
-    return data
-
-
 WINDOW = 2**16  # bytes that are searched first for a line break; as many as needed after that
 CHUNK = 2**24
 FIRST = 2**11  # bytes that show a compressed file
@@ -308,20 +295,17 @@ class LineFormat(FileFormat):
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
-        urls = self.part_urls(source)
-        if not any(_can_be_split(url, source) for url in urls):
-            return super().split(source, n)
-        stats = [files.stat(url) for url in urls]
-        share = max(1, math.ceil(sum(stat.size for stat in stats) / n))
-        return [
-            part
-            for url, stat in zip(urls, stats, strict=True)
-            for part in (
-                self._ranges(url, stat, share, source)
-                if _can_be_split(url, source) and stat.size > share
-                else [FilePart(url, version=version_of(url))]
-            )
-        ]
+        parts = super().split(source, n)
+        cut = [part for part in parts if _can_be_split(part.url, source)]
+        if not cut:
+            return parts
+        stats = {part.url: files.stat(part.url) for part in parts}
+        share = max(1, math.ceil(sum(stat.size for stat in stats.values()) / n))
+        ranges: list[FilePart] = []
+        for part in parts:
+            large = part in cut and stats[part.url].size > share
+            ranges += self._ranges(part.url, stats[part.url], share, source) if large else [part]
+        return ranges
 
     def _ranges(self, url: str, stat: files.Stat, share: int, source: SourceFields) -> list[FilePart]:
         """Return ranges of one file, each from after a line break to after another one."""

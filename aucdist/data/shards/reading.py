@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,22 +34,16 @@ from aucdist.errors import InputError
 PART_BYTES = 64 * 2**20
 """Files are split into parts of about this size. Fixed, so that the same data always gives the same blocks and the same bits."""
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
 
 Hold = Callable[[Sequence[Any]], Sequence[Any]]
 """Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
 
 
-class ParallelMap(Protocol):
-    """A `map`, in this process or on workers, whose results come in order.
+ParallelMap = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""A `map`, in this process or on workers, whose results come in order.
 
-    Functions and items are sent to workers, and a function may run again where a worker was lost.
-    """
-
-    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterable[Result]:
-        """Call the function on each of the items."""
+Functions and items are sent to workers, and a function may run again where a worker was lost.
+"""
 
 
 @dataclass(frozen=True)
