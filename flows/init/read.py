@@ -175,7 +175,7 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
     whole, tables, texts = len(some) == len(urls), [], text_columns(urls)
     for url in some:
         total, groups = 0, list[int]()
-        for group, size in row_group_sizes(url, source, texts).items():
+        for group, size in row_group_sizes(source, FilePart(url, folder_texts=texts)).items():
             if groups and total + size > MOST_BYTES // len(some):
                 whole = False
                 break

@@ -380,21 +380,19 @@ def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None
         return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
 
 
-def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ()) -> dict[int, int]:
+def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     """Return the bytes of each row group of a file, uncompressed, by its number.
 
     Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
     Only the end of the file is read, which describes it.
 
-    `texts`: the columns of folders that hold texts, see `aucdist.data.formats.parquet.text_columns`.
+    `part`: the whole file.
     Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
     """
-    where = files.shown(url)
-    with _sound(url), opened(url) as file:
+    with _sound(part.url), opened(part.url) as file:
         parquet = pq.ParquetFile(file)
         metadata = parquet.metadata
-        names = parquet.schema_arrow.names
-        needed = _needed_groups(file, source, range(metadata.num_row_groups), names, where, path_values(url), texts)
+        needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow.names)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
@@ -420,22 +418,17 @@ def _condition(conditions: Sequence[Condition]) -> pc.Expression:
 
 
 def _needed_groups(
-    file: pa.NativeFile,
-    source: SourceFields,
-    groups: Sequence[int],
-    names: Sequence[str],
-    where: str,
-    folders: Mapping[str, str],
-    texts: Collection[str],
+    file: pa.NativeFile, source: SourceFields, part: FilePart, groups: Sequence[int], names: Sequence[str]
 ) -> list[int]:
     """Return which of some row groups can hold rows; `names` are the columns of the file itself."""
     if source.where is None:
         return list(groups)
+    where, folders = files.shown(part.url), path_values(part.url)
     added = {name: value for name, value in folders.items() if name not in names}
     for column, _, _ in source.where:
         pick([*names, *added], column, where, "where")
     with _conditions_explained(where):
-        if not can_hold(added, source.where, texts):
+        if not can_hold(added, source.where, part.folder_texts):
             return []
         of_file = [c for c in source.where if c[0] not in added]
         if not of_file:
@@ -462,7 +455,7 @@ def _parsed(
     form, read = _form(source, schema, [*of_file, *added], where)
     asked = [column for column, _, _ in source.where or ()]
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
-    needed = _needed_groups(raw, source, groups, of_file, where, folders, part.folder_texts)
+    needed = _needed_groups(raw, source, part, groups, of_file)
     _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
     if repeated := _repeated(file.metadata, needed, columns):

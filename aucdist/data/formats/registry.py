@@ -224,7 +224,7 @@ def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tup
     from aucdist.data.formats.parquet import row_group_sizes
 
     for part in parts:
-        for i, size in row_group_sizes(part.url, source, part.folder_texts).items():
+        for i, size in row_group_sizes(source, part).items():
             yield part, i, size
 
 
