@@ -83,6 +83,32 @@ def shifts(h: float) -> np.ndarray:
     return h * ((2 * np.arange(n) + 1 - n) / n)
 
 
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Disjoint intervals, ascending: scores are found among them sooner than among all anchors, whose neighbours are close."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def around(cls, scores: np.ndarray, h: float) -> "Intervals":
+        """Return the union of the intervals of half-width h around the scores."""
+        scores = np.sort(scores)
+        ends = np.flatnonzero(np.diff(scores) > 2.0 * h)
+        return (
+            cls(scores[np.append(0, ends + 1)] - h, scores[np.append(ends, -1)] + h)
+            if len(scores)
+            else cls(scores, scores)
+        )
+
+    def holds(self, scores: np.ndarray) -> np.ndarray:
+        """Return which scores are in one of the intervals, bool of the shape of `scores`."""
+        if not len(self.low):
+            return np.zeros(len(scores), dtype=bool)
+        k = np.searchsorted(self.low, scores, side="right") - 1
+        return (k >= 0) & (scores <= self.high[k])
+
+
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
@@ -91,8 +117,7 @@ def draw_rows(
     memory: Any,
     shares: np.ndarray,
     whole_groups: bool,
-    near: np.ndarray,
-    h: float,
+    near: "Intervals",
     square: float,
     seed: int,
 ) -> tuple[Any, Summary]:
@@ -102,8 +127,8 @@ def draw_rows(
     ----------
     shares : ndarray of shape (3,), float64
         How large a share to draw of the anchors, of the larger class in the band, and of the rest; 1 or more for all.
-    near : ndarray
-        Ascending scores of anchors: a row is in the band if it has a pair with one of them within `h` of the corner.
+    near : Intervals
+        Scores of anchors plus and minus the half-width of the band, in which a row has a pair near the corner.
     square : float
         The mean squared length of a row; 0 if all are equally likely.
     """
@@ -124,7 +149,7 @@ def draw_rows(
         share = np.full(len(place), shares[0])
         if by_band:
             scores = 1.0 + memory.best[place]
-            in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
+            in_band = near.holds(scores)
             share = np.where(in_band, shares[1], shares[2])
         share = np.where(share < 1.0, share * likely[place], 1.0)
         chosen = uniform[place] < share
@@ -139,11 +164,10 @@ def draw_rows(
 
 
 @without_rows
-def count_near(block: int, memory: Any, near: np.ndarray, h: float, stride: int) -> tuple[Any, Summary]:
+def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple[Any, Summary]:
     """Return about how many rows of the larger class are in the band, from one in so many of them."""
     scores = 1.0 + memory.best[::stride]
-    in_band = np.searchsorted(near, scores - h) < np.searchsorted(near, scores + h)
-    return memory, {"n_band": stride * int(np.count_nonzero(in_band))}
+    return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 
 CLASSES = ("anchors", "others")
@@ -219,13 +243,13 @@ class Sample:
         """
         drawn = self._drawn
         if drawn is None:
-            first = self._draw(min(self._n, FEWEST_ROWS), np.inf, scores[:0], 0.0)
+            first = self._draw(min(self._n, FEWEST_ROWS), np.inf, Intervals.around(scores[:0], 0.0), 0.0)
             self._square, drawn, anew = float(squares_of_rows(first.rows.rows).mean()), (first, first), True
         if not drawn[0].complete:
             few = anew or h > drawn[0].h
             if few or self._score(drawn[0], w, cut).pairs(h, 0.0).n_others < FEW * min(self._n, cut.n_band):
-                near, stride = np.sort(scores), max(1, self.cuts.n_others // COUNTED)
-                n_band = self.cuts.blocks.reduce(count_near, near, AROUND * h, stride)["n_band"]
+                near, stride = Intervals.around(scores, AROUND * h), max(1, self.cuts.n_others // COUNTED)
+                n_band = self.cuts.blocks.reduce(count_near, near, stride)["n_band"]
                 first = self._draw(self._n, n_band, near, h)
                 drawn = first, (first if first.complete else self._draw(self._n, n_band, near, h))
         self._drawn = drawn
@@ -236,7 +260,7 @@ class Sample:
         project(drawn.rows.rows, self.cuts.sign * w, scores)
         return SampleAt(drawn, scores, self.cuts, cut)
 
-    def _draw(self, n: int, n_band: float, near: np.ndarray, h: float) -> Drawn:
+    def _draw(self, n: int, n_band: float, near: "Intervals", h: float) -> Drawn:
         cuts, groups = self.cuts, self.cuts.groups
         self._seed += 1
         n_band = min(n_band, cuts.n_others)
@@ -247,7 +271,7 @@ class Sample:
             of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
             shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
         square = 0.0 if whole_groups else self._square
-        found = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, AROUND * h, square, self._seed)
+        found = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, square, self._seed)
         rows = stacked([*found["anchors"], *found["others"]])
         of_anchors, of_others = (np.concatenate(found[f"weights of {name}"]) for name in CLASSES)
         n_anchors, codes = len(of_anchors), None
@@ -302,6 +326,7 @@ class SampleAt:
         change, n, share = np.empty(len(self.scores)), self.drawn.n_anchors, self.cuts.share
         project(self.drawn.rows.rows, self.cuts.sign * move, change)
         negatives, h = self.negatives, h or HARD
+        arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # numbers that about ascend are searched for sooner
         base = self.drawn.weights[negatives]
         wanted = share.wanted * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
 
@@ -314,7 +339,7 @@ class SampleAt:
             order = np.argsort(apart[:n])
             a, of_anchors, changes = apart[:n][order], weights[:n][order], change[:n][order]
             weighed = [of_anchors, of_anchors * a, of_anchors * changes, of_anchors * a * changes]
-            others = np.flatnonzero(weights[n:] > 0.0) + n
+            others = arranged[weights[arranged] > 0.0]
             thresholds = 1.0 + apart[others]
             low, high = np.searchsorted(a, thresholds - h), np.searchsorted(a, thresholds + h)
             first: Any = 0
