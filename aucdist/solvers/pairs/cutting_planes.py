@@ -150,7 +150,8 @@ class CuttingPlanes:
         self.scores = self._at_target = self.cuts.first_scores
         self._target_error = 0.0
         if second_order is None:
-            n_counted = blocks.n_pos + blocks.n_neg * self.share.wanted / blocks.weight_neg
+            part = self.share.wanted / blocks.weight_neg if self.share.is_part else 1.0
+            n_counted = blocks.n_pos + part * blocks.n_neg
             second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
         self._second_order = self._is_hinge_smooth = second_order
         self._h, self._n_taken, self.gap = 0.0, 0, 1.0
