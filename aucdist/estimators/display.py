@@ -3,7 +3,7 @@
 import html
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -164,6 +164,9 @@ class HistoryDisplay:
         return self
 
 
+MOST_SHAPES = 6
+
+
 class WithPlots:
     """The plots and the notebook page of a fitted estimator."""
 
@@ -217,12 +220,79 @@ class WithPlots:
 
         return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
 
+    def plot_gains(self, X: Any, y: Any, ax: Any = None) -> Any:
+        """Plot the share of the positives that are among the highest-scoring rows, against the share of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Their classes.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            With the curve, on which tied rows are a straight line, and the diagonal of rows in random order.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, the model has several classes, or no row is positive.
+        """
+        refuse_classes(self, "plot_gains")
+        model: Any = self
+        ax = ax if ax is not None else load_optional("matplotlib.pyplot").subplots()[1]
+        scores, positive = np.asarray(model.decision_function(X)), np.asarray(y) == model.classes_[1]
+        if not positive.any():
+            raise InputError(f"plot_gains: no row of y is of the positive class '{model.classes_[1]}'")
+        order = np.argsort(-scores, kind="stable")
+        last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # of rows with equal scores
+        found = np.cumsum(positive[order])[last] / np.count_nonzero(positive)
+        ax.plot(np.append(0.0, (last + 1) / len(scores)), np.append(0.0, found), label=type(self).__name__)
+        ax.plot([0, 1], [0, 1], color="gray", linestyle=":", label="random order")
+        ax.set(xlabel="share of rows, highest scores first", ylabel="share of the positives among them")
+        ax.legend()
+        return ax
+
+    def plot_shapes(self, n_shapes: int = MOST_SHAPES) -> Any:
+        """Plot what the features add to the score, those first that move it most.
+
+        Parameters
+        ----------
+        n_shapes : int, default=6
+            The most features to show.
+
+        Returns
+        -------
+        matplotlib Figure
+            With a plot for each feature; all have one scale.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, the model has no binned features, or several classes.
+        """
+        model: Any = self
+        drawn = list(_shape_plots(model, n_shapes))
+        n_columns = max(1, min(3, len(drawn)))
+        n_rows = max(1, -(-len(drawn) // n_columns))
+        pyplot = load_optional("matplotlib.pyplot")
+        figure, axes = pyplot.subplots(n_rows, n_columns, squeeze=False, figsize=(4 * n_columns, 3 * n_rows))
+        for ax in axes.flat[len(drawn) :]:
+            ax.remove()
+        for ax, (_, _, plot) in zip(axes.flat, drawn, strict=False):
+            plot(ax)
+        figure.tight_layout()
+        return figure
+
     def _html_repr(self) -> str:
         """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
         return model_html(self)
 
 
-MOST_SHAPES, MOST_CLASSES = 6, 12
+MOST_CLASSES = 12
 STYLE = """
 .aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
   color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
@@ -276,19 +346,27 @@ def _table(models: list[tuple[str, Any]]) -> str:
 def _shapes(model: Any) -> str:
     """Return the shapes that move the score most; nothing where the model has none, or matplotlib is not installed."""
     from aucdist.report import plots
-    from aucdist.report.additive import shape_plot, shape_text
 
     try:
-        found = model.shapes().shapes
         plots.load_optional("matplotlib")
+        drawn = list(_shape_plots(model, MOST_SHAPES))
     except (AttributeError, InputError):
         return ""
-    names = names_of_features(model)
-    drawn = sorted((shape for shape in found if shape.spread > 0), key=lambda shape: -shape.spread)[:MOST_SHAPES]
-    reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
     figures = []
+    for name, text, plot in drawn:
+        identifier = f"aucdist-shape-{next(_numbers)}"  # of no other model of the notebook
+        figures.append(plots.inline_svg(identifier, name, text, plot, 2.6))
+    return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
+
+
+def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable[[Any], None]]]:
+    """Yield the name, the text and the plot of each shape, those first that move the score most."""
+    from aucdist.report.additive import shape_plot, shape_text
+
+    names = names_of_features(model)
+    moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
+    drawn = sorted(moving, key=lambda shape: -shape.spread)[:n_shapes]
+    reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
     for shape in drawn:
         name = f"x{shape.feature}" if names is None else str(names[shape.feature])
-        identifier = f"aucdist-shape-{next(_numbers)}"  # of no other model of the notebook
-        figures.append(plots.inline_svg(identifier, name, shape_text(shape), shape_plot(shape, name, reach), 2.6))
-    return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
+        yield name, shape_text(shape), shape_plot(shape, name, reach)

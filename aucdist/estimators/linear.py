@@ -114,6 +114,25 @@ class LinearClassifier(BlockClassifier):
         groups = None if fitted is None else fitted.groups()
         return int(np.count_nonzero(used)) if groups is None else len(np.unique(groups[used]))
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each feature moves the score of a model of bins, float64 of shape (n_features,).
+
+        It is the standard deviation over the training rows of what the feature adds to the score, plus half of that of each pair
+        it is in. An AttributeError is raised for a model without bins, whose weights depend on the units of the features.
+        """
+        check_is_fitted(self)
+        try:
+            parts = self.shapes()
+        except InputError as error:
+            raise AttributeError(f"feature_importances_: {error}") from error
+        importances = np.zeros(self.n_features_in_)
+        for shape in parts.shapes:
+            importances[shape.feature] += shape.spread
+        for pair in parts.pairs:
+            importances[list(pair.features)] += 0.5 * pair.spread
+        return importances
+
     def shapes(self) -> Additive:
         """Return the shape of each feature's contribution to the score, and of each pair's.
 

@@ -59,6 +59,32 @@ def test_plots_of_a_fit():
     plt.close("all")
 
 
+def test_plots_of_gains_and_shapes_and_importances():
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    rows = np.array([[3.0, 0], [2, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
+    y = np.array(["yes", "yes", "no", "yes", "no", "no"])
+    line = PairwiseHingeClassifier(tol=1e-2, lam=1e-6).fit(rows[:, :1], y)
+    (gains, _) = line.plot_gains(rows[:, :1], y).get_lines()
+    assert gains.get_xdata().tolist() == pytest.approx([0, 1 / 6, 2 / 6, 4 / 6, 1])  # two rows are tied
+    assert gains.get_ydata().tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1, 1])
+    with pytest.raises(InputError, match="no row of y is of the positive class 'yes'"):
+        line.plot_gains(rows[:, :1], np.full(6, "no"))
+    assert not hasattr(line, "feature_importances_")
+    model = PairwiseHingeClassifier(features={"map": "bins", "pairs": 1}, tol=1e-2).fit(X, Y)
+    figure = model.plot_shapes()
+    moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
+    assert len(figure.axes) == 2 * len(moving)  # each with its histogram
+    (pair,) = model.shapes().pairs
+    expected = np.zeros(X.shape[1])
+    for shape in model.shapes().shapes:
+        expected[shape.feature] = shape.spread
+    expected[list(pair.features)] += pair.spread / 2
+    assert model.feature_importances_.tolist() == pytest.approx(expected)
+    plt.close("all")
+
+
 def test_a_callback_that_prints(capsys):
     PairwiseHingeClassifier(tol=1e-2).fit(X, Y, callback=print)
     assert "relative_gap" in capsys.readouterr().out
