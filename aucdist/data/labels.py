@@ -59,11 +59,24 @@ class Labels:
         return counts
 
     def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> np.ndarray:
-        """Return +1 for rows of a positive class, else -1; see `signs`. With `topics` one positive class is enough."""
-        if not self.topics:
-            return signs(self.codes, self.names, positive, negative, where)
-        classes = set(positive)
-        return np.array([1 if classes & set(name.split(",")) else -1 for name in self.names], dtype=np.int8)[self.codes]
+        """Return +1 for rows of a positive class and -1 for rows of a negative one: int8 of shape (n_samples,).
+
+        `positive` and `negative`: by `class_name`. With `topics` one positive class is enough, and all other rows are negative.
+        `where`: names the data in the error.
+        Raises InputError if a row's class is neither.
+        """
+        if self.topics:
+            classes = set(positive)
+            of_names = [1 if classes & set(name.split(",")) else -1 for name in self.names]
+        else:
+            sign = {name: 1 for name in positive} | {name: -1 for name in negative}
+            for name, n in count_classes(self.codes, self.names).items():
+                if name not in sign:
+                    raise InputError(
+                        f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: {listed(sign)}"
+                    )
+            of_names = [sign.get(name, 0) for name in self.names]
+        return np.array(of_names, dtype=np.int8)[self.codes]
 
     def grades(self, where: str) -> np.ndarray:
         """Return the label of each row as a grade, float64.
@@ -200,25 +213,6 @@ def choose_each(
             stacklevel=2,
         )
     return tuple(sorted(names, key=class_order))
-
-
-def signs(
-    codes: np.ndarray, names: Sequence[str], positive: Iterable[str], negative: Iterable[str], where: str
-) -> np.ndarray:
-    """Return +1 for rows of a positive class and -1 for rows of a negative one.
-
-    `codes`, of shape (n_samples,), int: positions in `names`.
-    `names`, `positive` and `negative`: by `class_name`.
-    `where`: names the data in the error.
-    Returns an array of shape (n_samples,), int8.
-    Raises InputError if a row's class is neither.
-    """
-    sign = {name: 1 for name in positive} | {name: -1 for name in negative}
-    for name, n in count_classes(codes, names).items():
-        if name not in sign:
-            raise InputError(f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
-                             f"{listed(sign)}")  # fmt: skip
-    return np.array([sign.get(name, 0) for name in names], dtype=np.int8)[codes]
 
 
 def class_order(name: str) -> tuple[bool, float, str]:

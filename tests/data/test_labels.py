@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.labels import choose_positive, class_name, count_classes, signs
+from aucdist.data.labels import Labels, choose_positive, class_name, count_classes
 from aucdist.errors import InputError
 
 
@@ -62,7 +62,7 @@ def test_a_choice_that_leaves_nothing_is_refused(counts, positive, said):
 
 def test_signs_follow_the_classes_of_the_training_data():
     codes = np.array([0, 1, 2, 0])
-    assert signs(codes, ["a", "b", "c"], ["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
+    assert Labels(codes, ("a", "b", "c")).signs(["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
     assert count_classes(codes, ["a", "b", "c", "d"]) == {"a": 2, "b": 1, "c": 1}
     with pytest.raises(InputError, match="class 'c' \\(1 rows\\) is not among the classes of the training data: a, b"):
-        signs(codes, ["a", "b", "c"], ["b"], ["a"], "here")
+        Labels(codes, ("a", "b", "c")).signs(["b"], ["a"], "here")

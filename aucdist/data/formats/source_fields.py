@@ -1,6 +1,5 @@
 """The keys of a source: what a YAML file may say of a data set, whatever its format."""
 
-from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -29,17 +28,10 @@ MOST_FEATURES = 2**31 - 1
 """The kernels count features in 32 bits."""
 
 
-class KeyUse(Enum):
-    """What a key of a source is for, beside reading the file; given with its type."""
-
-    FINGERPRINT = "it changes the numbers that are read, and so is part of the fingerprint of the data"
-    FINGERPRINT_WHERE_GIVEN = (
-        "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
-    )
-    SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
-
-
-ALWAYS, GIVEN, SCORING = KeyUse.FINGERPRINT, KeyUse.FINGERPRINT_WHERE_GIVEN, KeyUse.SCORING
+ALWAYS = "it changes the numbers that are read, and so is part of the fingerprint of the data"
+GIVEN = "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
+SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
+"""What a key of a source is for, beside reading the file; given with its type."""
 
 
 class EachOf(BaseModel):
@@ -230,18 +222,16 @@ class SourceFields(BaseModel):
 
     def fingerprint_keys(self) -> dict[str, Any]:
         """Return the keys that decide how the bytes are read, in types of JSON."""
-        newer = self.model_dump(
-            mode="json", include=self.keys_for(KeyUse.FINGERPRINT_WHERE_GIVEN), exclude_defaults=True
-        )
-        return self.model_dump(mode="json", include=self.keys_for(KeyUse.FINGERPRINT)) | newer
+        newer = self.model_dump(mode="json", include=self.keys_for(GIVEN), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_for(ALWAYS)) | newer
 
     def scoring_keys(self) -> dict[str, Any]:
         """Return the keys that say how other files with the same features are read, in types of JSON."""
         if self.format in ("shards", "embedded"):
             return {}
-        return self.model_dump(mode="json", include=self.keys_for(KeyUse.SCORING), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_for(SCORING), exclude_defaults=True)
 
     @classmethod
-    def keys_for(cls, use: KeyUse) -> set[str]:
+    def keys_for(cls, use: str) -> set[str]:
         """Return the names of the keys of this use."""
         return {name for name, field in SourceFields.model_fields.items() if use in field.metadata}
