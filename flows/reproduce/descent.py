@@ -4,10 +4,10 @@ import functools
 import json
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field, model_validator
 
@@ -16,9 +16,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.papers.scd.primal import penalty_of
-from flows.config.base import Strict
+from flows.reproduce import kind
 from flows.reproduce.kind import (
-    NOT_RUN,
     DataSet,
     Kind,
     Result,
@@ -26,19 +25,22 @@ from flows.reproduce.kind import (
     Task,
     TaskKey,
     Version,
+    by_system,
     check_names,
-    csv_bytes,
+    n_ahead,
     results_of,
 )
-from flows.reproduce.page import Curve, Figure, PageSection, TableCell, line_plot, page_figure
+from flows.reproduce.page import Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows, text_of
 from flows.reproduce.protocol import Grid, Params, Scale, System, fit_scaling, read_dataset
 
 REFERENCE = "reference"
 LEAST_SHOWN = 1e-7
 """Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
-COLUMNS = ("dataset", "system", "eta", "sweeps", "seconds", "excess", "zeros")
-
-Axis = Literal["sweeps", "seconds"]
+FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
+COLUMNS = ("dataset", "system", *FIGURES)
+"""Of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
+LATE = 1e6
+"""Beyond every number of sweeps and seconds: systems that do not reach the goal are compared by the final excess."""
 
 
 class DescentDataSet(DataSet):
@@ -60,12 +62,9 @@ class DescentSystem(System):
         return self.grid_points(self.grid)
 
 
-class Claim(Strict):
-    """A claim of the paper: one system reaches the goal before others."""
+class Claim(kind.Claim):
+    """A claim that one system reaches the goal before others."""
 
-    text: str
-    faster: str
-    than: list[str]
     rows: Literal["any", "fewer than features", "at least features"] = Field(
         default="any", description="The data sets that the claim is about"
     )
@@ -95,7 +94,7 @@ class Descent(Kind):
         for system in self.systems.values():
             system.all_points()
         check_names(
-            "system of a claim", (s for claim in self.claims for s in (claim.faster, *claim.than)), self.systems
+            "system of a claim", (s for claim in self.claims for s in (claim.system, *claim.than)), self.systems
         )
         return self
 
@@ -134,145 +133,92 @@ class Descent(Kind):
             chosen = _choose_point(json.dumps(task | {"seed": 0}))
             return _learning_curve(task, chosen) | {"chosen": chosen}
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the table of sweeps and seconds to the goal, and the figures."""
-        findings = Findings.from_results(self, results)
+    def report(self, name: str, results: Results) -> Report:
+        """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
+        references = {n: runs[0] for n in self.datasets if (runs := results_of(results, n, REFERENCE))}
+        cells, figures = [], []
+        for dataset, reference in references.items():
+            runs = {system: results_of(results, dataset, system) for system in self.systems}
+            best = min(reference["primal"], *(min(run["objective"]) for own in runs.values() for run in own))
+            cells += [
+                {"dataset": dataset, "system": system} | self._reached(own, best, system)
+                for system, own in runs.items()
+            ]
+            figures += self._figures(name, dataset, runs, reference, best)
+        table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
         caption = (
             f"Sweeps and seconds until the objective is {self.goal:g} above the best known one, relatively; below them, the "
             "final excess. The objective is the lowest so far, averaged over the seeds; the seconds are the median."
         )
-        rows = [(dataset, [findings.table_cell(dataset, s) for s in self.systems]) for dataset in self.datasets]
-        figures = [figure for dataset in findings.best for figure in self._figures(name, dataset, findings)]
-        return [PageSection(self.title, [caption], ("Data set", *self.systems), rows, figures)]
+        rows = table_rows(table, self.datasets, self.systems, _cell)
+        section = PageSection(self.title, [caption], ("Data set", *self.systems), rows, figures)
+        shapes = {dataset: reference["shape"] for dataset, reference in references.items()}
+        return Report([section], table, {claim.text: count_holding(claim, table, shapes) for claim in self.claims})
 
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the table."""
-        findings = Findings.from_results(self, results)
-        rows = [
-            {"dataset": dataset, "system": system} | vars(reached)
-            for (dataset, system), reached in findings.reached.items()
-        ]
-        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
+    def _reached(self, runs: list[Result], best: float, system: str) -> dict[str, Any]:
+        """Return when a system reached the goal, None where it did not, and its final state."""
+        excess, goal = _excess_by_sweep(runs, best, self.sweeps), best * (1.0 + self.goal)
+        at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
+        there = all(min(run["objective"]) <= goal for run in runs)
+        eta = self.systems[system].all_points()[runs[0]["chosen"]].get("solver__eta")
+        return {
+            "eta": eta if isinstance(eta, int | float) else None,
+            "sweeps": at_goal[0] + 1 if len(at_goal) else None,
+            "seconds": np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in runs])
+            if there
+            else None,
+            "excess": excess[:, -1].mean(),
+            "zeros": np.mean([run["zeros"][-1] for run in runs]),
+        }
 
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return on how many data sets each claim holds."""
-        findings = Findings.from_results(self, results)
-        return {claim.text: count_holding(claim, findings) for claim in self.claims}
-
-    def _figures(self, name: str, dataset: str, findings: "Findings") -> Iterator[Figure]:
-        best, reference, sweeps = findings.best[dataset], findings.references[dataset], np.arange(1, self.sweeps + 1)
-        runs = {system: findings.runs[dataset, system] for system in self.systems}
-        rows, features = reference["shape"]
-        about = f"{rows} x {features}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
+    def _figures(
+        self, name: str, dataset: str, runs: dict[str, list[Result]], reference: Result, best: float
+    ) -> Iterator[Figure]:
+        sweeps, (n, d) = np.arange(1, self.sweeps + 1), reference["shape"]
+        about = f"{n} x {d}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
         excess = "Relative excess over the best known"
         by_sweep = [_mean_curve(s, sweeps, _excess_by_sweep(own, best, self.sweeps)) for s, own in runs.items()]
         by_second = [_mean_curve(s, *_excess_by_second(own, best)) for s, own in runs.items()]
         zeros = [
-            _mean_curve(s, sweeps, np.array([_extend(run["zeros"], self.sweeps) for run in own]))
-            for s, own in runs.items()
+            _mean_curve(s, sweeps, np.array([_extend(r["zeros"], self.sweeps) for r in own])) for s, own in runs.items()
         ]
         plots = [("sweeps", "Sweeps", excess, by_sweep), ("seconds", "Seconds", excess, by_second)]
-        if self._has_l1_penalty and any((curve.y > 0.0).any() for curve in zeros):
+        lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.all_points())
+        if lasso and any((curve.y > 0.0).any() for curve in zeros):
             plots.append(("zeros", "Sweeps", "Share of weights that are 0", zeros))
         for what, xlabel, ylabel, curves in plots:
-            description = f"{ylabel}, of each system on {dataset} against its {xlabel.lower()}."
-            plot = line_plot(curves, xlabel=xlabel, ylabel=ylabel, log_x=True, log_y=what != "zeros")
-            yield page_figure(f"{name}-{dataset}-{what}", f"{dataset}: {what}", about, description, plot)
-
-    @property
-    def _has_l1_penalty(self) -> bool:
-        return any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.all_points())
+            yield line_figure(
+                f"{name}-{dataset}-{what}", f"{dataset}: {what}", curves, xlabel=xlabel, ylabel=ylabel, caption=about,
+                log_x=True, log_y=what != "zeros",
+            )  # fmt: skip
 
 
-# ---- findings ---------------------------------------------------------------------------------------------------------
+def _cell(lines: pd.DataFrame) -> TableCell:
+    cell = lines.iloc[0]
+    details = (
+        text_of("{:.2g} s", cell.seconds),
+        f"final {cell.excess:.1e}",
+        f"zeros {cell.zeros:.3f}",
+        text_of("eta {:g}", cell.eta),
+    )
+    return TableCell(text_of("{:.0f} sweeps", cell.sweeps) or "not reached", details)
 
 
-@dataclass(frozen=True)
-class Reached:
-    """When a system reached the goal, None where it did not, and its final state."""
-
-    sweeps: int | None
-    seconds: float | None
-    excess: float
-    zeros: float
-    eta: float | None
-
-    def rank(self, by: Axis) -> tuple[float, float]:
-        """Return the sort key of a system: first the time of the goal, then, without it, the final excess."""
-        value = getattr(self, by)
-        return (np.inf, self.excess) if value is None else (float(value), 0.0)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The results by data set and system."""
-
-    runs: dict[tuple[str, str], list[Result]]
-    best: dict[str, float]
-    reached: dict[tuple[str, str], Reached]
-    references: dict[str, Result]
-
-    @classmethod
-    def from_results(cls, kind: Descent, results: Results) -> "Findings":
-        """Return the findings on the data sets whose reference was run."""
-        names = [name for name in kind.datasets if results_of(results, name, REFERENCE)]
-        references = {name: results_of(results, name, REFERENCE)[0] for name in names}
-        runs = {(name, system): results_of(results, name, system) for name in names for system in kind.systems}
-        best = {
-            name: min(references[name]["primal"], *(min(r["objective"]) for s in kind.systems for r in runs[name, s]))
-            for name in names
-        }
-        reached = {key: _reached(found, best[key[0]], kind, key[1]) for key, found in runs.items()}
-        return cls(runs, best, reached, references)
-
-    def table_cell(self, dataset: str, system: str) -> TableCell:
-        """Return the cell of a system on a data set."""
-        reached = self.reached.get((dataset, system))
-        if reached is None:
-            return TableCell(NOT_RUN)
-        text = "not reached" if reached.sweeps is None else f"{reached.sweeps} sweeps"
-        seconds = "" if reached.seconds is None else f"{reached.seconds:.2g} s"
-        eta = "" if reached.eta is None else f"eta {reached.eta:g}"
-        return TableCell(text, [seconds, f"final {reached.excess:.1e}", f"zeros {reached.zeros:.3f}", eta])
-
-
-def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> Reached:
-    excess = _excess_by_sweep(runs, best, kind.sweeps)
-    at_goal = np.flatnonzero(excess.mean(axis=0) <= kind.goal)
-    by_run = [_seconds_to(run, best * (1.0 + kind.goal)) for run in runs]
-    seconds = None if None in by_run else float(np.median([s for s in by_run if s is not None]))
-    eta = kind.systems[system].all_points()[runs[0]["chosen"]].get("solver__eta")
-    return Reached(
-        int(at_goal[0]) + 1 if len(at_goal) else None, seconds, float(excess[:, -1].mean()),
-        float(np.mean([run["zeros"][-1] for run in runs])), eta if isinstance(eta, int | float) else None,
-    )  # fmt: skip
-
-
-def _seconds_to(run: Result, objective: float) -> float | None:
-    reached = np.flatnonzero(np.array(run["objective"]) <= objective)
-    return float(run["seconds"][reached[0]]) if len(reached) else None
-
-
-def count_holding(claim: Claim, findings: Findings) -> dict[str, int]:
+def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
     """Return how many data sets a claim is about, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
     names = [
         name
-        for name, (rows, features) in ((name, result["shape"]) for name, result in findings.references.items())
-        if claim.rows == "any" or (rows < features) == (claim.rows == "fewer than features")
+        for name, (n, d) in shapes.items()
+        if claim.rows == "any" or (n < d) == (claim.rows == "fewer than features")
     ]
-    counts = {"data_sets": len(names)}
-    axes: tuple[Axis, ...] = ("sweeps", "seconds")
-    for axis in axes:
-        first = {name: findings.reached[name, claim.faster].rank(axis) for name in names}
-        counts[axis] = sum(
-            all(first[name] < findings.reached[name, rival].rank(axis) for rival in claim.than) for name in names
-        )
+    cells, systems, counts = cells[cells["dataset"].isin(names)], (claim.system, *claim.than), {"data_sets": len(names)}
+    for axis in ("sweeps", "seconds"):
+        times = cells.assign(time=cells[axis].fillna(LATE * (1.0 + cells["excess"])))
+        counts[axis] = n_ahead(by_system(times, "time", systems), claim.system, claim.than, higher_is_better=False)
     if claim.zeros_within is not None:
-        zeros = {key: reached.zeros for key, reached in findings.reached.items()}
-        counts["as_sparse"] = sum(
-            all(abs(zeros[name, claim.faster] - zeros[name, rival]) <= claim.zeros_within for rival in claim.than)
-            for name in names
-        )
+        zeros = by_system(cells, "zeros", systems)
+        apart = zeros[claim.than].sub(zeros[claim.system], axis=0).abs()
+        counts["as_sparse"] = int((apart <= claim.zeros_within).all(axis=1).sum())
     return counts
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
@@ -23,8 +24,8 @@ from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.solvers.base import Round
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.kind import NOT_RUN, DataSet, Kind, Result, Results, Task, TaskKey, Version, csv_bytes, results_of
-from flows.reproduce.page import Curve, Figure, PageSection, TableCell, line_plot, page_figure
+from flows.reproduce.kind import DataSet, Kind, Result, Results, Task, TaskKey, Version, results_of
+from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
 from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 
 # ---- links ------------------------------------------------------------------------------------------------------------
@@ -37,23 +38,17 @@ class Links(Kind):
     shapes: list[float] = Field(min_length=1)
     reach: float = Field(default=4.0, gt=0, description="The figures show scores from -reach to reach")
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+    def report(self, name: str, results: Results) -> Report:
         """Return the figures."""
         scores = np.linspace(-self.reach, self.reach, 401)
         figures = []
-        for suffix, heading, function in (
-            ("cdf", "Distribution function", gev_distribution), ("pdf", "Density", gev_density)
-        ):  # fmt: skip
-            curves = [Curve(f"xi = {xi:g}", scores, function(xi, scores)) for xi in self.shapes]
-            description = f"{heading} of the GEV link at several shapes."
-            plot = line_plot(curves, xlabel="Score", ylabel=heading)
-            figures.append(page_figure(f"{name}-{suffix}", heading, "", description, plot))
-        return [PageSection(self.title, figures=figures)]
-
-
-def gev_distribution(xi: float, scores: np.ndarray) -> np.ndarray:
-    """Return the GEV distribution function of shape xi."""
-    return Link("gev", xi).probabilities(scores)[0]
+        for suffix, heading in (("cdf", "Distribution function"), ("pdf", "Density")):
+            curves = []
+            for xi in self.shapes:
+                values = gev_density(xi, scores) if suffix == "pdf" else Link("gev", xi).probabilities(scores)[0]
+                curves.append(Curve(f"xi = {xi:g}", scores, values))
+            figures.append(line_figure(f"{name}-{suffix}", heading, curves, xlabel="Score", ylabel=heading))
+        return Report([PageSection(self.title, figures=figures)])
 
 
 def gev_density(xi: float, scores: np.ndarray) -> np.ndarray:
@@ -98,7 +93,7 @@ class Shapes(Kind):
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
         for (name, system), n, xi in itertools.product(self.systems.items(), self.sizes, self.shapes):
-            model = {k: v for k, v in system.model.model_dump().items() if v is not None}
+            model = system.model.model_dump(exclude_none=True)
             seeds = list(range(system.sets))
             groups = [[seed] for seed in seeds] if model.get("xi") == "bayes" else [seeds]
             for repeat, group in enumerate(groups):
@@ -124,61 +119,53 @@ class Shapes(Kind):
             "trace": {name: columns[name].tolist() for name in columns},
         }  # fmt: skip
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return a table and figures for each system."""
-        return [
-            PageSection(
-                f"{system.table}: {self.title}, {key}",
-                [
-                    f"Mean and standard deviation of xi over {system.sets} data set(s) of each size and shape; below it, xi of "
-                    "the first one, which the figures show."
-                ],
-                ["Rows", *(f"xi = {xi:g}" for xi in self.shapes)],
-                [(str(n), [_shape_cell(_runs(key, n, xi, results), xi) for xi in self.shapes]) for n in self.sizes],
-                list(self._figures(name, key, results)),
+    def report(self, name: str, results: Results) -> Report:
+        """Return a table and figures for each system, and how often its mean estimate is near the true shape."""
+        sections, counts, cells = [], {}, self.cells(results)
+        near = (cells["mean"] - cells["xi"]).abs() <= TOLERANCE
+        for key, system in self.systems.items():
+            caption = (
+                f"Mean and standard deviation of xi over {system.sets} data set(s) of each size and shape; below it, xi of the "
+                "first one, which the figures show."
             )
-            for key, system in self.systems.items()
-        ]
+            own = cells["system"] == key
+            sections.append(
+                PageSection(
+                    f"{system.table}: {self.title}, {key}", [caption], ["Rows", *(f"xi = {xi:g}" for xi in self.shapes)],
+                    table_rows(cells[own], self.sizes, self.shapes, _shape_cell, by=("n", "xi")),
+                    list(self._figures(name, key, results)),
+                )
+            )  # fmt: skip
+            counts[key] = {str(n): f"{of_n.sum()} of {len(of_n)}" for n, of_n in near[own].groupby(cells["n"])}
+        return Report(sections, cells, counts)
 
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the estimates."""
-        rows = [
-            _csv_row(key, n, xi, runs)
-            for key, n, xi in itertools.product(self.systems, self.sizes, self.shapes)
-            if (runs := _runs(key, n, xi, results))
-        ]
-        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
-
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return how often each system's mean estimate is near the true shape, by number of rows."""
-        return {
-            key: {
-                str(n): f"{near} of {total}" for n in self.sizes for near, total in [self._near_truth(key, n, results)]
-            }
-            for key in self.systems
-        }
-
-    def _near_truth(self, key: str, n: int, results: Results) -> tuple[int, int]:
-        """Return for how many shapes the mean estimate is near the true one, and how many were run."""
-        means = {xi: _estimates(runs).mean() for xi in self.shapes if (runs := _runs(key, n, xi, results))}
-        return sum(abs(mean - xi) <= TOLERANCE for xi, mean in means.items()), len(means)
+    def cells(self, results: Results) -> pd.DataFrame:
+        """Return the estimates of each system that was run, by size and shape."""
+        cells = []
+        for key, n, xi in itertools.product(self.systems, self.sizes, self.shapes):
+            if runs := results_of(results, _dataset_name(n, xi), key):
+                estimates = np.concatenate([run["xi"] for run in runs])
+                last = pd.DataFrame([run["last"] | {"rounds": run["rounds"]} for run in runs]).mean()
+                cell = {"system": key, "n": n, "xi": xi, "mean": estimates.mean(), "deviation": estimates.std()}
+                cells.append(cell | {"first": estimates[0], "sets": len(estimates)} | last.to_dict())
+        return pd.DataFrame(cells, columns=COLUMNS)
 
     def _figures(self, name: str, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
-            first = {n: runs[0]["trace"] for n in self.sizes if (runs := _runs(key, n, xi, results))}
+            runs = {n: results_of(results, _dataset_name(n, xi), key) for n in self.sizes}
+            first = {n: of_size[0]["trace"] for n, of_size in runs.items() if of_size}
             if not first:
                 continue
             longest = max(len(trace["xi"]) for trace in first.values())
             curves = [_trace_curve(f"{n} rows", trace["xi"]) for n, trace in first.items()]
             curves.append(Curve("true", np.array([1.0, longest]), np.full(2, xi)))
-            plot = line_plot(curves, xlabel="Round", ylabel="xi")
-            description = f"xi against rounds, {key}, true {xi:g}."
-            yield page_figure(f"{name}-{key}-{xi}", f"xi = {xi:g}", "", description, plot)
+            yield line_figure(f"{name}-{key}-{xi}", f"xi = {xi:g}", curves, xlabel="Round", ylabel="xi")
             if "log_likelihood" in next(iter(first.values())):
                 curves = [_trace_curve(f"{n} rows", np.array(t["log_likelihood"]) / n) for n, t in first.items()]
-                plot = line_plot(curves, xlabel="Round", ylabel="Mean log-likelihood per row")
-                heading, description = f"xi = {xi:g}: log-likelihood", f"Log-likelihood against rounds, {key}."
-                yield page_figure(f"{name}-{key}-{xi}-likelihood", heading, "", description, plot)
+                yield line_figure(
+                    f"{name}-{key}-{xi}-likelihood", f"xi = {xi:g}: log-likelihood", curves, xlabel="Round",
+                    ylabel="Mean log-likelihood per row",
+                )  # fmt: skip
 
 
 def simulate_rows(task: Task, seed: int) -> Block:
@@ -193,42 +180,17 @@ def _dataset_name(n: int, xi: float) -> str:
     return f"n{n}-xi{xi:g}"
 
 
-def _runs(key: str, n: int, xi: float, results: Results) -> list[Result]:
-    return results_of(results, _dataset_name(n, xi), key)
-
-
-def _estimates(runs: list[Result]) -> np.ndarray:
-    return np.concatenate([run["xi"] for run in runs])
-
-
-def _mean_of(runs: list[Any], name: str) -> float:
-    return float(np.mean([run[name] for run in runs]))
-
-
 def _trace_curve(label: str, values: Any) -> Curve:
     return Curve(label, np.arange(1.0, len(values) + 1), np.asarray(values, dtype=float))
 
 
-def _csv_row(key: str, n: int, xi: float, runs: list[Result]) -> dict[str, Any]:
-    estimates, last = _estimates(runs), [run["last"] for run in runs]
-    row = {
-        "system": key, "n": n, "xi": str(xi), "mean": f"{estimates.mean():.4f}", "deviation": f"{estimates.std():.4f}",
-        "first": f"{estimates[0]:.4f}", "sets": len(estimates), "rounds": f"{_mean_of(runs, 'rounds'):.4g}",
-    }  # fmt: skip
-    sampled = [column for column in ("acceptance", "effective_samples") if column in last[0]]
-    return row | {column: f"{_mean_of(last, column):.4g}" for column in sampled}
-
-
-def _shape_cell(runs: list[Result], xi: float) -> TableCell:
-    if not runs:
-        return TableCell("-")
-    estimates, last = _estimates(runs), [run["last"] for run in runs]
-    details = [f"first {estimates[0]:.3f}", f"{_mean_of(runs, 'rounds'):.3g} rounds"]
-    if "acceptance" in last[0]:
-        acceptance, samples = _mean_of(last, "acceptance"), _mean_of(last, "effective_samples")
-        details.append(f"acceptance {acceptance:.2f}, effective samples {samples:.0f}")
-    text = f"{estimates.mean():.3f}" + (f" ± {estimates.std():.3f}" if len(estimates) > 1 else "")
-    return TableCell(text, details, "better" if abs(estimates.mean() - xi) <= TOLERANCE else "below")
+def _shape_cell(lines: pd.DataFrame) -> TableCell:
+    cell = lines.iloc[0]
+    details = [f"first {cell['first']:.3f}", f"{cell.rounds:.3g} rounds"]
+    if pd.notna(cell.acceptance):
+        details.append(f"acceptance {cell.acceptance:.2f}, effective samples {cell.effective_samples:.0f}")
+    text = f"{cell['mean']:.3f}" + (f" ± {cell.deviation:.3f}" if cell.sets > 1 else "")
+    return TableCell(text, details, "better" if abs(cell["mean"] - cell.xi) <= TOLERANCE else "below")
 
 
 # ---- optimisers -------------------------------------------------------------------------------------------------------
@@ -282,65 +244,41 @@ class Optimisers(ProtocolKind):
         seconds = {s: statistics.median(times) for s, times in measured.items()}
         return {"xi": shape.xi, "log_loss": curves, "seconds": seconds, "rounds": iterations}
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the figure and the table."""
-        runs = self._runs(results)
-        figure = PageSection(
-            f"{self.figure}: {self.title}",
-            ["Log loss of the training rows, from weights of 0."],
-            figures=[_log_loss_figure(name, dataset, runs[dataset]) for dataset in self.drawn if dataset in runs],
-        )
+    def report(self, name: str, results: Results) -> Report:
+        """Return the figure and the table, and on how many data sets each solver is the fastest."""
+        runs = {dataset: run for dataset in self.datasets for run in results_of(results, dataset, SYSTEM)[:1]}
+        seconds = pd.DataFrame([run["seconds"] for run in runs.values()], list(runs), SOLVERS)
+        fastest = seconds.eq(seconds.min(axis=1), axis=0)
+        figures, rows = [], []
+        for dataset, run in runs.items():
+            if dataset in self.drawn:
+                curves = [Curve(s, np.arange(0.0, len(v)), np.array(v)) for s, v in run["log_loss"].items()]
+                figures.append(
+                    line_figure(
+                        f"{name}-{dataset}", dataset, curves, xlabel="Iteration", ylabel="Log loss",
+                        caption=f"xi {run['xi']:.3f}",
+                    )
+                )  # fmt: skip
+        for dataset in self.datasets:
+            cells = [TableCell(NOT_RUN)] * (len(SOLVERS) + 1)
+            if run := runs.get(dataset, {}):
+                for k, solver in enumerate(SOLVERS):
+                    text, below = f"{run['seconds'][solver]:.4g}", f"{run['rounds'][solver]} iterations"
+                    cells[k] = TableCell(text, [below], "better" if fastest.at[dataset, solver] else "")
+                cells[-1] = TableCell(f"{run['xi']:.3f}")
+            rows.append((dataset, cells))
         caption = (
             f"Seconds of {self.timed} iterations, the median of {self.times} runs; below it the number of iterations after which "
             "the weights no longer changed, or the limit."
         )
-        rows = [(dataset, _table_row(runs.get(dataset))) for dataset in self.datasets]
-        return [figure, PageSection(f"{self.table}: seconds", [caption], ["Data set", *SOLVERS, "xi"], rows)]
-
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the seconds of each solver."""
-        rows = [
-            {"dataset": dataset, "xi": f"{run['xi']:.4f}", **run["seconds"]}
-            for dataset, run in self._runs(results).items()
-        ]
-        return {f"{name}.csv": csv_bytes(["dataset", "xi", *SOLVERS], rows)}
-
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return on how many data sets each solver is the fastest."""
-        runs = self._runs(results).values()
-        return {"fastest": {s: sum(run["seconds"][s] == min(run["seconds"].values()) for run in runs) for s in SOLVERS}}
-
-    def _runs(self, results: Results) -> dict[str, Result]:
-        """Return the result of each data set that was run."""
-        runs_of = {dataset: results_of(results, dataset, SYSTEM) for dataset in self.datasets}
-        return {dataset: runs[0] for dataset, runs in runs_of.items() if runs}
-
-
-def _log_loss_figure(name: str, dataset: str, run: Result) -> Figure:
-    curves = [
-        Curve(solver, np.arange(len(values), dtype=float), np.array(values))
-        for solver, values in run["log_loss"].items()
-    ]
-    plot = line_plot(curves, xlabel="Iteration", ylabel="Log loss")
-    description = f"Log loss of each solver on {dataset} against iterations."
-    return page_figure(f"{name}-{dataset}", dataset, f"xi {run['xi']:.3f}", description, plot)
+        sections = [
+            PageSection(f"{self.figure}: {self.title}", ["Log loss of the training rows, from weights of 0."], figures=figures),
+            PageSection(f"{self.table}: seconds", [caption], ["Data set", *SOLVERS, "xi"], rows),
+        ]  # fmt: skip
+        seconds.insert(0, "xi", [run["xi"] for run in runs.values()])
+        return Report(sections, seconds.rename_axis("dataset").reset_index(), {"fastest": fastest.sum().to_dict()})
 
 
 def _log_loss(train: Block, state: Any, link: Link) -> float:
     scores = np.asarray(train.X @ state.w).ravel() + state.intercept
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))
-
-
-def _table_row(run: Result | None) -> list[TableCell]:
-    if run is None:
-        return [TableCell(NOT_RUN)] * (len(SOLVERS) + 1)
-    seconds = run["seconds"]
-    cells = [
-        TableCell(
-            f"{seconds[s]:.4g}",
-            (f"{run['rounds'][s]} iterations",),
-            "better" if seconds[s] == min(seconds.values()) else "",
-        )
-        for s in SOLVERS
-    ]
-    return [*cells, TableCell(f"{run['xi']:.3f}")]

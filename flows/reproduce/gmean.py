@@ -3,11 +3,11 @@
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, model_validator
 from sklearn.svm import SVC
 
@@ -16,10 +16,10 @@ from aucdist.engine.blocks import block_seed
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
 from flows.config.base import Strict
-from flows.reproduce.kind import NOT_RUN, DataSet, Result, Results, Task, check_names, csv_bytes, results_of
-from flows.reproduce.page import Curve, Figure, PageSection, TableCell, line_plot, page_figure
+from flows.reproduce import kind
+from flows.reproduce.kind import DataSet, Result, Results, Task, by_system, check_names, n_ahead, rankings, results_of
+from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
 from flows.reproduce.protocol import Folds, Grid, Params, ProtocolKind, System, choose_once, fit_on_fold, train_and_test
-from flows.reproduce.rankings import is_ahead, rankings
 
 Measure = Literal["train", "test", "seconds"]
 MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
@@ -42,12 +42,9 @@ class Target(Strict):
     value: float
 
 
-class Claim(Strict):
-    """A statement of the paper: one system is ahead of others."""
+class Claim(kind.Claim):
+    """A claim about some of the measures."""
 
-    text: str
-    system: str
-    than: list[str] = Field(min_length=1)
     measures: list[Measure] = Field(min_length=1)
 
 
@@ -85,32 +82,14 @@ class ChosenOnce(Folds):
     inner_folds: int = Field(default=3, ge=2)
 
 
-@dataclass(frozen=True)
-class GMeanResult:
-    """A system on a data set: the mean over the folds (of seconds the median), its deviation, the printed figure; or None."""
-
-    dataset: str
-    system: str
-    measure: Measure
-    paper: float | None = None
-    here: float | None = None
-    deviation: float | None = None
-    chosen: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Our figure minus the paper's."""
-        return None if self.here is None or self.paper is None else self.here - self.paper
-
-    @property
-    def reached(self) -> bool:
-        """Whether our figure is at least as good as the printed one; False where one of them is missing."""
-        if self.difference is None:
-            return False
-        return self.difference <= 0 if self.measure == "seconds" else self.difference >= 0
+FIGURES = ("paper", "here", "deviation", "difference")
+COLUMNS = ("dataset", "system", "measure", *FIGURES, "chosen")
+"""Of the cells, which are the lines of the CSV: the mean over the folds, of seconds the median, and its deviation."""
 
 
-COLUMNS = ("dataset", "system", "measure", "paper", "here", "deviation", "difference", "chosen")
+def reached(cells: Any) -> Any:
+    """Return whether our figures are at least as good as the printed ones; False where one of them is missing."""
+    return np.where(cells["measure"] == "seconds", cells["difference"] <= 0.0, cells["difference"] >= 0.0)
 
 
 class GMeans(ProtocolKind):
@@ -162,141 +141,100 @@ class GMeans(ProtocolKind):
             scores = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
         return scores | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the table of G-means, the table of seconds, and the figures."""
-        cells = self.cells(results)
-        columns = ["Data set", *self.systems]
+    def report(self, name: str, results: Results) -> Report:
+        """Return the tables, the figures, and where each system reaches the print and each claim holds."""
+        cells, protocol = self.cells(results), self.protocol
         about_accuracy = (
-            f"Mean G-mean in per cent over {self.protocol.repeats} x {self.protocol.folds} folds, training / test. Parameters: "
-            f"chosen by {self.protocol.inner_folds} folds of the first training part."
+            f"Mean G-mean in per cent over {protocol.repeats} x {protocol.folds} folds, training / test. Parameters: chosen by "
+            f"{protocol.inner_folds} folds of the first training part."
         )
         about_seconds = (
             "Seconds of the fit, sampling included, and of scoring both parts: the median over the folds on one core, beside "
             "the paper's mean."
         )
-        return [
-            PageSection(
-                f"{self.accuracy}: {self.title}", [about_accuracy], columns, self._table_rows(cells, ("train", "test"))
-            ),
-            PageSection(
-                f"{self.times}: {self.title}, seconds", [about_seconds], columns, self._table_rows(cells, ("seconds",))
-            ),
+        columns, timed = ["Data set", *self.systems], cells["measure"] == "seconds"
+        rows, seconds = (table_rows(part, self.datasets, self.systems, _cell) for part in (cells[~timed], cells[timed]))
+        test = cells[cells["measure"] == "test"]
+        sections = [
+            PageSection(f"{self.accuracy}: {self.title}", [about_accuracy], columns, rows),
+            PageSection(f"{self.times}: {self.title}, seconds", [about_seconds], columns, seconds),
             PageSection(self.figures, figures=[self._figure(name, cells, measure) for measure in ("train", "test")]),
         ]
-
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells."""
-        rows = [asdict(cell) | {"difference": cell.difference} for cell in self.cells(results)]
-        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
-
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return where each system reaches the print, mean ranks, best systems, and where each claim holds."""
-        cells = self.cells(results)
-        return {
-            "against_print": self._print_counts(cells),
-            "in_this_run": rankings(values_by_dataset(cells, "test", self.systems), higher_is_better=True),
+        counts = {
+            "against_print": count_reached(test),
+            "in_this_run": rankings(by_system(test, "here", self.systems), higher_is_better=True),
             "claims": {claim.text: count_leads(claim, cells) for claim in self.claims},
         }
+        return Report(sections, cells, counts)
 
-    def cells(self, results: Results) -> list[GMeanResult]:
+    def cells(self, results: Results) -> pd.DataFrame:
         """Return the cells in the order of the configuration, whether they were run or not."""
         printed = {(t.dataset, t.system, t.measure): t.value for t in self.targets}
         cells = []
         for dataset, (system, settings) in itertools.product(self.datasets, self.systems.items()):
             runs = results_of(results, dataset, system)
             for measure in MEASURES:
-                paper = printed.get((dataset, system, measure))
-                if not runs:
-                    cells.append(GMeanResult(dataset, system, measure, paper))
-                    continue
-                values = np.array([run[measure] for run in runs]) * (1.0 if measure == "seconds" else 100.0)
-                chosen = settings.point_text(settings.all_points()[runs[0]["chosen"]])
-                deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-                # The first fold may include the compilation of kernels, so the median stands for the seconds.
-                here = float(np.median(values) if measure == "seconds" else values.mean())
-                cells.append(GMeanResult(dataset, system, measure, paper, here, deviation, chosen))
-        return cells
+                cell = {"dataset": dataset, "system": system, "measure": measure, "chosen": ""}
+                cell["paper"] = printed.get((dataset, system, measure))
+                if runs:
+                    values = np.array([run[measure] for run in runs]) * (1.0 if measure == "seconds" else 100.0)
+                    # The first fold may include the compilation of kernels, so the median stands for the seconds.
+                    cell["here"] = np.median(values) if measure == "seconds" else values.mean()
+                    cell["deviation"] = values.std(ddof=1) if len(values) > 1 else None
+                    cell["chosen"] = settings.point_text(settings.all_points()[runs[0]["chosen"]])
+                cells.append(cell)
+        table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
+        return table.assign(difference=table["here"] - table["paper"])
 
-    def _table_rows(self, cells: list[GMeanResult], measures: tuple[Measure, ...]) -> list[tuple[str, list[TableCell]]]:
-        by_key = {(c.dataset, c.system, c.measure): c for c in cells}
-        return [
-            (dataset, [_table_cell([by_key[dataset, system, m] for m in measures]) for system in self.systems])
-            for dataset in self.datasets
-        ]
-
-    def _print_counts(self, cells: list[GMeanResult]) -> dict[str, dict[str, Any]]:
-        """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
-        counts = {}
+    def _figure(self, name: str, cells: pd.DataFrame, measure: Measure) -> Figure:
+        part, curves = {"train": "Training", "test": "Test"}[measure], []
         for system in self.systems:
-            compared = [c for c in cells if (c.system, c.measure) == (system, "test") and c.difference is not None]
-            if compared:
-                below = [
-                    {"dataset": c.dataset, "paper": c.paper, "here": c.here, "best_here": best_here(cells, c.dataset)}
-                    for c in compared
-                    if not c.reached
-                ]
-                counts[system] = {
-                    "compared": len(compared), "at_least_the_papers": len(compared) - len(below), "below": below,
-                }  # fmt: skip
-        return counts
-
-    def _figure(self, name: str, cells: list[GMeanResult], measure: Measure) -> Figure:
-        curves = []
-        for system in self.systems:
-            of_system = [c for c in cells if (c.system, c.measure) == (system, measure)]
-            points = [(i, c.here) for i, c in enumerate(of_system, start=1) if c.here is not None]
-            if points:
-                x, y = np.array(points).T
-                curves.append(Curve(system, x, y))
-        part = {"train": "Training", "test": "Test"}[measure]
-        description = f"{part} G-mean of each system on each data set."
-        plot = line_plot(curves, xlabel="Data set, in the order of the table", ylabel=f"{part} G-mean, %")
-        return page_figure(f"{name}-{measure}", f"{part} G-mean", "", description, plot)
+            values = cells["here"][(cells["system"] == system) & (cells["measure"] == measure)].to_numpy()
+            (run,) = np.nonzero(~np.isnan(values))
+            if len(run):
+                curves.append(Curve(system, run + 1.0, values[run]))
+        xlabel, ylabel = "Data set, in the order of the table", f"{part} G-mean, %"
+        return line_figure(f"{name}-{measure}", f"{part} G-mean", curves, xlabel=xlabel, ylabel=ylabel)
 
 
-def count_leads(claim: Claim, cells: Sequence[GMeanResult]) -> dict[str, str]:
+def count_reached(test: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
+    best = test.groupby("dataset")["here"].transform("max")
+    compared = test.assign(best_here=best, reached=reached(test)).dropna(subset="difference")
+    return {
+        str(system): {
+            "compared": len(cells),
+            "at_least_the_papers": int(cells["reached"].sum()),
+            "below": cells[~cells["reached"]][["dataset", "paper", "here", "best_here"]].to_dict("records"),
+        }
+        for system, cells in compared.groupby("system", sort=False)
+    }
+
+
+def count_leads(claim: Claim, cells: pd.DataFrame) -> dict[str, str]:
     """Return, for each measure and rival, on how many data sets the claim holds, here and in print; a tie is no lead."""
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
-        texts = []
+        of_measure, texts = cells[cells["measure"] == measure], []
         for source, where in (("here", "here"), ("paper", "in print")):
-            pairs = values_by_dataset(cells, measure, (claim.system, rival), source)
-            higher = measure != "seconds"
-            ahead = sum(is_ahead(values[claim.system], values[rival], higher_is_better=higher) for values in pairs)
-            texts += [f"{ahead} of {len(pairs)} {where}"] if pairs else []
+            values = by_system(of_measure, source, (claim.system, rival))
+            ahead = n_ahead(values, claim.system, [rival], higher_is_better=measure != "seconds")
+            texts += [f"{ahead} of {len(values)} {where}"] if len(values) else []
         counts[f"{measure}, {rival}"] = ", ".join(texts) or NOT_RUN
     return counts
 
 
-def values_by_dataset(
-    cells: Sequence[GMeanResult], measure: Measure, systems: Collection[str], source: str = "here"
-) -> list[dict[str, float]]:
-    """Return the values of the systems, `here` or in the `paper`, on each data set for which all of them have one."""
-    by_dataset: dict[str, dict[str, float]] = {}
-    for cell in cells:
-        value = getattr(cell, source)
-        if cell.measure == measure and cell.system in systems and value is not None:
-            by_dataset.setdefault(cell.dataset, {})[cell.system] = value
-    return [values for values in by_dataset.values() if len(values) == len(systems)]
-
-
-def best_here(cells: Sequence[GMeanResult], dataset: str) -> float:
-    """Return the highest test G-mean of any system on a data set."""
-    return max(c.here for c in cells if (c.dataset, c.measure) == (dataset, "test") and c.here is not None)
-
-
-def _table_cell(cells: list[GMeanResult]) -> TableCell:
+def _cell(lines: pd.DataFrame) -> TableCell:
     """Return the figures of one system on one data set; the last one decides the highlight."""
-    last = cells[-1]
-    if last.here is None:
+    last, digits = lines.iloc[-1], 3 if lines["measure"].iloc[-1] == "seconds" else 1
+    if np.isnan(last.here):
         return TableCell(NOT_RUN)
-    digits = 3 if last.measure == "seconds" else 1
-    here = " / ".join(f"{c.here:.{digits}f}" for c in cells)
-    if last.difference is None:
+    here = " / ".join(f"{value:.{digits}f}" for value in lines["here"])
+    if np.isnan(last.difference):
         return TableCell(here, (last.chosen,))
-    paper = "paper " + " / ".join("-" if c.paper is None else f"{c.paper:g}" for c in cells)
+    paper = "paper " + " / ".join("-" if np.isnan(value) else f"{value:g}" for value in lines["paper"])
     details = (paper, f"{last.difference:+.{digits}f}", last.chosen)
-    return TableCell(here, details, "better" if last.reached else "miss")
+    return TableCell(here, details, "better" if reached(last) else "miss")
 
 
 def _g_mean_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:

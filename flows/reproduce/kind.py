@@ -1,4 +1,4 @@
-"""The protocol of the kinds of experiment, which `run` calls, and the data sets of a paper.
+"""The protocol of the kinds of experiment, which `run` calls, the data sets of a paper, and ranks of systems.
 
 How to add a kind, in one new module and one row of `config.KINDS`:
 
@@ -9,40 +9,36 @@ How to add a kind, in one new module and one row of `config.KINDS`:
    result (seeds, parameters, the fingerprint of the data), because a stored result is used again for as long as it is unchanged.
    A kind without tasks omits this method.
 3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
-4. ``page_sections(name, results)`` returns the tables and figures of the page; ``csv_files(name, results)`` returns the contents
-   of the CSV files; ``summary(results)`` returns the counts, which ``--json`` and the page print. Results may be missing, because
-   a data set may be absent.
+4. ``report(name, results)`` returns the tables and figures of the page, the table of the CSV file, and the counts that ``--json``
+   and the page print. Results may be missing, because a data set may be absent.
 
 A kind whose tasks import an optional package returns its name from ``packages()``.
 
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
 `table` and `learning_curves` are good models. Shared parts: `protocol` (training and test rows over folds or splits, and the
-choice of parameters), `page` (tables and curves), `rankings`, and `results_of`, `csv_bytes` and `check_names` below.
+choice of parameters), `page` (tables and curves), and `results_of`, `check_names` and `rankings` below.
 """
 
-import csv
-import io
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 from pydantic import Field, model_validator
 
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import ClassName, Source, find, is_present
 from aucdist.errors import unknown
 from flows.config.base import Strict
-from flows.reproduce.page import PageSection
-
-NOT_RUN = "not run here"
+from flows.reproduce.page import NOT_RUN, Report
 
 Task = dict[str, Any]
 Result = dict[str, Any]
 
-CSV_DIGITS = 6
-"""Significant digits of the numbers in the CSV files."""
+DECIMALS = 12
+"""Values that agree to so many decimals are equal: what differs beyond is rounding."""
 
 
 class DataSet(Strict):
@@ -137,19 +133,19 @@ class Kind(Strict):
         raise NotImplementedError
 
     @abstractmethod
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the sections of the page.
+    def report(self, name: str, results: Results) -> Report:
+        """Return what the experiment shows of its results.
 
         `name`: the name of the experiment, for ids on the page.
         """
 
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the content of each CSV file, by file name."""
-        return {}
 
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it."""
-        return {}
+class Claim(Strict):
+    """A statement of the paper: one system is ahead of others. The page counts on how many data sets it holds."""
+
+    text: str
+    system: str
+    than: list[str] = Field(min_length=1)
 
 
 def results_of(results: Results, dataset: str, system: str) -> list[Result]:
@@ -165,12 +161,36 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
             raise unknown(what, name, known)
 
 
-def csv_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return rows as a CSV file: floats with six significant digits, None and missing values as empty cells."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        values = {column: row.get(column) for column in columns}
-        writer.writerow({c: f"{v:.{CSV_DIGITS}g}" if isinstance(v, float) else v for c, v in values.items()})
-    return stream.getvalue().encode()
+# ---- ranks: equal values share one, and only a system that is alone ahead wins ------------------------------------------
+
+
+def by_system(cells: pd.DataFrame, value: str, systems: Iterable[str]) -> pd.DataFrame:
+    """Return a value of the cells with a row for each data set for which all these systems have it, and a column for each."""
+    return cells.pivot(index="dataset", columns="system", values=value).reindex(columns=list(systems)).dropna()
+
+
+def ranks(values: pd.DataFrame, *, higher_is_better: bool) -> pd.DataFrame:
+    """Return the rank of each system on each data set; 1 is best, and equal values get the mean of their ranks."""
+    return values.round(DECIMALS).rank(axis=1, ascending=not higher_is_better)
+
+
+def n_ahead(values: pd.DataFrame, system: str, rivals: Sequence[str], *, higher_is_better: bool) -> int:
+    """Return on how many data sets a system is strictly better than each of its rivals."""
+    signed = values.round(DECIMALS) * (1 if higher_is_better else -1)
+    return int(signed[rivals].lt(signed[system], axis=0).all(axis=1).sum())
+
+
+def rankings(values: pd.DataFrame, *, higher_is_better: bool) -> dict[str, Any]:
+    """Return the mean rank of each system over the data sets, and on how many it is the best.
+
+    `best_alone` counts the data sets on which every other system is worse, `best_shared` those on which another one is level.
+    """
+    rank = ranks(values, higher_is_better=higher_is_better) if len(values) else pd.DataFrame()
+    best = rank.eq(rank.min(axis=1), axis=0)
+    alone = best.sum(axis=1) == 1
+    return {
+        "data_sets": len(values),
+        "mean_rank": rank.mean().to_dict(),
+        "best_alone": best[alone].sum().to_dict(),
+        "best_shared": best[~alone].sum().to_dict(),
+    }

@@ -15,7 +15,7 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce.kind import DataSet, Result, Results, Task, results_of
-from flows.reproduce.page import Curve, Figure, PageSection, line_plot, page_figure
+from flows.reproduce.page import Curve, Figure, PageSection, Report, line_figure
 from flows.reproduce.protocol import Folds, ProtocolKind, System, auc_on, fit_on_fold, train_and_test
 
 OPTIMUM_GAP = 1e-4
@@ -75,10 +75,10 @@ class LearningCurves(ProtocolKind):
             curve = _learning_curve(task, train, test)
         return curve | {"seconds": time.perf_counter() - start}
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+    def report(self, name: str, results: Results) -> Report:
         """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
         figures = [figure for dataset in self.datasets for figure in self._figures(name, dataset, results)]
-        return [PageSection(self.title, figures=figures)]
+        return Report([PageSection(self.title, figures=figures)])
 
     def _figures(self, name: str, dataset: str, results: Results) -> Iterator[Figure]:
         errors, objectives = [], []
@@ -91,13 +91,13 @@ class LearningCurves(ProtocolKind):
                 objectives.append(Curve(system, steps, np.mean(excess, axis=0)))
         lam = f"lam {number_text(self.datasets[dataset].lam)}"
         for curves, quantity, label in (
-            (errors, "auc", "1 - AUC"),
-            (objectives, "objective", "Relative function value difference"),
-        ):
+            (errors, "auc", "1 - AUC"), (objectives, "objective", "Relative function value difference"),
+        ):  # fmt: skip
             if curves:
-                plot = line_plot(curves, xlabel="Steps", ylabel=label, log_y=True)
-                description = f"{label} of each system on {dataset} against its steps, {lam}."
-                yield page_figure(f"{name}-{dataset}-{quantity}", f"{dataset}: {label}", lam, description, plot)
+                yield line_figure(
+                    f"{name}-{dataset}-{quantity}", f"{dataset}: {label}", curves, xlabel="Steps", ylabel=label,
+                    caption=lam, log_y=True,
+                )  # fmt: skip
 
 
 def _learning_curve(task: Task, train: Block, test: Block) -> Result:

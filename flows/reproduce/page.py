@@ -1,11 +1,12 @@
 """The page of a reproduced paper: tables, curves, counts, data sets and configuration."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from aucdist.extras import load_optional
 from aucdist.report import plots
@@ -18,6 +19,8 @@ LINE_STYLES = [
 """Colour and line style of each curve in turn."""
 MAX_POINTS = 80
 """Of a curve, and of the band around it, spread evenly along the curve as drawn."""
+
+NOT_RUN = "not run here"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,37 @@ class PageSection:
     rows: Sequence[tuple[str, Sequence[TableCell]]] = ()
     figures: Sequence[Figure] = ()
     counts: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What an experiment shows of its results.
+
+    `sections`: of the page.
+    `table`: what the CSV file of the experiment holds; without columns there is no file.
+    `counts`: counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
+    """
+
+    sections: Sequence[PageSection]
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def table_rows(
+    lines: pd.DataFrame, rows: Iterable[Any], columns: Iterable[Any], cell: Callable[[pd.DataFrame], TableCell],
+    by: Sequence[str] = ("dataset", "system"),
+) -> list[tuple[str, list[TableCell]]]:  # fmt: skip
+    """Return the rows of a table of the page: `cell` makes a cell of the lines of its row and its column, which `by` names."""
+    groups: dict[Any, pd.DataFrame] = dict(list(lines.groupby(list(by), sort=False)))
+    return [
+        (str(row), [cell(groups[row, column]) if (row, column) in groups else TableCell(NOT_RUN) for column in columns])
+        for row in rows
+    ]
+
+
+def text_of(template: str, *values: Any) -> str:
+    """Return the template with the values filled in; an empty text if one of them is missing."""
+    return "" if any(pd.isna(value) for value in values) else template.format(*values)
 
 
 def render_paper_page(
@@ -136,17 +170,19 @@ def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
     return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
 
 
-def page_figure(name: str, heading: str, caption: str, description: str, plot: Callable[[Any], None]) -> Figure:
-    """Return a figure of the page.
+def line_figure(
+    name: str, heading: str, curves: Sequence[Curve], *, xlabel: str, ylabel: str, caption: str = "", **scales: bool
+) -> Figure:
+    """Return a figure of curves for the page.
 
     `name`: unique on the page.
     `heading` and `caption`: the text above the figure.
-    `description`: the text for screen readers.
-    `plot`: draws into the matplotlib axes that it is given.
+    `scales`: those of `line_plot`.
     """
     markup = load_optional("markupsafe").Markup
     identifier = "".join(c if c.isalnum() else "-" for c in name)
-    return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, description, plot)))
+    plot = line_plot(curves, xlabel=xlabel, ylabel=ylabel, **scales)
+    return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, f"{ylabel} against {xlabel}.", plot)))
 
 
 def reproduced_lines(result: Mapping[str, Any]) -> list[str]:

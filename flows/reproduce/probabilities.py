@@ -1,13 +1,11 @@
 """The kind `probabilities`: AUC, Brier score and calibration loss over random splits, with ranks and Wilcoxon tests."""
 
-import itertools
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, model_validator
 from scipy.stats import wilcoxon
 
@@ -20,16 +18,20 @@ from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.metrics.ranking import auc
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.kind import NOT_RUN, DataSet, Result, Results, Task, csv_bytes, results_of
-from flows.reproduce.page import PageSection, TableCell
+from flows.reproduce.kind import DataSet, Result, Results, Task, by_system, rankings, ranks, results_of
+from flows.reproduce.page import PageSection, Report, TableCell, table_rows
 from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
-from flows.reproduce.rankings import best_systems, rankings, ranks
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
 HIGHER_IS_BETTER = {"auc"}
-SIGNIFICANCE_MARKS = ((0.05, "**"), (0.1, "*"))
 COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
+"""Of the cells, which are the lines of the CSV.
+
+`mean`, `deviation`: over the splits.
+`rank`: among the systems on this data set; equal means share their rank.
+`p_value`: of the two-sided Wilcoxon test against a best system.
+"""
 
 
 class ProbabilitySystem(Strict):
@@ -43,31 +45,6 @@ class ProbabilitySystem(Strict):
         if not hasattr(self.model.built, "predict_proba"):
             raise InputError(f"{self.model.estimator} gives no probabilities")
         return self
-
-
-@dataclass(frozen=True)
-class ProbabilityResult:
-    """A system on a data set by one measure.
-
-    `mean` and `deviation`: over the splits.
-    `rank`: among the systems on this data set; equal means share their rank.
-    `best`: whether no system has a better mean.
-    `p_value`: of the two-sided Wilcoxon test against a best system.
-    """
-
-    measure: str
-    dataset: str
-    system: str
-    mean: float
-    deviation: float
-    rank: float
-    best: bool
-    p_value: float
-
-    @property
-    def mark(self) -> str:
-        """The paper's mark for a significant difference from the best system."""
-        return "" if self.best else next((mark for level, mark in SIGNIFICANCE_MARKS if self.p_value < level), "")
 
 
 class Probabilities(ProtocolKind):
@@ -109,66 +86,53 @@ class Probabilities(ProtocolKind):
             "xi": getattr(model, "xi_", None), "seconds": seconds,
         }  # fmt: skip
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return a table for each measure."""
+    def report(self, name: str, results: Results) -> Report:
+        """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
         cells = self.cells(results)
-        by_key = {(c.measure, c.dataset, c.system): c for c in cells}
-        return [
-            PageSection(
-                f"{table}: {self.title}, {MEASURE_NAMES[measure]}",
-                [
-                    f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against "
-                    "the best of the row, p below 0.05 and 0.1."
-                ],
-                ["Data set", *self.systems],
-                [
-                    (key, [_table_cell(by_key.get((measure, key, system))) for system in self.systems])
-                    for key in self.datasets
-                ],
+        caption = (
+            f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against the "
+            "best of the row, p below 0.05 and 0.1."
+        )
+        sections, counts = [], {}
+        for measure, table in self.tables.items():
+            of_measure = cells[cells["measure"] == measure]
+            sections.append(
+                PageSection(
+                    f"{table}: {self.title}, {MEASURE_NAMES[measure]}", [caption], ["Data set", *self.systems],
+                    table_rows(of_measure, self.datasets, self.systems, _cell),
+                )
+            )  # fmt: skip
+            means = by_system(of_measure, "mean", self.systems)
+            behind = (
+                of_measure["system"][of_measure["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
             )
-            for measure, table in self.tables.items()
-        ]
+            ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)
+            counts[measure] = ranked | {"significantly_behind": behind.to_dict()}
+        return Report(sections, cells[list(COLUMNS)], counts)
 
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells."""
-        return {f"{name}.csv": csv_bytes(COLUMNS, [vars(cell) for cell in self.cells(results)])}
-
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return mean ranks, on how many data sets each system is the best, and on how many it is significantly behind."""
-        cells = self.cells(results)
-        summary: dict[str, Any] = {}
+    def cells(self, results: Results) -> pd.DataFrame:
+        """Return the cells of the data sets on which all systems were run, with the paper's marks of those behind the best."""
+        cells = [pd.DataFrame(columns=[*COLUMNS, "best", "mark"])]
         for measure in self.tables:
-            of_measure = [cell for cell in cells if cell.measure == measure]
-            by_dataset = [
-                {cell.system: cell.mean for cell in of_dataset}
-                for _, of_dataset in itertools.groupby(of_measure, key=lambda cell: cell.dataset)
-            ]
-            behind = {s: sum(bool(c.mark) for c in of_measure if c.system == s) for s in self.systems}
-            ranked = rankings(by_dataset, higher_is_better=measure in HIGHER_IS_BETTER)
-            summary[measure] = ranked | {"significantly_behind": behind}
-        return summary
-
-    def cells(self, results: Results) -> list[ProbabilityResult]:
-        """Return the cells of the data sets on which all systems were run."""
-        return [
-            cell
-            for measure, dataset in itertools.product(self.tables, self.datasets)
-            for cell in self._cells_of(measure, dataset, results)
-        ]
-
-    def _cells_of(self, measure: Measure, dataset: str, results: Results) -> Iterator[ProbabilityResult]:
-        values = {
-            system: np.array([run[measure] for run in results_of(results, dataset, system)]) for system in self.systems
-        }
-        if not all(len(v) for v in values.values()):
-            return
-        means = {system: float(v.mean()) for system, v in values.items()}
-        higher = measure in HIGHER_IS_BETTER
-        best, rank = best_systems(means, higher_is_better=higher), ranks(means, higher_is_better=higher)
-        for system, v in values.items():
-            deviation = float(v.std(ddof=1)) if len(v) > 1 else 0.0
-            p = p_value(v, values[best[0]])
-            yield ProbabilityResult(measure, dataset, system, means[system], deviation, rank[system], system in best, p)
+            for dataset in self.datasets:
+                values = pd.DataFrame(
+                    {s: pd.Series([run[measure] for run in results_of(results, dataset, s)]) for s in self.systems}
+                )
+                means = values.mean()
+                if means.isna().any():
+                    continue
+                rank = ranks(means.to_frame().T, higher_is_better=measure in HIGHER_IS_BETTER).iloc[0]
+                best = rank == rank.min()
+                p = values.apply(p_value, best=values[best.idxmax()])
+                mark = np.select([best, p < 0.05, p < 0.1], ["", "**", "*"], "")
+                about = {"measure": measure, "dataset": dataset, "system": means.index, "mean": means}
+                deviation = values.std().fillna(0.0)
+                cells.append(
+                    pd.DataFrame(
+                        about | {"deviation": deviation, "rank": rank, "p_value": p, "best": best, "mark": mark}
+                    )
+                )
+        return pd.concat(cells if len(cells) == 1 else cells[1:], ignore_index=True)
 
 
 def oversample(train: Block, seed: int) -> Block:
@@ -184,14 +148,13 @@ def oversample(train: Block, seed: int) -> Block:
     return Block.of(X, y)
 
 
-def p_value(values: np.ndarray, best: np.ndarray) -> float:
+def p_value(values: Any, best: Any) -> float:
     """Return the two-sided p-value of Wilcoxon's signed rank test; 1 where no pair differs."""
     if not (values != best).any():
         return 1.0
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
 
 
-def _table_cell(cell: ProbabilityResult | None) -> TableCell:
-    if cell is None:
-        return TableCell(NOT_RUN)
-    return TableCell(f"{cell.mean:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")
+def _cell(lines: pd.DataFrame) -> TableCell:
+    cell = lines.iloc[0]
+    return TableCell(f"{cell['mean']:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")

@@ -53,11 +53,13 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     summaries = {}
     for name, experiment in config.experiments.items():
         results = {key: result for (owner, key), result in results_of_tasks.items() if owner == name}
-        for file, content in experiment.csv_files(name, results).items():
-            write_bytes(f"{folder}/{file}", content)
-        summaries[name] = experiment.summary(results)
-        first, *others = experiment.page_sections(name, results)
-        sections += [replace(first, counts=list(summary_entries(summaries[name]))), *others]
+        report = experiment.report(name, results)
+        if len(report.table.columns):
+            csv = report.table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            write_bytes(f"{folder}/{name}.csv", csv.encode())
+        summaries[name] = report.counts
+        first, *others = report.sections
+        sections += [replace(first, counts=list(summary_entries(report.counts))), *others]
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
     page = render_paper_page(config.title, config.departures, sections, datasets, _yaml(config))
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())

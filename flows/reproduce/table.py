@@ -1,21 +1,31 @@
 """The kind `table`: test AUCs of systems on data sets, compared with the printed ones."""
 
 import itertools
-import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from flows.config.base import Strict
-from flows.reproduce.kind import NOT_RUN, DataSet, Result, Results, Task, check_names, csv_bytes, results_of
-from flows.reproduce.page import Curve, Figure, PageSection, TableCell, line_plot, page_figure
+from flows.reproduce.kind import DataSet, Result, Results, Task, check_names, results_of
+from flows.reproduce.page import (
+    NOT_RUN,
+    Curve,
+    Figure,
+    PageSection,
+    Report,
+    TableCell,
+    line_figure,
+    table_rows,
+    text_of,
+)
 from flows.reproduce.protocol import (
     Folds,
     Grid,
@@ -30,6 +40,10 @@ from flows.reproduce.protocol import (
 )
 
 WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
+COUNTED = {
+    "within_1": WITHIN_1, "better_by_more_than_1": BETTER, "below_by_1_to_2": WITHIN_2, "below_by_more_than_2": MISS,
+}  # fmt: skip
+"""The verdicts that the page counts, by the names of the counts."""
 HIGHLIGHTS = {BETTER: "better", WITHIN_1: "", WITHIN_2: "below", MISS: "miss", "": ""}
 ROUNDING = 1e-9
 """How far a difference may lie beyond the tolerance: subtraction of printed figures rounds."""
@@ -81,62 +95,31 @@ class Choice(Folds):
     inner_folds: int = Field(default=5, ge=2, description="For `cv` and `once`")
 
 
-@dataclass(frozen=True)
-class TableResult:
-    """A system on a data set: a row of the CSV, and a cell of the page.
+FIGURES = ("paper", "paper_deviation", "auc", "deviation", "difference", "in_deviations")
+COLUMNS = ("dataset", "system", *FIGURES, "verdict", "n_folds", "chosen")
+"""Of the cells, which are the lines of the CSV.
 
-    `paper` and `paper_deviation`: as printed; None where nothing is.
-    `auc` and `deviation`: mean and standard deviation (n - 1) over the folds; None where the data set is absent.
-    `difference`: ours minus the paper's.
-    `in_deviations`: the difference in units of the paper's deviation; of ours where it prints none.
-    `verdict`: how the two compare; empty where one is missing.
-    `chosen`: the chosen parameters, and how often each was chosen where every fold chooses its own.
-    """
-
-    dataset: str
-    system: str
-    paper: float | None = None
-    paper_deviation: float | None = None
-    auc: float | None = None
-    deviation: float | None = None
-    difference: float | None = None
-    in_deviations: float | None = None
-    verdict: str = ""
-    n_folds: int = 0
-    chosen: str = ""
-
-    @classmethod
-    def of(cls, dataset: str, system: str, target: Target | None, values: np.ndarray, chosen: str) -> "TableResult":
-        """Return the cell of a printed figure, if there is one, and of the AUCs of the folds, if it was run."""
-        paper, printed_deviation = (None, None) if target is None else (target.value, target.deviation)
-        if not len(values):
-            return cls(dataset, system, paper, printed_deviation)
-        auc, deviation = float(values.mean()), float(values.std(ddof=1))
-        difference = None if paper is None else auc - paper
-        unit = deviation if printed_deviation is None else printed_deviation
-        apart = None if difference is None or not unit else difference / unit
-        verdict = ""
-        if apart is not None:
-            verdict = BETTER if apart > 1 else WITHIN_1 if apart >= -1 else WITHIN_2 if apart >= -2 else MISS
-        return cls(
-            dataset, system, paper, printed_deviation, auc, deviation, difference, apart, verdict, len(values), chosen
-        )
-
-    def reaches(self, tolerance: float) -> bool:
-        """Return whether our figure is at least the printed one minus a tolerance; False where one is missing."""
-        return self.difference is not None and self.difference >= -tolerance - ROUNDING
-
-    def table_cell(self, tolerance: float | None) -> TableCell:
-        """Return the cell for the page; `tolerance` is that of the table."""
-        here = NOT_RUN if self.auc is None else auc_text(self.auc, self.deviation)
-        units = "" if self.in_deviations is None else f"{self.in_deviations:+.2f} deviations"
-        missed = tolerance is not None and self.difference is not None and not self.reaches(tolerance)
-        below = f"below print - {tolerance:g}" if missed else ""
-        paper = printed_text(self.paper, self.paper_deviation)
-        return TableCell(here, (paper, units, below, self.chosen), HIGHLIGHTS[self.verdict])
+`paper`, `paper_deviation`: as printed.
+`auc`, `deviation`: mean and standard deviation (n - 1) over the folds.
+`difference`: ours minus the paper's.
+`in_deviations`: the difference in units of the paper's deviation; of ours where it prints none.
+`verdict`: how the two compare; empty where one is missing.
+`chosen`: the chosen parameters, and how often each was chosen where every fold chooses its own.
+"""
 
 
-COLUMNS = tuple(TableResult.__dataclass_fields__)
+def compare(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells with differences and verdicts."""
+    difference = cells["auc"] - cells["paper"]
+    unit = cells["paper_deviation"].fillna(cells["deviation"])
+    apart = difference / unit.where(unit > 0.0)
+    verdict = np.select([apart > 1, apart >= -1, apart >= -2, apart < -2], [BETTER, WITHIN_1, WITHIN_2, MISS], "")
+    return cells.assign(difference=difference, in_deviations=apart, verdict=verdict)
+
+
+def reaches(difference: Any, tolerance: float) -> Any:
+    """Return whether our figures are at least the printed ones minus a tolerance; False where one is missing."""
+    return difference >= -tolerance - ROUNDING
 
 
 class Table(ProtocolKind):
@@ -190,49 +173,36 @@ class Table(ProtocolKind):
                 areas[i] = auc_on(fit_on_fold(task, task["points"][i], train), test)
         return {"auc": areas, "seconds": time.perf_counter() - start}
 
-    def page_sections(self, name: str, results: Results) -> list[PageSection]:
-        """Return the table, and the figure of the grid if there is one."""
-        protocol = self.protocol
+    def report(self, name: str, results: Results) -> Report:
+        """Return the table, the figure of the grid if there is one, and how many cells agree with the paper."""
+        protocol, cells = self.protocol, self.cells(results)
         caption = (
             f"Test AUC, mean ± standard deviation over {protocol.repeats} x {protocol.folds} folds; scaling: {protocol.scale}. "
             f"Parameters: {CHOICES[protocol.choose]}. Differences are in units of the deviation that the paper prints, or of "
             "ours where it prints none."
         )
-        rows = list(self._table_rows(self.cells(results)))
-        sections = [PageSection(self.title, [caption], ["Data set", *self.systems], rows)]
+        sections = [PageSection(self.title, [caption], ["Data set", *self.systems], list(self._rows(cells)))]
         if self.figure is not None:
             sections.append(PageSection(self.figure, figures=list(self._grid_figures(name, results))))
-        return sections
-
-    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells."""
-        rows = [asdict(cell) for cell in self.cells(results)]
-        if self.tolerance is None:
-            return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
-        reached = "at_least_print_minus_tolerance"
-        for row, cell in zip(rows, self.cells(results), strict=True):
-            row[reached] = "" if cell.difference is None else "yes" if cell.reaches(self.tolerance) else "no"
-        return {f"{name}.csv": csv_bytes([*COLUMNS, reached], rows)}
-
-    def summary(self, results: Results) -> dict[str, Any]:
-        """Return how many cells agree with the paper, those below it, and how many reach its figures minus the tolerance."""
-        cells = self.cells(results)
         counts = count_agreement(cells)
-        if self.tolerance is not None:
-            counts["at_least_print_minus_tolerance"] = {"tolerance": self.tolerance}
-            for system in self.systems:
-                compared = [cell for cell in cells if cell.system == system and cell.difference is not None]
-                if compared:
-                    n = sum(cell.reaches(self.tolerance) for cell in compared)
-                    counts["at_least_print_minus_tolerance"][system] = f"{n} of {len(compared)}"
-        return counts
+        if self.tolerance is None:
+            return Report(sections, cells, counts)
+        key, reached = "at_least_print_minus_tolerance", reaches(cells["difference"], self.tolerance)
+        compared = cells["difference"].notna()
+        of_systems = reached[compared].groupby(cells["system"], sort=False).agg(["sum", "size"])
+        texts = {system: f"{n} of {size}" for system, n, size in of_systems.itertuples()}
+        cells = cells.assign(**{key: np.select([reached, compared], ["yes", "no"], "")})
+        return Report(sections, cells, {**counts, key: {"tolerance": self.tolerance, **texts}})
 
-    def cells(self, results: Results) -> list[TableResult]:
-        """Return a cell for every data set and system, whether it was run or not, in the order of the configuration."""
+    def cells(self, results: Results) -> pd.DataFrame:
+        """Return a line for every data set and system, whether it was run or not, in the order of the configuration."""
         printed = {(target.dataset, target.system): target for target in self.targets}
         cells = []
         for dataset, (system, settings) in itertools.product(self.datasets, self.systems.items()):
-            areas, values, text = _areas(dataset, system, results), np.zeros(0), ""
+            cell = {"dataset": dataset, "system": system, "n_folds": 0, "chosen": ""}
+            if target := printed.get((dataset, system)):
+                cell |= {"paper": target.value, "paper_deviation": target.deviation}
+            areas = _areas(dataset, system, results)
             if areas is not None:
                 if self.protocol.choose == "best":
                     chosen = np.full(len(areas), np.argmax(areas.mean(axis=0)))
@@ -241,18 +211,32 @@ class Table(ProtocolKind):
                 values, points = areas[np.arange(len(areas)), chosen], settings.all_points(self.grid)
                 varied = list(self.grid if settings.grid is None else settings.grid)
                 text = _choices_text([points[i] for i in chosen], varied)
-            cells.append(TableResult.of(dataset, system, printed.get((dataset, system)), values, text))
-        return cells
+                cell |= {"auc": values.mean(), "deviation": values.std(ddof=1), "n_folds": len(values), "chosen": text}
+            cells.append(cell)
+        return compare(pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float)))
 
-    def _table_rows(self, cells: list[TableResult]) -> Iterator[tuple[str, list[TableCell]]]:
+    def _rows(self, cells: pd.DataFrame) -> Iterator[tuple[str, list[TableCell]]]:
         """Yield the rows of the page: the data sets, and below the last draw of a data set the row of all its draws."""
         last_of = {settings.group: dataset for dataset, settings in self.datasets.items()}
         for dataset, settings in self.datasets.items():
-            yield dataset, [cell.table_cell(self.tolerance) for cell in cells if cell.dataset == dataset]
+            yield from table_rows(cells, [dataset], self.systems, self._cell)
             if settings.group is not None and last_of[settings.group] == dataset:
-                draws = [cell for cell in cells if self.datasets[cell.dataset].group == settings.group]
-                by_system = [[cell for cell in draws if cell.system == system] for system in self.systems]
-                yield f"{settings.group}, all draws", [_all_draws_cell(of_system) for of_system in by_system]
+                whole = f"{settings.group}, all draws"
+                draws = [key for key, other in self.datasets.items() if other.group == settings.group]
+                of_draws = cells[cells["dataset"].isin(draws)].assign(dataset=whole)
+                yield from table_rows(of_draws, [whole], self.systems, _all_draws_cell)
+
+    def _cell(self, lines: pd.DataFrame) -> TableCell:
+        """Return the cell of a system on a data set."""
+        cell = lines.iloc[0]
+        compared = self.tolerance is not None and pd.notna(cell.difference)
+        missed = compared and not reaches(cell.difference, self.tolerance)
+        below = f"below print - {self.tolerance:g}" if missed else ""
+        units = text_of("{:+.2f} deviations", cell.in_deviations)
+        here = text_of("{:.4f}", cell.auc) or NOT_RUN
+        return TableCell(
+            here + text_of(" ± {:.4f}", cell.deviation), (_printed(cell), units, below, cell.chosen), HIGHLIGHTS[cell.verdict]
+        )  # fmt: skip
 
     def _grid_figures(self, name: str, results: Results) -> Iterator[Figure]:
         ((parameter, values),) = self.grid.items()
@@ -261,9 +245,9 @@ class Table(ProtocolKind):
             x = np.array(values, dtype=float)
             curves = [Curve(system, x, a.mean(axis=0)) for system, a in areas.items() if a is not None]
             if curves:
-                description = f"Mean test AUC on {dataset} against {parameter}."
-                plot = line_plot(curves, xlabel=parameter, ylabel="Test AUC", log_x=True)
-                yield page_figure(f"{name}-{dataset}-grid", dataset, "", description, plot)
+                yield line_figure(
+                    f"{name}-{dataset}-grid", dataset, curves, xlabel=parameter, ylabel="Test AUC", log_x=True
+                )
 
 
 def _auc_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
@@ -277,45 +261,29 @@ def _areas(dataset: str, system: str, results: Results) -> np.ndarray | None:
 
 
 def _choices_text(points: list[Params], names: list[str]) -> str:
-    texts = [", ".join(f"{name}={point[name]:g}" for name in names) for point in points]
-    counts = {text: texts.count(text) for text in dict.fromkeys(texts)}
-    if len(counts) == 1:
-        return texts[0]
-    return "; ".join(f"{n} times {text}" for text, n in sorted(counts.items(), key=lambda item: -item[1]))
+    texts = Counter(", ".join(f"{name}={point[name]:g}" for name in names) for point in points)
+    return next(iter(texts)) if len(texts) == 1 else "; ".join(f"{n} times {text}" for text, n in texts.most_common())
 
 
-def _all_draws_cell(draws: list[TableResult]) -> TableCell:
+def _all_draws_cell(draws: pd.DataFrame) -> TableCell:
     """Return mean and range of a system over the draws of a data set, beside the one printed figure."""
-    areas = [cell.auc for cell in draws if cell.auc is not None]
-    if not areas:
+    areas = draws["auc"].dropna()
+    if not len(areas):
         return TableCell(NOT_RUN)
-    paper = printed_text(draws[0].paper, draws[0].paper_deviation)
-    return TableCell(f"mean {np.mean(areas):.4f}", (f"{min(areas):.4f} to {max(areas):.4f} in {len(areas)}", paper))
+    extent = f"{areas.min():.4f} to {areas.max():.4f} in {len(areas)}"
+    return TableCell(f"mean {areas.mean():.4f}", (extent, _printed(draws.iloc[0])))
 
 
-def auc_text(value: float, deviation: float | None) -> str:
-    """Return an AUC with its deviation as text."""
-    return f"{value:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
+def _printed(cell: pd.Series) -> str:
+    return text_of("paper {:.4f}", cell.paper) + text_of(" ± {:.4f}", cell.paper_deviation)
 
 
-def printed_text(value: float | None, deviation: float | None) -> str:
-    """Return a printed AUC as text; empty where nothing is printed."""
-    return "" if value is None else f"paper {auc_text(value, deviation)}"
-
-
-def count_agreement(cells: Sequence[TableResult]) -> dict[str, Any]:
+def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:
     """Return how many cells agree with the paper, and those that are below it."""
-    verdicts = [cell.verdict for cell in cells]
-    below = [
-        {"dataset": c.dataset, "system": c.system, "paper": c.paper, "auc": c.auc, "in_deviations": c.in_deviations}
-        for c in sorted(cells, key=lambda c: math.inf if c.in_deviations is None else c.in_deviations)
-        if c.verdict in (MISS, WITHIN_2)
-    ]
+    verdict = cells["verdict"]
+    below = cells[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
     return {
-        "compared": sum(v != "" for v in verdicts),
-        "within_1": verdicts.count(WITHIN_1),
-        "better_by_more_than_1": verdicts.count(BETTER),
-        "below_by_1_to_2": verdicts.count(WITHIN_2),
-        "below_by_more_than_2": verdicts.count(MISS),
-        "below": below,
+        "compared": int((verdict != "").sum()),
+        **{key: int((verdict == value).sum()) for key, value in COUNTED.items()},
+        "below": below[["dataset", "system", "paper", "auc", "in_deviations"]].to_dict("records"),
     }

@@ -34,7 +34,7 @@ def test_grid_is_the_papers(paper):
 def test_every_cell_is_held_to_the_print_minus_one_hundredth(paper):
     for name, table in paper.experiments.items():
         assert table.tolerance == 0.01
-        (section,) = table.page_sections(name, {})
+        (section,) = table.report(name, {}).sections
         assert (
             "chosen for all folds by inner folds of the first training part, whose rows are test rows of other"
             in str(section)

@@ -21,8 +21,9 @@ from aucdist.data.sources import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
+from aucdist.objectives.links import Link
 from flows.reproduce.config import load_paper
-from flows.reproduce.gev import gev_density, gev_distribution, simulate_rows
+from flows.reproduce.gev import gev_density, simulate_rows
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.probabilities import Probabilities, oversample, p_value
 
@@ -91,10 +92,10 @@ def test_ranks_and_marks() -> None:
         for system, shift in (("logit", 0.0), ("smote", 0.1)):
             value = {"auc": 0.8 - shift + 0.01 * r.normal(), "brier": 0.2 + shift}
             results[TaskKey("eight", system, repeat)] = value
-    cells = {(c.measure, c.system): c for c in kind.cells(results)}
+    cells = {(c.measure, c.system): c for _, c in kind.cells(results).iterrows()}
     assert (cells["auc", "logit"].best, cells["auc", "smote"].best) == (True, False)
     assert (cells["auc", "logit"].mark, cells["auc", "smote"].mark) == ("", "**")
-    summary = kind.summary(results)
+    summary = kind.report("keel", results).counts
     assert summary["brier"]["mean_rank"] == {"logit": 1.0, "smote": 2.0}
     assert summary["auc"]["significantly_behind"] == {"logit": 0, "smote": 1}
 
@@ -113,7 +114,7 @@ def test_synthetic_data_follow_the_link_and_their_seed() -> None:
     block = simulate_rows(task, 3)
     scores = block.X @ [1.0, 1.0]
     near = (scores > 0.4) & (scores < 0.6)
-    assert (block.y[near] > 0).mean() == pytest.approx(gev_distribution(0.2, np.array([0.5]))[0], abs=0.03)
+    assert (block.y[near] > 0).mean() == pytest.approx(Link("gev", 0.2).probabilities([0.5])[0][0], abs=0.03)
     np.testing.assert_array_equal(simulate_rows(task, 3).X, block.X)
     assert (simulate_rows(task, 4).X != block.X).all()
 
@@ -176,9 +177,9 @@ def test_optimisers(tmp_path: Path) -> None:
 def test_figure_one() -> None:
     u = np.linspace(-3, 3, 61)
     for xi in (-0.5, 0.0, 0.5):
-        np.testing.assert_allclose(gev_distribution(xi, u), genextreme.cdf(u, -xi), atol=1e-12)
+        np.testing.assert_allclose(Link("gev", xi).probabilities(u)[0], genextreme.cdf(u, -xi), atol=1e-12)
         np.testing.assert_allclose(gev_density(xi, u), genextreme.pdf(u, -xi), atol=1e-9)
-    sections = load_paper("003").experiments["figure1"].page_sections("figure1", {})
+    sections = load_paper("003").experiments["figure1"].report("figure1", {}).sections
     assert [d.heading for d in sections[0].figures] == ["Distribution function", "Density"]
 
 

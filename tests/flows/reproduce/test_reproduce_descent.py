@@ -45,7 +45,7 @@ def descent(**changes: Any) -> dict[str, Any]:
         "reference": "linear programme",
         "sweeps": 12,
         "seeds": 2,
-        "claims": [{"text": "The first is first.", "faster": "scd", "than": ["psa"], "zeros_within": 0.5}],
+        "claims": [{"text": "The first is first.", "system": "scd", "than": ["psa"], "zeros_within": 0.5}],
     }
     return paper(experiments={"eleven": figure | changes})
 
@@ -166,15 +166,16 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
 def test_where_a_claim_holds(
     kind: Descent, scd: dict[str, Any], psa: dict[str, Any], counts: tuple[int, int, int]
 ) -> None:
-    (found,) = kind.summary(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).values()
+    (found,) = kind.report("x", results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
     assert found == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
 
 
 @pytest.mark.parametrize(("shape", "concerned"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
 def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, int], concerned: bool) -> None:
-    claim = Claim(text="Wide.", faster="scd", than=["psa"], rows="fewer than features")
+    claim = Claim(text="Wide.", system="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
-    (found,) = wide.summary(results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)).values()
+    results = results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)
+    (found,) = wide.report("x", results).counts.values()
     assert found == {"data_sets": int(concerned), "sweeps": int(concerned), "seconds": int(concerned)}
 
 
@@ -183,15 +184,15 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     results = results_with(
         kind, ("scd", made_up([2.0, 1.0, 0.99])), ("scd", made_up([2.0, 1.02, 0.99, 0.99])), ("psa", made_up(SLOW))
     )
-    rows = kind.csv_files("eleven", results)["eleven.csv"].decode().splitlines()
-    assert rows[1].split(",")[3:6] == ["3", "3", "0"]
-    assert rows[2].split(",")[3:5] == ["", ""]
+    scd, psa = (cell for _, cell in kind.report("eleven", results).table.iterrows())
+    assert (scd.sweeps, scd.seconds, scd.excess) == (3, 3, 0)
+    assert psa[["sweeps", "seconds"]].isna().all()
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"claims": [{"text": "x", "faster": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
+        ({"claims": [{"text": "x", "system": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
         (
             {"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}},
             "unknown parameter of HingeClassifier 'solver__radius'",

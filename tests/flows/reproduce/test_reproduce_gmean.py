@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.small_paper import LineObserver, reproduce, run, write
 
@@ -17,7 +18,7 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.config import load_paper
-from flows.reproduce.gmean import GMeanResult
+from flows.reproduce.gmean import reached
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value
@@ -101,18 +102,19 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("measure", "paper", "here", "reached"),
+    ("measure", "paper", "here", "expected"),
     [
         ("test", 50.0, 50.0, True),
         ("test", 50.0, 49.9, False),
         ("seconds", 1.0, 0.9, True),
         ("seconds", 1.0, 1.1, False),
-        ("test", None, 50.0, False),
-        ("test", 50.0, None, False),
+        ("test", np.nan, 50.0, False),
+        ("test", 50.0, np.nan, False),
     ],
 )
-def test_which_cells_reach_the_paper(measure, paper, here, reached):
-    assert GMeanResult("a", "b", measure, paper, here).reached is reached
+def test_which_cells_reach_the_paper(measure, paper, here, expected):
+    cells = pd.DataFrame({"measure": [measure], "difference": [here - paper]})
+    assert reached(cells).tolist() == [expected]
 
 
 @pytest.mark.parametrize(

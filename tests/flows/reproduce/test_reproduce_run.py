@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from support.small_paper import only, rows, run, write
@@ -14,7 +16,7 @@ from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
 from flows.reproduce.config import Paper
 from flows.reproduce.kind import Kind, TaskKey
-from flows.reproduce.page import PageSection
+from flows.reproduce.page import PageSection, Report
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -96,21 +98,17 @@ class Squares(Kind):
     def tasks(self, versions: Any) -> Any:
         yield from ((TaskKey("numbers", str(n)), {"number": n}) for n in range(3))
 
-    def page_sections(self, name: str, results: Any) -> list[PageSection]:
-        return [PageSection(self.title, [f"{name}: " + ", ".join(str(r["square"]) for r in results.values())])]
-
-    def csv_files(self, name: str, results: Any) -> dict[str, bytes]:
-        return {f"{name}-squares.csv": b"squares"}
-
-    def summary(self, results: Any) -> dict[str, Any]:
-        return {"sum": sum(r["square"] for r in results.values())}
+    def report(self, name: str, results: Any) -> Report:
+        table = pd.DataFrame(results.values())
+        section = PageSection(self.title, [f"{name}: " + ", ".join(map(str, table["square"]))])
+        return Report([section], table.assign(third=1 / 3, none=np.nan), {"sum": int(table["square"].sum())})
 
 
 class Words(Kind):
     """A kind without tasks."""
 
-    def page_sections(self, name: str, results: Any) -> list[PageSection]:
-        return [PageSection(self.title, ["nothing <to> run"])]
+    def report(self, name: str, results: Any) -> Report:
+        return Report([PageSection(self.title, ["nothing <to> run"])])
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds
@@ -121,7 +119,8 @@ def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = engine.reproduce(config.model_copy(update={"experiments": kinds}), LineObserver(lambda text: None))
     assert found["tables"] == {"a": {"sum": 5}}
     folder = Path(found["run"])
-    assert (folder / "a-squares.csv").read_text() == "squares"
+    assert (folder / "a.csv").read_text() == "square,third,none\n0,0.333333,\n1,0.333333,\n4,0.333333,\n"
+    assert not (folder / "b.csv").exists()
     assert len(list((folder / "tasks" / "a" / "numbers").iterdir())) == 3
     page = (folder / "report.html").read_text()
     assert "a: 0, 1, 4" in page

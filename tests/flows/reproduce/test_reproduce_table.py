@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 from support.small_paper import GRID, only, rows, run, write
@@ -14,7 +15,7 @@ from aucdist.data.sources import find
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.table import Table, TableResult, Target, count_agreement
+from flows.reproduce.table import Table, Target, compare, count_agreement, reaches
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -96,24 +97,18 @@ def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
         for dataset, values in areas.items()
         for fold, value in enumerate(values)
     }
-    (section,) = table.page_sections("nine", results)
+    (section,) = table.report("nine", results).sections
     assert [name for name, _ in section.rows] == ["one", "other", "two", "three", "digit, all draws"]
     (cell,) = section.rows[-1][1]
     assert (cell.text, list(cell.details)) == ("mean 0.7500", ["0.6000 to 0.9000 in 2", "paper 0.8125"])
     assert len(table.cells(results)) == 4  # the CSV has the draws alone
 
 
-def cell_of(printed: tuple[Any, Any], auc: float | None, deviation: float | None = 0.02) -> TableResult:
-    """Return the cell of two folds with this mean and deviation, of none without an AUC."""
-    target = None if printed[0] is None else Target(dataset="d", system="s", value=printed[0], deviation=printed[1])
-    values = [] if auc is None else auc + deviation * np.array([-1.0, 1.0]) / np.sqrt(2.0)
-    return TableResult.of("d", "s", target, np.array(values), "lam=1")
-
-
-@pytest.mark.parametrize(("auc", "reached"), [(0.80, True), (0.79, True), (0.7899, False), (0.85, True), (None, False)])
-def test_at_least_the_print_minus_the_tolerance(auc: float | None, reached: bool) -> None:
-    assert cell_of((0.80, None), auc).reaches(0.01) is reached
-    assert not cell_of((None, None), 0.9).reaches(0.01)  # nothing is printed
+@pytest.mark.parametrize(
+    ("difference", "reached"), [(0.0, True), (0.79 - 0.80, True), (-0.0101, False), (0.05, True), (np.nan, False)]
+)
+def test_at_least_the_print_minus_the_tolerance(difference: float, reached: bool) -> None:
+    assert reaches(difference, 0.01) is reached
 
 
 def test_the_tolerance_is_evaluated_for_each_cell() -> None:
@@ -132,10 +127,10 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
         for dataset, value in (("low", 0.78), ("near", 0.795))
         for fold in range(2)
     }
-    assert table.summary(results)["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
-    lines = table.csv_files("nine", results)["nine.csv"].decode().splitlines()
-    assert [line.rpartition(",")[2] for line in lines] == ["at_least_print_minus_tolerance", "no", "yes", ""]
-    (section,) = table.page_sections("nine", results)
+    report = table.report("nine", results)
+    assert report.counts["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
+    assert report.table["at_least_print_minus_tolerance"].tolist() == ["no", "yes", ""]
+    (section,) = report.sections
     assert any("inner folds of the first training part" in text for text in section.paragraphs)
     assert ["below print - 0.01" in cell.details for _, (cell,) in section.rows] == [True, False, False]
 
@@ -149,8 +144,9 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
     ],
 )  # fmt: skip
 def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
-    cell = cell_of(printed, auc, deviation)
-    assert cell.verdict == verdict
-    counted = count_agreement([cell, cell])
+    figures = {"auc": auc, "deviation": deviation, "paper": printed[0], "paper_deviation": printed[1]}
+    cells = compare(pd.DataFrame([figures, figures], dtype=float).assign(dataset="d", system="s"))
+    assert cells["verdict"].tolist() == [verdict, verdict]
+    counted = count_agreement(cells)
     assert counted["compared"] == (2 if verdict else 0)
     assert len(counted["below"]) == (2 if verdict in ("miss", "within 2") else 0)
