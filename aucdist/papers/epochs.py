@@ -7,14 +7,28 @@ weights, and the weights that they reach are averaged in proportion to the block
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.random import shuffle
+from aucdist.kernels.rows import Rows
 from aucdist.solvers.base import Round
+
+
+class LabelledRows(NamedTuple):
+    """The rows of a block as kernels take them, with labels, -1 or +1, int8, and weights, float64."""
+
+    rows: Rows
+    y: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, block: Block) -> "LabelledRows":
+        """Return the rows of a block."""
+        return cls(block.rows, block.y, block.weights())
 
 
 class Epoch(Protocol):

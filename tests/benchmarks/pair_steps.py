@@ -7,7 +7,7 @@ import numpy as np
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.kernels.pair_rows import PairRows
-from aucdist.papers.sdcd.kernels import ENTRY, draw_any, draw_in_order, dual_steps
+from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, PairPlaces, draw_any, draw_in_order, dual_steps
 from benchmarks.common import Row, fastest
 
 LAM = 1e-3
@@ -37,10 +37,12 @@ def pair_steps() -> Iterator[Row]:
 def _pair_sweep(sample: numba.core.dispatcher.Dispatcher, rows: PairRows, which: np.ndarray, n_steps: int) -> None:
     n_minority, w = rows.minority.values.shape[0], np.zeros(rows.majority.values.shape[1])
     table, pairs, used = np.zeros(2**21, ENTRY), np.empty((BATCH, 3), np.int64), 0
+    before, bounds = np.array([0, n_minority * len(which)]), np.array([0, len(which)])
+    places = PairPlaces(before, bounds, np.zeros(1, np.int64), which)
     scale, never = LAM * n_minority * rows.n_majority, np.empty(0)
     for first in range(0, n_steps, BATCH):
-        sample(7, first, n_minority, which, pairs)
-        _, used, _ = dual_steps(rows, pairs, 0, 1, scale, 1.0, table, used, 2**20, w, 0.0, never)
+        sample(7, first, places, pairs)
+        _, used, _ = dual_steps(rows, pairs, AscentSteps(1, scale, 1.0, 0.0, used, 2**20), table, w, never)
 
 
 @numba.njit(nogil=True, fastmath=True)

@@ -4,6 +4,7 @@ import numpy as np
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.papers.sdcd.kernels import PairPlaces
 
 
 def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
@@ -18,3 +19,9 @@ def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
 def blocks_of(X, y, n_blocks=1, weight=None):
     """Return the rows in so many blocks."""
     return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+
+
+def all_pairs_of(n_minority, majority_rows):
+    """Return where the pairs are of rows that are all of one group, as the kernels that draw pairs take it."""
+    n = len(majority_rows)
+    return PairPlaces(np.array([0, n_minority * n]), np.array([0, n]), np.zeros(1, dtype=np.int64), majority_rows)

@@ -28,8 +28,8 @@ distributed primal-dual optimization" (ICML 2015):
 The dual value never falls in either, up to rounding.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -41,24 +41,15 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import ResumableRound
-from aucdist.papers.sdcd.kernels import (
-    ENTRY,
-    PairPlaces,
-    add_entries,
-    draw_any,
-    draw_any_in_groups,
-    draw_in_order,
-    draw_in_order_in_groups,
-    dual_steps,
-)
+from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,
-    MINORITY_BYTES,
     Combination,
     Pairing,
     PairSolver,
+    PairSteps,
     SamplingMemory,
-    pair_key,
+    Turn,
 )
 from aucdist.parameters import Constraints, OneOf, Switch
 from aucdist.solvers.base import Round
@@ -172,105 +163,70 @@ class Duals:
         return memory.state or cls(DualTable.for_entries(0), np.zeros(block.n_features))
 
 
-@dataclass(frozen=True)
-class Ascent:
-    """The parameters of all rounds.
-
-    Attributes
-    ----------
-    shuffled : bool
-        Whether pairs are taken in a random order, or else drawn independently of each other.
-    grouped : bool
-        Whether they are within groups, or weighted.
-    scale : float
-        lam times the weight of all pairs.
-    """
-
-    seed: int
-    shuffled: bool
-    grouped: bool
-    sign: int
-    scale: float
-    combination: Combination
-    average: bool
-
-    @property
-    def draw(self) -> Callable[..., None]:
-        """The kernel that draws pairs."""
-        if self.grouped:
-            return draw_in_order_in_groups if self.shuffled else draw_any_in_groups
-        return draw_in_order if self.shuffled else draw_any
-
-
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
 def take_over_duals(
-    block: Block,
-    memory: SamplingMemory,
-    i: np.ndarray,
-    j: np.ndarray,
-    values: np.ndarray,
-    offsets: np.ndarray,
-    ascent: Ascent,
+    block: Block, memory: SamplingMemory, duals: sp.coo_array, offsets: np.ndarray, steps: PairSteps
 ) -> tuple[SamplingMemory, Summary]:
     """Set those of the given dual variables that belong to the block's pairs with the present part of the minority.
 
     None is set above what its pair weighs. Return how many are of rows that make no pair, too.
     """
-    duals, strange = Duals.of(block, memory), 0
-    i, j = i - memory.first, j - offsets[block.index]
+    known, places = Duals.of(block, memory), memory.places
+    i, j = (
+        rows.astype(np.int64) - first
+        for rows, first in zip(duals.coords, (memory.first, offsets[block.index]), strict=True)
+    )
     mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
-    i, j, values = i[mine], j[mine], values[mine]
-    if isinstance(places := memory.pairs, PairPlaces):
-        run = np.searchsorted(places.rows, j, side="right") - 1
-        n_minority = np.diff(places.before) // np.diff(places.rows)
-        strange = int(np.count_nonzero((i < places.minority[run]) | (i >= places.minority[run] + n_minority[run])))
+    i, j, values = i[mine], j[mine], duals.data[mine]
+    run = np.searchsorted(places.rows, j, side="right") - 1
+    n_minority = np.diff(places.before) // np.diff(places.rows)
+    strange = (i < places.minority[run]) | (i >= places.minority[run] + n_minority[run])
+    if len(memory.weights[0]):
         values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
     entries = np.empty(len(values), dtype=ENTRY)
     entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
     total = np.zeros(block.n_features)
     accumulate(memory.minority, i, values, total)
     accumulate(block.rows, memory.majority[j], -values, total)
-    own = Duals(duals.table.plus(entries), duals.contribution + ascent.sign / ascent.scale * total)
-    return memory.after(0, 0, own), {"w": own.contribution, "strange": strange}
+    own = Duals(known.table.plus(entries), known.contribution + steps.sign / steps.scale * total)
+    return replace(memory, state=own), {"w": own.contribution, "strange": int(np.count_nonzero(strange))}
 
 
 def ascend_dual(
-    block: Block, memory: SamplingMemory, w: np.ndarray, ascent: Ascent, shares: np.ndarray, part: int, restart: bool
+    block: Block, memory: SamplingMemory, w: np.ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
-    """Take the block's share of a round's steps from w; with `restart` the average begins with them."""
-    duals, how, n_steps = Duals.of(block, memory), ascent.combination, int(shares[block.index])
-    table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, ascent, part, n_steps)
-    mean = Mean() if restart else duals.mean
-    if ascent.average and n_steps > 0:
+    """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
+    duals, how, n_steps = Duals.of(block, memory), steps.combination, int(turn.shares[block.index])
+    table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, steps, turn)
+    mean = Mean() if turn.number & (turn.number - 1) == 0 else duals.mean
+    if steps.average and n_steps > 0:
         dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
         mean = mean.plus(n_steps, how.moved(duals.contribution, w, local - behind / n_steps), dual)
     if how.gamma < 1.0:
-        table = duals.table.towards(table, how.gamma, np.inf if ascent.grouped else 1.0)
+        table = duals.table.towards(table, how.gamma, np.inf if len(memory.weights[0]) else 1.0)
     own = Duals(table, how.moved(duals.contribution, w, local), mean)
     summary = {"w": own.contribution, "dual": table.total()}
-    if ascent.average:
+    if steps.average:
         known = mean.n_steps > 0
         summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
-    return memory.after(part, n_steps, own), summary
+    return memory.after(turn, block, own), summary
 
 
 def _take_steps(
-    block: Block, memory: SamplingMemory, table: DualTable, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
+    block: Block, memory: SamplingMemory, table: DualTable, w: np.ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[DualTable, np.ndarray, np.ndarray, float]:
-    """Return table and w after the steps, and n_steps times either less its sum over the steps."""
-    rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.majority)
+    """Return table and w after the steps, and their number times either less its sum over the steps."""
+    rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
     table, local = table.copy(), w.copy()
-    behind, behind_dual = np.zeros(block.n_features if ascent.average else 0), 0.0
-    for taken, drawn in memory.draws(ascent.draw, pair_key(block, ascent.seed, part), part, n_steps):
+    behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
+    for taken, drawn in steps.draws(block, memory, turn):
         t = 0
         while t < len(drawn):
-            t, used, more = dual_steps(
-                rows, drawn, t, first, ascent.scale, ascent.combination.sigma,
-                table.entries, table.used, table.room, local, float(taken), behind,
-            )  # fmt: skip
-            behind_dual += more
+            ascent = AscentSteps(first, steps.scale, steps.combination.sigma, float(taken + t), table.used, table.room)
+            n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table.entries, local, behind)
+            t, behind_dual = t + n_taken, behind_dual + more
             table = DualTable(table.entries, used)
             if used >= table.room:
                 table = table.enlarged()
@@ -309,6 +265,7 @@ class DualStart:
     steps: int = 0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SDCD(PairSolver):
     """Dual coordinate descent on single pairs that are drawn at random: AUC-SDCD, algorithm 1.
 
@@ -339,18 +296,8 @@ class SDCD(PairSolver):
         "combine": OneOf(COMBINATIONS),
     }
 
-    def __init__(
-        self,
-        *,
-        steps: int | str | None = None,
-        epochs: int | None = None,
-        average: bool = False,
-        combine: str = "add",
-        minority_bytes: int = MINORITY_BYTES,
-    ):
-        super().__init__(steps=steps, epochs=epochs, minority_bytes=minority_bytes)
-        self.average = average
-        self.combine = combine
+    average: bool = False
+    combine: str = "add"
 
     def rounds(
         self,
@@ -382,12 +329,11 @@ class SDCD(PairSolver):
         before = 0 if start is None else start.steps
         pairing, turns = self.turns(blocks, before, groups)
         rounding, how = rounding_of_pairs(blocks, groups), Combination.of(self.combine, pairing)
-        ascent = Ascent(seed, self.shuffled, groups is not None, pairing.sign, lam * pairing.mass, how, self.average)
-        w = np.zeros(blocks.n_features) if start is None else _send_duals(pairing, start.duals, ascent)
+        steps = PairSteps(seed, pairing.sign, lam * pairing.mass, how, self.shuffled, self.average)
+        w = np.zeros(blocks.n_features) if start is None else _send_duals(pairing, start.duals, steps)
         bound = (0.0, 0.0)
         for turn in turns:
-            restart = turn.number & (turn.number - 1) == 0
-            summary = pairing.blocks.reduce(ascend_dual, w, ascent, turn.shares, turn.part, restart)
+            summary = pairing.blocks.reduce(ascend_dual, w, steps, turn)
             w, taken = summary["w"], before + turn.taken
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
             active = float(total / pairing.mass)
@@ -437,13 +383,12 @@ def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: 
     return DualStart(duals, lam, start.steps)
 
 
-def _send_duals(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.ndarray:
+def _send_duals(pairing: Pairing, duals: sp.coo_array, steps: PairSteps) -> np.ndarray:
     """Send the dual variables to the blocks of their pairs, and return their w."""
     minority_first = duals if pairing.sign > 0 else duals.T
-    i, j = (rows.astype(np.int64) for rows in minority_first.coords)
     for part in range(pairing.n_parts):
         pairing.send_minority(part)
-        summary = pairing.blocks.reduce(take_over_duals, i, j, minority_first.data, pairing.majority_offsets, ascent)
+        summary = pairing.blocks.reduce(take_over_duals, minority_first, pairing.majority_offsets, steps)
         if summary["strange"]:
             raise InputError(
                 "the dual variables to start from are of other pairs: some are of rows of two groups. Set warm_start=False"

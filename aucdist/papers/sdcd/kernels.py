@@ -2,9 +2,8 @@
 
 A pair that is drawn is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i -
 majority_j)`` is positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some
-thousands at a time, so that the rows of the next steps are known and can be fetched from memory early. Where only rows of one
-group make a pair, rows of either class lie group by group, and a random number below the number of pairs says which pair is
-drawn (`PairPlaces`).
+thousands at a time, so that the rows of the next steps are known and can be fetched from memory early. Only rows of one group
+make a pair; rows of either class lie group by group (`PairPlaces`). Without groups all rows are one.
 
 The dual variables that are not 0 are in a hash table with linear probing, an array of `ENTRY` whose length is a power of two:
 pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is free. An array of zeros is an empty table.
@@ -27,16 +26,31 @@ AHEAD = 8
 
 
 class PairPlaces(NamedTuple):
-    """Where a block's pairs are, if pairs are within groups: in runs of rows of the larger class that are of one group.
+    """Where a block's pairs are: in runs of rows of the larger class that are of one group.
 
     `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
     `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.
     `minority`, of shape (n_runs,), int64: where the group's rows of the minority begin.
+    `majority_rows`, of shape (n_majority,), int64: the positions of the larger class among the block's rows.
     """
 
     before: np.ndarray
     rows: np.ndarray
     minority: np.ndarray
+    majority_rows: np.ndarray
+
+
+@kernel
+def run_of(before, number):
+    """Return the run of the pair with this number, from 0."""
+    run, end = 0, before.shape[0] - 1
+    while end - run > 1:
+        middle = (run + end) // 2
+        if before[middle] <= number:
+            run = middle
+        else:
+            end = middle
+    return run
 
 
 @kernel
@@ -47,35 +61,32 @@ def fill_positions(majority_rows, drawn):
 
 
 @kernel
-def draw_any(key, first, n_minority, majority_rows, drawn):
+def draw_any(key, first, places, drawn):
     """Draw pairs independently of each other, each of all pairs equally likely.
 
     `key`: int.
     `first`, int: the number of the first draw: the t-th depends on key and t alone.
-    `n_minority`: int.
-    `majority_rows`, of shape (n_majority,), int64: the positions of the majority among the rows.
+    `places`: PairPlaces.
     `drawn`, of shape (n_draws, 3), int64: written: i, j, and ``majority_rows[j]``.
     """
+    before, rows, minority, majority_rows = places
+    n_runs = minority.shape[0]
     for t in range(drawn.shape[0]):
-        state, i = below(stream(key, first + t), n_minority)
-        drawn[t, 0], drawn[t, 1] = i, below(state, majority_rows.shape[0])[1]
+        state, run = stream(key, first + t), 0
+        if n_runs > 1:
+            state, number = below(state, before[n_runs])
+            run = run_of(before, number)
+        n_rows = rows[run + 1] - rows[run]
+        state, i = below(state, (before[run + 1] - before[run]) // n_rows)
+        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + below(state, n_rows)[1]
     fill_positions(majority_rows, drawn)
 
 
 @kernel(_nrt=True)
-def draw_in_order(key, first, n_minority, majority_rows, drawn):
+def draw_in_order(key, first, places, drawn):
     """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
-    numbers_in_order(key, first, n_minority * majority_rows.shape[0], drawn)
-    for t in range(drawn.shape[0]):
-        pair = drawn[t, 0]
-        i = pair // majority_rows.shape[0]
-        drawn[t, 0], drawn[t, 1] = i, pair - i * majority_rows.shape[0]
-    fill_positions(majority_rows, drawn)
-
-
-@kernel(_nrt=True)
-def numbers_in_order(key, first, n_pairs, drawn):
-    """Write the numbers from 0 to n_pairs - 1 in a random order, then in another order, and so on, into the first column."""
+    before, rows, minority, majority_rows = places
+    n_pairs = before[minority.shape[0]]
     sweep, position = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
     new_order(stream(key, sweep), n_pairs, order)
@@ -83,41 +94,11 @@ def numbers_in_order(key, first, n_pairs, drawn):
         if position == n_pairs:
             sweep, position = sweep + 1, 0
             new_order(stream(key, sweep), n_pairs, order)
-        drawn[t, 0] = permuted(order, position, n_pairs)
-        position += 1
-
-
-@kernel
-def draw_any_in_groups(key, first, places, majority_rows, drawn):
-    """Draw pairs within groups independently of each other, as `draw_any`; `places` is a `PairPlaces`."""
-    n_pairs = places.before[places.before.shape[0] - 1]
-    for t in range(drawn.shape[0]):
-        drawn[t, 0] = below(stream(key, first + t), n_pairs)[1]
-    place_pairs(places, majority_rows, drawn)
-
-
-@kernel(_nrt=True)
-def draw_in_order_in_groups(key, first, places, majority_rows, drawn):
-    """Draw all pairs within groups in a random order, then all in another, as `draw_in_order`; `places` is a `PairPlaces`."""
-    numbers_in_order(key, first, places.before[places.before.shape[0] - 1], drawn)
-    place_pairs(places, majority_rows, drawn)
-
-
-@kernel
-def place_pairs(places, majority_rows, drawn):
-    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, from 0, are in the first column."""
-    before, rows, minority = places
-    for t in range(drawn.shape[0]):
-        number, run, end = drawn[t, 0], 0, rows.shape[0] - 1
-        while end - run > 1:
-            middle = (run + end) // 2
-            if before[middle] <= number:
-                run = middle
-            else:
-                end = middle
-        n_minority = (before[run + 1] - before[run]) // (rows[run + 1] - rows[run])
-        j, i = divmod(number - before[run], n_minority)
+        number = permuted(order, position, n_pairs)
+        run = run_of(before, number)
+        i, j = divmod(number - before[run], rows[run + 1] - rows[run])
         drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + j
+        position += 1
     fill_positions(majority_rows, drawn)
 
 
@@ -156,29 +137,43 @@ def add_entries(source, factor, table, used):
     return used
 
 
-@kernel
-def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
-    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
+class AscentSteps(NamedTuple):
+    """What `dual_steps` are told.
 
-    `rows`: PairRows.
-    `drawn`: of shape (n_draws, 3), int64.
-    `start`, int: the first step to take.
     `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
     `scale`, float: lam times the weight of all pairs, which is their number where each weighs one.
     `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
         is sequential.
-    `table`, ndarray of ENTRY: changed.
+    `taken`, float: steps before these since the averaging began.
     `used` and `room`, int: the number of slots that are not free, and how many may be so.
+    """
+
+    first: int
+    scale: float
+    sigma: float
+    taken: float
+    used: int
+    room: int
+
+
+@kernel
+def dual_steps(rows, drawn, steps, table, w, behind):
+    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
+
+    `rows`: PairRows.
+    `drawn`: of shape (n_draws, 3), int64.
+    `steps`: AscentSteps.
+    `table`, ndarray of ENTRY: changed.
     `w`, of shape (n_features,), float64: changed by ``sigma / scale * change * z``.
-    `weight`, float: steps before these since the averaging began.
-    `behind`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (weight + t) * move_t``.
+    `behind`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (taken + t) * move_t``.
         The sum of the w after each step is their number times the last w, minus this.
     Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
-        `behind_dual`, ``sum of (weight + t) * change_t``, of the dual variables.
+        `behind_dual`, ``sum of (taken + t) * change_t``, of the dual variables.
     """
+    first, scale, sigma, taken, used, room = steps
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
     most = 1.0
-    t, last, behind_dual = start, drawn.shape[0] - 1, 0.0
+    t, last, behind_dual = 0, drawn.shape[0] - 1, 0.0
     while t <= last and used < room:
         later = min(t + AHEAD, last)
         prefetch_row(minority, drawn[later, 0])
@@ -199,8 +194,8 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
             move = sign * sigma * (new - old) / scale
             pair_axpy(minority, i, majority, j, move, w)
             if behind.shape[0] > 0:
-                pair_axpy(minority, i, majority, j, (weight + t) * move, behind)
-                behind_dual += (weight + t) * (new - old)
+                pair_axpy(minority, i, majority, j, (taken + t) * move, behind)
+                behind_dual += (taken + t) * (new - old)
         t += 1
     return t, used, behind_dual
 
@@ -246,24 +241,41 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
 
 # ---- rows in the order of arrival ----------------------------------------------------------------------------------------
 
-# Each new row is paired with the buffered rows of the other class, and may then enter the buffer of its own. A buffer holds row
-# numbers, so that no row is copied. Parameters of `learn_in_turn` and `learn_at_once`:
+# Each new row is paired with the buffered rows of the other class, and may then enter the buffer of its own. Parameters of
+# `learn_in_turn` and `learn_at_once`:
 #
-# `rows`: DenseRows or CsrRows.
-# `y`, of shape (n_rows,), int8: labels, -1 or +1. Class 0 in the buffers is -1, class 1 is +1.
-# `weights`: of shape (n_rows,), float64.
+# `data`: LabelledRows.
 # `w`, of shape (n_features,), float64: updated.
-# `held`, of shape (2, capacity), int64: updated: the row numbers in each class's buffer.
-# `filled` and `seen`, of shape (2,), int64: updated: the number of rows in each buffer, and of rows of each class so far.
-# `draws`, of shape (1,), uint64: updated: the state of the random numbers.
+# `buffers`: Buffers, updated.
 # `bound`, float: the largest step for one pair of rows of weight 1: C.
 #
 # Both return the number of rows read, and the sum of the step lengths.
 
 
+class Buffers(NamedTuple):
+    """The buffers of both classes, which hold row numbers, so that no row is copied. Class 0 is -1, class 1 is +1.
+
+    `held`, of shape (2, capacity), int64: the row numbers in each class's buffer.
+    `filled` and `seen`, of shape (2,), int64: the number of rows in each buffer, and of rows of each class so far.
+    `draws`, of shape (1,), uint64: the state of the random numbers.
+    """
+
+    held: np.ndarray
+    filled: np.ndarray
+    seen: np.ndarray
+    draws: np.ndarray
+
+    @classmethod
+    def empty(cls, capacity: int, seed: int) -> "Buffers":
+        """Return buffers without rows."""
+        held, (filled, seen) = np.zeros((2, capacity), dtype=np.int64), np.zeros((2, 2), dtype=np.int64)
+        return cls(held, filled, seen, np.array([seed], dtype=np.uint64))
+
+
 @kernel
-def add_to_reservoir(t, own, held, filled, seen, draws):
+def add_to_reservoir(t, own, buffers):
     """Add row t to the buffer of its class by reservoir sampling, so that all rows so far are equally likely to be in it."""
+    held, filled, seen, draws = buffers
     capacity = held.shape[1]
     seen[own] += 1
     if filled[own] < capacity:
@@ -276,8 +288,9 @@ def add_to_reservoir(t, own, held, filled, seen, draws):
 
 
 @kernel(_nrt=True)
-def learn_in_turn(rows, y, weights, w, held, filled, seen, draws, bound):
+def learn_in_turn(data, w, buffers, bound):
     """Take one passive-aggressive step for each pair of a new row and a buffered row of the other class, one after the other."""
+    (rows, y, weights), (held, filled, seen, _) = data, buffers
     n = y.shape[0]
     lengths = np.empty(n)
     arrived = np.zeros(w.shape[0])
@@ -304,13 +317,14 @@ def learn_in_turn(rows, y, weights, w, held, filled, seen, draws, bound):
                     row_axpy(rows, o, -y[t] * step, w)
                     steps += step
         row_axpy(rows, t, -1.0, arrived)  # exactly 0 again
-        add_to_reservoir(t, own, held, filled, seen, draws)
+        add_to_reservoir(t, own, buffers)
     return read, steps
 
 
 @kernel(_nrt=True)
-def learn_at_once(rows, y, weights, w, held, filled, seen, draws, bound):
+def learn_at_once(data, w, buffers, bound):
     """Take one gradient step for all pairs of a new row and the buffered rows of the other class together."""
+    (rows, y, weights), (held, filled, seen, _) = data, buffers
     active = np.empty(held.shape[1])
     read, steps = 0, 0.0
     for t in range(y.shape[0]):
@@ -330,5 +344,5 @@ def learn_at_once(rows, y, weights, w, held, filled, seen, draws, bound):
                     row_axpy(rows, held[1 - own, b], -y[t] * step * active[b], w)
             row_axpy(rows, t, y[t] * step * total, w)
             steps += step * total
-        add_to_reservoir(t, own, held, filled, seen, draws)
+        add_to_reservoir(t, own, buffers)
     return read, steps

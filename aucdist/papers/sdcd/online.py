@@ -37,16 +37,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.papers.epochs import ResumableRound, epochs
-from aucdist.papers.sdcd.kernels import draw_any, gradient_steps, learn_at_once, learn_in_turn
-from aucdist.papers.sdcd.pairing import Combination, PairSolver, SamplingMemory, pair_key
+from aucdist.papers.epochs import LabelledRows, ResumableRound, epochs
+from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
+from aucdist.papers.sdcd.pairing import Combination, PairSolver, PairSteps, SamplingMemory, Turn
 from aucdist.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
@@ -72,15 +72,13 @@ class DescentState:
 
 
 def descend_pairs(
-    block: Block, memory: SamplingMemory, total: np.ndarray, time: int, lam: float, sign: int, combination: Combination,
-    seed: int, shares: np.ndarray, part: int,
-) -> tuple[SamplingMemory, Summary]:  # fmt: skip
+    block: Block, memory: SamplingMemory, total: np.ndarray, time: int, steps: PairSteps, turn: Turn
+) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from the sum `total` of `time` steps, and return its term of the next sum."""
-    n_steps, local = int(shares[block.index]), total.copy()
-    rows = memory.rows(block, sign)
-    for taken, drawn in memory.draws(draw_any, pair_key(block, seed, part), part, n_steps):
-        gradient_steps(rows, drawn, lam, combination.sigma, time + combination.sigma * taken, local)
-    return memory.after(part, n_steps, None), {"total": combination.moved(np.zeros_like(total), total, local)}
+    local, rows, how = total.copy(), memory.rows(block, steps.sign), steps.combination
+    for taken, drawn in steps.draws(block, memory, turn):
+        gradient_steps(rows, drawn, steps.scale, how.sigma, time + how.sigma * taken, local)
+    return memory.after(turn, block, None), {"total": how.moved(np.zeros_like(total), total, local)}
 
 
 class MSGD(PairSolver):
@@ -125,12 +123,11 @@ class MSGD(PairSolver):
             (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
         )
         pairing, turns = self.turns(blocks, before)
-        rounding, combination, time = rounding_of_pairs(blocks), Combination.of("add", pairing), before
+        rounding, time = rounding_of_pairs(blocks), before
+        steps = PairSteps(seed, pairing.sign, lam, Combination.of("add", pairing))
         for turn in turns:
-            terms = pairing.blocks.reduce(
-                descend_pairs, total, time, lam, pairing.sign, combination, seed, turn.shares, turn.part
-            )["total"]
-            total, time = terms if combination.alone else total + terms, before + turn.taken
+            terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)["total"]
+            total, time = terms if steps.combination.alone else total + terms, before + turn.taken
             w = total / (lam * time)
             primal = pairwise_objective(pairing.blocks, w, lam)
             error = objective_error(rounding, w, primal)
@@ -163,15 +160,14 @@ class ArrivalEpoch:
         weight, positive = block.weights(), block.y > 0
         mine, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
         if mine > 0.0:
-            held = np.zeros((2, block.n_samples if self.capacity is None else self.capacity), dtype=np.int64)
-            filled, seen = np.zeros((2, 2), dtype=np.int64)
+            buffers = Buffers.empty(block.n_samples if self.capacity is None else self.capacity, seed)
             learn = learn_at_once if self.at_once else learn_in_turn
             bound = 1.0 / (self.lam * (self.n_pairs * (mine / self.total)))
-            draws = np.array([seed], dtype=np.uint64)
-            read, steps = learn(block.rows, block.y, weight, w, held, filled, seen, draws, bound)
+            read, steps = learn(LabelledRows.of(block), w, buffers, bound)
         return None, w, {"read": read, "steps": steps}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OAMInf(Solver):
     """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
 
@@ -189,26 +185,22 @@ class OAMInf(Solver):
     name = "oam-inf"
     objective = "pairwise hinge"
     at_once: ClassVar[bool] = False
+    buffer_size: ClassVar[Any] = None
+    """Rows in the buffer of each class; None is unlimited."""
     _parameter_constraints: ClassVar[Constraints] = {"epochs": count(), "n_pairs": above_0(optional=True)}
 
-    def __init__(self, *, epochs: int = 1, n_pairs: float | None = None):
-        self.epochs = epochs
-        self.n_pairs = n_pairs
-
-    @property
-    def capacity(self) -> int | None:
-        """Rows in the buffer of each class; None is unlimited."""
-        return None
+    epochs: int = 1
+    n_pairs: float | None = None
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
         """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
         self.check_parameters()
-        has_dual = self.capacity is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
+        has_dual = self.buffer_size is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
         rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         total = blocks.weight_pos * blocks.weight_neg
         n_pairs = total if self.n_pairs is None else self.n_pairs
-        epoch = ArrivalEpoch(lam, self.at_once, self.capacity, n_pairs, total)
+        epoch = ArrivalEpoch(lam, self.at_once, self.buffer_size, n_pairs, total)
         read, bound = 0, (0.0, 0.0)
         for summary in islice(epochs(blocks, epoch, w, seed, first=0), self.epochs):
             w = summary["w"]
@@ -225,6 +217,7 @@ class OAMInf(Solver):
             )  # fmt: skip
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OAMSeq(OAMInf):
     """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
 
@@ -240,14 +233,7 @@ class OAMSeq(OAMInf):
     random = True
     _parameter_constraints: ClassVar[Constraints] = {**OAMInf._parameter_constraints, "buffer_size": count()}
 
-    def __init__(self, *, buffer_size: int = BUFFER_SIZE, epochs: int = 1, n_pairs: float | None = None):
-        super().__init__(epochs=epochs, n_pairs=n_pairs)
-        self.buffer_size = buffer_size
-
-    @property
-    def capacity(self) -> int | None:
-        """Rows in the buffer of each class."""
-        return self.buffer_size
+    buffer_size: int = BUFFER_SIZE  # type: ignore[misc]
 
 
 class OAMGra(OAMSeq):

@@ -4,8 +4,8 @@ A block pairs its rows of the larger class with all rows of the minority, so tha
 minority are collected once and sent to all blocks. If there are several blocks and the minority takes more than
 `minority_bytes`, it is sent in equal parts: in each round one part, the same for every block.
 
-Where pairs are within groups, or of rows with grades or weights (`aucdist.solvers.pairs.groups`), both classes lie group by
-group, rows with grades as often as they are in one. A group may have rows in several blocks.
+Both classes lie group by group (`aucdist.solvers.pairs.groups`), rows with grades as often as they are in one; without groups,
+all rows are one. A group may have rows in several blocks.
 """
 
 import itertools
@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, as_rows, n_rows
+from aucdist.data.block import Block, as_rows
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_rows import ONES, PairRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
-from aucdist.papers.sdcd.kernels import PairPlaces
+from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
 from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Solver
 from aucdist.solvers.pairs.groups import PairGroups
@@ -54,16 +54,18 @@ class SamplingMemory:
         The positions of its rows of the larger class.
     own : ndarray of int64
         The positions of its rows of the smaller class.
-    codes : ndarray of shape (n_majority,), int32, or None
-        The number of the group of each row of the larger class, ascending, where pairs are within groups.
+    codes : ndarray of shape (n_majority,), int32
+        The number of the group of each row of the larger class, ascending.
     minority : DenseRows or CsrRows, or None
         The part of the minority that was sent last.
     first : int
         The number of that part's first row among all rows of the minority.
-    steps_taken : ndarray of shape (n_parts,), int64
-        With each part of the minority.
-    pairs : int or PairPlaces
-        The number of rows in the part of the minority; where pairs are within groups, where they are.
+    before : int
+        Steps of earlier fits.
+    steps_taken : dict of int to int
+        With each part of the minority, those of earlier fits included.
+    places : PairPlaces or None
+        Where the pairs with that part are.
     weights : tuple of ndarray
         Of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
     state : object
@@ -72,99 +74,80 @@ class SamplingMemory:
 
     majority: np.ndarray
     own: np.ndarray
-    codes: np.ndarray | None = None
+    codes: np.ndarray
+    before: int
     minority: Rows | None = None
     first: int = 0
-    steps_taken: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    pairs: int | PairPlaces = 0
+    steps_taken: dict[int, int] = field(default_factory=dict)
+    places: PairPlaces | None = None
     weights: tuple[np.ndarray, np.ndarray] = (ONES, ONES)
     state: Any = None
-
-    @property
-    def n_pairs(self) -> int:
-        """The number of the block's pairs with the part of the minority."""
-        places = self.pairs
-        return int(places.before[-1]) if isinstance(places, PairPlaces) else places * len(self.majority)
 
     def rows(self, block: Block, sign: int) -> PairRows:
         """Return the block's pairs as the kernels take them."""
         return PairRows(self.minority, block.rows, len(self.majority), sign, *self.weights)
 
-    def draws(self, draw: Callable[..., None], key: int, part: int, n_steps: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the pairs of the next steps, `CHUNK` at a time, after the number of steps before them.
+    def taken_with(self, part: int) -> int:
+        """Return the number of steps with a part of the minority."""
+        return self.steps_taken.get(part, self.before)
 
-        The same array is overwritten each time.
-        """
-        first_step, buffer = int(self.steps_taken[part]), np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
-        for taken in range(0, n_steps, CHUNK):
-            drawn = buffer[: n_steps - taken]
-            draw(key, first_step + taken, self.pairs, self.majority, drawn)
-            yield taken, drawn
-
-    def after(self, part: int, n_steps: int, state: Any) -> "SamplingMemory":
-        """Return the memory after so many steps with a part of the minority."""
-        steps_taken = self.steps_taken.copy()
-        steps_taken[part] += n_steps
-        return replace(self, steps_taken=steps_taken, state=state)
+    def after(self, turn: "Turn", block: Block, state: Any) -> "SamplingMemory":
+        """Return the memory after the block's steps of a round."""
+        taken = self.taken_with(turn.part) + int(turn.shares[block.index])
+        return replace(self, steps_taken=self.steps_taken | {turn.part: taken}, state=state)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def find_majority(block: Block, memory: None, sign: int, groups: PairGroups | None) -> tuple[SamplingMemory, Summary]:
+def find_majority(
+    block: Block, memory: None, sign: int, groups: PairGroups | None, before: int
+) -> tuple[SamplingMemory, Summary]:
     """Find the rows of both classes that are in pairs; return how many they are, and the bytes that the smaller one takes."""
-    rows, codes = block.rows, {}
+    rows, weights = block.rows, (ONES, ONES)
     if groups is None:
-        rows_in_pairs = SamplingMemory(np.flatnonzero(block.y != sign), np.flatnonzero(block.y == sign))
+        own, majority = (np.flatnonzero(block.y == label) for label in (sign, -sign))
+        own_codes, codes = (np.zeros(len(positions), dtype=np.int32) for positions in (own, majority))
     else:
-        (own, own_codes), (majority, of_majority) = (groups.rows_of(block, label) for label in (sign, -sign))
-        weight = block.weights()[majority] * groups.factor[of_majority]
-        rows_in_pairs = SamplingMemory(majority, own, of_majority, weights=(ONES, weight))
-        codes = {"codes": [own_codes]}
+        (own, own_codes), (majority, codes) = (groups.rows_of(block, label) for label in (sign, -sign))
+        weights = (ONES, block.weights()[majority] * groups.factor[codes])
     if isinstance(rows, CsrRows):
-        size = int(np.diff(rows.offsets)[rows_in_pairs.own].sum()) * (rows.values.itemsize + rows.indices.itemsize)
+        size = int(np.diff(rows.offsets)[own].sum()) * (rows.values.itemsize + rows.indices.itemsize)
     else:
-        size = len(rows_in_pairs.own) * rows.values.itemsize * block.n_features
-    return rows_in_pairs, {"bytes": size, "sizes": [(len(rows_in_pairs.own), len(rows_in_pairs.majority))], **codes}
+        size = len(own) * rows.values.itemsize * block.n_features
+    summary = {"bytes": size, "sizes": [(len(own), len(majority))], "codes": [own_codes]}
+    return SamplingMemory(majority, own, codes, before, weights=weights), summary
 
 
 def collect_minority(
-    block: Block, memory: SamplingMemory, ranks: np.ndarray | None, first: int, end: int, offsets: np.ndarray
+    block: Block, memory: SamplingMemory, ranks: np.ndarray, first: int, end: int, offsets: np.ndarray
 ) -> tuple[SamplingMemory, Summary]:
     """Return the block's rows among those that have the numbers first, ..., end - 1 in the minority, and their weights."""
-    mine = slice(offsets[block.index], offsets[block.index + 1])
-    numbers = np.arange(mine.start, mine.stop) if ranks is None else ranks[mine]
+    numbers = ranks[offsets[block.index] : offsets[block.index + 1]]
     chosen = memory.own[(numbers >= first) & (numbers < end)]
-    summary = {"X": [block.X[chosen]]}
-    return memory, summary if ranks is None else {**summary, "weights": [block.weights()[chosen]]}
+    return memory, {"X": [block.X[chosen]], "weights": [block.weights()[chosen]]}
 
 
 def receive_minority(
-    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], first: int, before: np.ndarray,
-    grouped: tuple[np.ndarray, np.ndarray] | None,
-) -> tuple[SamplingMemory, Summary]:  # fmt: skip
+    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], weights: np.ndarray, first: int, starts: np.ndarray
+) -> tuple[SamplingMemory, Summary]:
     """Replace the part of the minority by another one, and return the number of pairs with it.
 
     Parameters
     ----------
     fields : tuple of ndarray
         Those of its rows.
-    before : ndarray of shape (n_parts,), int64
-        The steps that earlier fits took with each part.
-    grouped : tuple of ndarray or None
-        Where pairs are within groups: its weights, and where the rows of each group begin and end.
+    weights : ndarray
+        Of its rows; of length 0 where each pair weighs one.
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where its rows of each group begin and end.
     """
     rows = DenseRows(*fields) if len(fields) == 1 else CsrRows(*fields)
-    steps_taken = memory.steps_taken if len(memory.steps_taken) else before
-    pairs: int | PairPlaces = n_rows(rows)
-    weights = memory.weights
-    if grouped is not None:
-        assert memory.codes is not None
-        (of_minority, starts), (bounds, codes) = grouped, runs_of(memory.codes)
-        sizes = np.diff(bounds) * (starts[codes + 1] - starts[codes])
-        pairs, weights = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, starts[codes]), (of_minority, weights[1])
-    memory = replace(memory, minority=rows, first=first, steps_taken=steps_taken, pairs=pairs, weights=weights)
-    return memory, {"n_pairs": [memory.n_pairs]}
+    bounds, codes = runs_of(memory.codes)
+    sizes = np.diff(bounds) * (starts[codes + 1] - starts[codes])
+    places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, starts[codes], memory.majority)
+    memory = replace(memory, minority=rows, first=first, places=places, weights=(weights, memory.weights[1]))
+    return memory, {"n_pairs": [int(places.before[-1])]}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -202,37 +185,30 @@ class Pairing:
         self.blocks, self.groups = blocks.without_memory(), groups
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
-        summary = self.blocks.reduce(find_majority, self.sign, groups)
+        summary = self.blocks.reduce(find_majority, self.sign, groups, before)
         minority, majority = np.array(summary["sizes"], dtype=np.int64).T
         self.n_working = int((majority > 0).sum())
         self.offsets, self.majority_offsets = np.cumsum([0, *minority]), np.cumsum([0, *majority])
         parts = -(-summary["bytes"] // minority_bytes) if blocks.n_blocks > 1 else 1
         self.n_parts = min(int(self.offsets[-1]), max(1, parts))
         self.part = -1
-        self._before, self._ranks = before, None
-        if groups is not None:
-            codes = np.concatenate(summary["codes"])
-            self._ranks = np.empty(len(codes), dtype=np.int64)
-            self._ranks[np.argsort(codes, kind="stable")] = np.arange(len(codes))
-            self._starts = np.append(0, np.cumsum(np.bincount(codes, minlength=groups.n_groups)))
+        codes = np.concatenate(summary["codes"])
+        self._ranks = np.empty(len(codes), dtype=np.int64)
+        self._ranks[np.argsort(codes, kind="stable")] = np.arange(len(codes))
+        self._starts = np.append(0, np.cumsum(np.bincount(codes)))
 
     def send_minority(self, part: int) -> None:
         """Send a part of the minority to the blocks, unless they have it."""
         if part == self.part:
             return
         first, end = (int(self.offsets[-1]) * p // self.n_parts for p in (part, part + 1))
-        summary, grouped = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets), None
-        parts = summary["X"]
-        stack: Callable[..., Any] = sp.vstack if sp.issparse(parts[0]) else np.concatenate
-        X = parts[0] if len(parts) == 1 else stack(parts)
-        if self._ranks is not None:
-            order = np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
-            X = X.tocsr()[order] if sp.issparse(X) else X[order]
-            grouped = np.concatenate(summary["weights"])[order], np.clip(self._starts - first, 0, end - first)
-        fields = tuple(as_rows(X))
-        sizes = self.blocks.reduce(receive_minority, fields, first, np.full(self.n_parts, self._before), grouped)[
-            "n_pairs"
-        ]
+        summary = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets)
+        stack: Callable[..., Any] = sp.vstack if sp.issparse(summary["X"][0]) else np.concatenate
+        X, order = stack(summary["X"]), np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
+        X = X.tocsr()[order] if sp.issparse(X) else X[order]
+        weights = ONES if self.groups is None else np.concatenate(summary["weights"])[order]
+        starts = np.clip(self._starts - first, 0, end - first)
+        sizes = self.blocks.reduce(receive_minority, tuple(as_rows(X)), weights, first, starts)["n_pairs"]
         self._pairs_before, self.part = np.cumsum([0, *sizes]), part
 
     def shares(self, n_steps: int) -> np.ndarray:
@@ -271,9 +247,38 @@ class Combination:
         return after if self.alone else mine + (self.gamma / self.sigma) * (after - before)
 
 
-def pair_key(block: Block, seed: int, part: int) -> int:
-    """Return the key of the random numbers that draw a block's pairs with a part of the minority."""
-    return block_seed(seed, part, block.index)
+@dataclass(frozen=True)
+class PairSteps:
+    """The parameters of the steps of all rounds.
+
+    Attributes
+    ----------
+    scale : float
+        lam, times the weight of all pairs for steps in the dual.
+    shuffled : bool
+        Whether pairs are taken in a random order, or else drawn independently of each other.
+    average : bool
+        Whether the average over the steps is kept.
+    """
+
+    seed: int
+    sign: int
+    scale: float
+    combination: Combination
+    shuffled: bool = False
+    average: bool = False
+
+    def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the pairs of the block's steps of a round, `CHUNK` at a time, after the number of steps before them.
+
+        The same array is overwritten each time.
+        """
+        n_steps, key = int(turn.shares[block.index]), block_seed(self.seed, turn.part, block.index)
+        first, buffer = memory.taken_with(turn.part), np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
+        for taken in range(0, n_steps, CHUNK):
+            drawn = buffer[: n_steps - taken]
+            (draw_in_order if self.shuffled else draw_any)(key, first + taken, memory.places, drawn)
+            yield taken, drawn
 
 
 def number_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> int:
@@ -306,6 +311,7 @@ class Turn:
     passes: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairSolver(Solver):
     """A solver that draws pairs, as many as `steps` or `epochs` say.
 
@@ -331,12 +337,9 @@ class PairSolver(Solver):
     default_epochs: ClassVar[int | None] = None
     """The epochs where neither number is given; None for no end."""
 
-    def __init__(
-        self, *, steps: int | str | None = None, epochs: int | None = None, minority_bytes: int = MINORITY_BYTES
-    ):
-        self.steps = steps
-        self.epochs = epochs
-        self.minority_bytes = minority_bytes
+    steps: int | str | None = None
+    epochs: int | None = None
+    minority_bytes: int = MINORITY_BYTES
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters, of which only one may set the number of pairs."""

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
-from aucdist.papers.sdcd.kernels import PairPlaces, draw_any_in_groups, draw_in_order_in_groups
+from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.groups import pair_groups
 
@@ -65,10 +65,10 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
         bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1))
         begin = np.searchsorted(of_few, codes[bounds[:-1]])
         sizes = (np.searchsorted(of_few, codes[bounds[:-1]], side="right") - begin) * np.diff(bounds)
-        places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, begin)
+        places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, begin, np.arange(len(many)))
         drawn = np.empty((200, 3), dtype=np.int64)
-        draw = draw_in_order_in_groups if solver is sdcd_perm else draw_any_in_groups
-        draw(block_seed(5, 0, 0), 0, places, np.arange(len(many)), drawn)
+        draw = draw_in_order if solver is sdcd_perm else draw_any
+        draw(block_seed(5, 0, 0), 0, places, drawn)
         scale = p.lam * groups.mass
         w, beta = np.zeros(p.X.shape[1]), np.zeros((len(few), len(many)))
         for i, j, _ in drawn:
@@ -147,16 +147,18 @@ def test_a_start_of_other_pairs_is_refused():
 
 
 def test_every_sweep_takes_each_pair_once():
-    places = PairPlaces(np.array([0, 6, 6, 14, 16]), np.array([0, 3, 4, 8, 9]), np.array([5, 9, 0, 3]))
+    places = PairPlaces(
+        np.array([0, 6, 6, 14, 16]), np.array([0, 3, 4, 8, 9]), np.array([5, 9, 0, 3]), np.arange(9) * 10
+    )
     drawn = np.empty((48, 3), dtype=np.int64)
-    draw_in_order_in_groups(7, 0, places, np.arange(9) * 10, drawn)
+    draw_in_order(7, 0, places, drawn)
     pairs = {(5 + i, j) for i in range(2) for j in range(3)} | {(i, j) for i in range(2) for j in range(4, 8)}
     pairs |= {(3, 8), (4, 8)}
     for sweep in drawn.reshape(3, 16, 3):
         assert {(i, j) for i, j, _ in sweep.tolist()} == pairs
         np.testing.assert_array_equal(sweep[:, 2], 10 * sweep[:, 1])
     any_pair = np.empty((3200, 3), dtype=np.int64)
-    draw_any_in_groups(7, 0, places, np.arange(9), any_pair)
+    draw_any(7, 0, places, any_pair)
     _, counts = np.unique(any_pair[:, :2], axis=0, return_counts=True)
     assert len(counts) == 16
     assert counts.min() > 140

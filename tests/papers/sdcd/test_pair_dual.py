@@ -7,14 +7,14 @@ import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
-from support.small_sets import blocks_of, small
+from support.small_sets import all_pairs_of, blocks_of, small
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.papers.sdcd.dual import SDCD, DualStart, DualTable, SDCDPerm
-from aucdist.papers.sdcd.kernels import draw_any, draw_in_order, dual_steps
+from aucdist.papers.sdcd.kernels import AscentSteps, draw_any, draw_in_order, dual_steps
 from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -53,7 +53,8 @@ def algorithm(X, y, lam, n_steps, seed, shuffled):
     drawn = np.empty((n_steps, 3), dtype=np.int64)
     mirrored = len(pos) > len(neg)
     sizes = (len(neg), len(pos)) if mirrored else (len(pos), len(neg))
-    (draw_in_order if shuffled else draw_any)(block_seed(seed, 0, 0), 0, sizes[0], np.arange(sizes[1]), drawn)
+    places = all_pairs_of(sizes[0], np.arange(sizes[1]))
+    (draw_in_order if shuffled else draw_any)(block_seed(seed, 0, 0), 0, places, drawn)
     w, alpha, k = np.zeros(X.shape[1]), np.zeros((len(pos), len(neg))), len(pos) * len(neg)
     path = []
     for i, j in drawn[:, [1, 0] if mirrored else [0, 1]]:
@@ -87,10 +88,11 @@ def test_one_block_is_the_kernel_to_the_bit(solver, length, monkeypatch):
     block = Block.of(X, y)
     drawn = np.empty((352, 3), dtype=np.int64)
     draw = draw_in_order if solver is sdcd_perm else draw_any
-    draw(block_seed(7, 0, 0), 0, 9, np.flatnonzero(y < 0), drawn)
+    draw(block_seed(7, 0, 0), 0, all_pairs_of(9, np.flatnonzero(y < 0)), drawn)
     rows = PairRows(block.take(y > 0).rows, block.rows, 23, 1)
     table, w = DualTable.for_entries(1000), np.zeros(4)
-    dual_steps(rows, drawn, 0, 1, 1e-2 * 9 * 23, 1.0, table.entries, 0, table.room, w, 0.0, np.zeros(0))
+    steps = AscentSteps(1, 1e-2 * 9 * 23, 1.0, 0.0, 0, table.room)
+    dual_steps(rows, drawn, steps, table.entries, w, np.zeros(0))
     states = list(solver(LocalBlocks([block]), 1e-2, seed=7, **length))
     assert states[-1].w.tobytes() == w.tobytes()
     assert len(states) == length.get("epochs", 1)

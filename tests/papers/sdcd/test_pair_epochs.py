@@ -5,11 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from scipy import stats
+from support.small_sets import all_pairs_of
 
 from aucdist.data.block import as_rows
 from aucdist.kernels.pair_rows import PairRows, pair_axpy, pair_dot, pair_square
 from aucdist.papers.sdcd.kernels import (
     ENTRY,
+    AscentSteps,
     add_entries,
     draw_any,
     draw_in_order,
@@ -51,7 +53,7 @@ def table_of(length=64):
 
 def draws(n, draw=draw_any, key=3, first=0, n_minority=N_POS, which=None):
     drawn = np.empty((n, 3), dtype=np.int64)
-    draw(key, first, n_minority, np.arange(N_NEG) if which is None else which, drawn)
+    draw(key, first, all_pairs_of(n_minority, np.arange(N_NEG) if which is None else which), drawn)
     return drawn
 
 
@@ -191,7 +193,7 @@ def test_dual_steps_are_algorithm_1(form, sign, scale, sigma):
     drawn = draws(300)
     table, w = table_of(), np.zeros(D)
     rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, sign)
-    t, used, _ = dual_steps(rows, drawn, 0, 1, scale, sigma, table, 0, 60, w, 0.0, NO_AVERAGE)
+    t, used, _ = dual_steps(rows, drawn, AscentSteps(1, scale, sigma, 0.0, 0, 60), table, w, NO_AVERAGE)
     wanted, alpha, _ = dual_twin(A, B, sign, drawn, scale, sigma)
     assert t == 300
     np.testing.assert_allclose(w, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
@@ -208,7 +210,7 @@ def test_dual_value_never_falls():
     table, w, values = table_of(), np.zeros(D), [0.0]
     rows, used, drawn = PairRows(as_rows(A), as_rows(B), N_NEG, 1), 0, draws(400)
     for t in range(400):
-        _, used, _ = dual_steps(rows, drawn[: t + 1], t, 1, scale, 1.0, table, used, 60, w, 0.0, NO_AVERAGE)
+        _, used, _ = dual_steps(rows, drawn[t : t + 1], AscentSteps(1, scale, 1.0, 0.0, used, 60), table, w, NO_AVERAGE)
         values.append(table["value"].sum() / 40 - 0.5 * 1e-2 * (w @ w))
     assert (np.diff(values) >= -1e-15).all()
     assert values[-1] > 0
@@ -220,12 +222,13 @@ def test_steps_stop_where_the_room_ends_and_go_on(average):
     rows, drawn = PairRows(as_rows(A), as_rows(B), N_NEG, 1), draws(300)
     whole, w = table_of(), np.zeros(D)
     behind = np.zeros(D if average else 0)
-    _, _, behind_dual = dual_steps(rows, drawn, 0, 7, 0.4, 1.0, whole, 0, 60, w, 0.0, behind)
+    _, _, behind_dual = dual_steps(rows, drawn, AscentSteps(7, 0.4, 1.0, 0.0, 0, 60), whole, w, behind)
     table, v, lag, lag_dual = table_of(), np.zeros(D), np.zeros(len(behind)), 0.0
     t = used = stops = 0
     while t < 300:
-        t, used, more = dual_steps(rows, drawn, t, 7, 0.4, 1.0, table, used, used + 1, v, 0.0, lag)
-        lag_dual += more
+        steps = AscentSteps(7, 0.4, 1.0, float(t), used, used + 1)
+        taken, used, more = dual_steps(rows, drawn[t:], steps, table, v, lag)
+        t, lag_dual = t + taken, lag_dual + more
         stops += 1
     assert stops > 10
     np.testing.assert_array_equal(v, w)
@@ -240,8 +243,8 @@ def test_average_of_the_iterates(form):
     drawn, scale = draws(200), 0.4
     rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, 1)
     table, w, behind = table_of(), np.zeros(D), np.zeros(D)
-    _, used, first = dual_steps(rows, drawn[:90], 0, 1, scale, 1.0, table, 0, 60, w, 0.0, behind)
-    _, _, second = dual_steps(rows, drawn[90:], 0, 1, scale, 1.0, table, used, 60, w, 90.0, behind)
+    _, used, first = dual_steps(rows, drawn[:90], AscentSteps(1, scale, 1.0, 0.0, 0, 60), table, w, behind)
+    _, _, second = dual_steps(rows, drawn[90:], AscentSteps(1, scale, 1.0, 90.0, used, 60), table, w, behind)
     _, _, path = dual_twin(A, B, 1, drawn, scale)
     np.testing.assert_allclose(w - behind / 200, np.mean([p[0] for p in path], axis=0), rtol=1e-11, atol=1e-12)
     assert table["value"].sum() - (first + second) / 200 == pytest.approx(np.mean([p[1] for p in path]), rel=1e-11)

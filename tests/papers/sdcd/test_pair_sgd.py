@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
-from support.small_sets import blocks_of, small
+from support.small_sets import all_pairs_of, blocks_of, small
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -21,7 +21,7 @@ msgd = rounds_of(MSGD)
 
 def drawn_pairs(n, seed, n_minority, which):
     drawn = np.empty((n, 3), dtype=np.int64)
-    draw_any(block_seed(seed, 0, 0), 0, n_minority, which, drawn)
+    draw_any(block_seed(seed, 0, 0), 0, all_pairs_of(n_minority, which), drawn)
     return drawn
 
 
@@ -74,7 +74,7 @@ def test_the_first_round_averages_the_blocks(n_blocks):
         majority = p.X[p.y < 0]
         n = 32 * counts[p.index + 1] // 23 - 32 * counts[p.index] // 23
         drawn = np.empty((n, 3), dtype=np.int64)
-        draw_any(block_seed(4, 0, p.index), 0, 9, np.arange(len(majority)), drawn)
+        draw_any(block_seed(4, 0, p.index), 0, all_pairs_of(9, np.arange(len(majority))), drawn)
         w = np.zeros(4)
         for t, (i, j, _) in enumerate(drawn, start=1):
             z = minority[i] - majority[j]
