@@ -31,7 +31,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, columns_of
 from aucdist.kernels.rows import accumulate, project
-from aucdist.papers.scd.kernels import column_steps
+from aucdist.papers.scd.kernels import ColumnSteps, column_steps
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, DualPoint, PrimalSolver, PrimalState, mean_hinge, row_shares
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
@@ -41,27 +41,22 @@ FACTOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class LabelsAndShares:
-    """The labels and the weights of all rows, which a block of columns keeps.
+class SweptRows:
+    """What a block of columns keeps of all rows.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,), float64
     shares : ndarray of shape (n_samples,), float64
         The weight of each row, divided by the total weight.
+    intercept : bool
+        Whether there is one, which the first block owns.
+    alone : bool
+        Whether there is one block only.
     """
 
     labels: np.ndarray
     shares: np.ndarray
-
-
-@dataclass(frozen=True)
-class SweepSettings:
-    """The parameters of a sweep that stay the same from round to round; `alone` is true for a single block."""
-
-    seed: int
-    lasso: bool
-    lam: float
     intercept: bool
     alone: bool
 
@@ -74,12 +69,12 @@ def send_labels(block: Block, memory: None, shares: ClassWeight) -> tuple[None, 
     return None, {"labels": [block.y.astype(np.float64)], "shares": [row_shares(block, shares)]}
 
 
-def keep_labels(block: Block, memory: None, labels: np.ndarray, shares: np.ndarray) -> tuple[LabelsAndShares, Summary]:
-    """Keep the labels and the shares of all rows with a block of columns."""
-    return LabelsAndShares(labels, shares), {}
+def keep_rows(block: Block, memory: None, rows: SweptRows) -> tuple[SweptRows, Summary]:
+    """Keep with a block of columns what it needs of all rows."""
+    return rows, {}
 
 
-def margins_of_features(block: Block, memory: LabelsAndShares, w: np.ndarray) -> tuple[LabelsAndShares, Summary]:
+def margins_of_features(block: Block, memory: SweptRows, w: np.ndarray) -> tuple[SweptRows, Summary]:
     """Return the part of the margins that comes from the block's features."""
     margins = np.zeros(len(memory.labels))
     accumulate(block.rows, np.arange(block.n_samples), w[block.row_id], margins)
@@ -87,46 +82,34 @@ def margins_of_features(block: Block, memory: LabelsAndShares, w: np.ndarray) ->
 
 
 def sweep(
-    block: Block,
-    memory: LabelsAndShares,
-    w: np.ndarray,
-    margins: np.ndarray,
-    settings: SweepSettings,
-    number: int,
-    steps: tuple[float, float],
-) -> tuple[LabelsAndShares, Summary]:
-    """Return the gradient by the block's weights at these margins, and the weights and margins after a sweep over them.
-
-    `steps` holds the step length of a feature and that of the intercept. The first block owns the intercept.
-    """
-    owns_intercept = settings.intercept and block.index == 0
+    block: Block, memory: SweptRows, w: np.ndarray, margins: np.ndarray, steps: ColumnSteps, number: int
+) -> tuple[SweptRows, Summary]:
+    """Return the gradient by the block's weights at these margins, and the weights and margins after a sweep over them."""
+    owns_intercept = memory.intercept and block.index == 0
     own = np.append(w[block.row_id], w[-1:] if owns_intercept else [])
     active = np.where(margins < 1.0, memory.shares, 0.0)
     sums = np.zeros((2, block.n_samples))
-    if settings.intercept:
+    if memory.intercept:
         for k, label in enumerate((-1.0, 1.0)):
             project(block.rows, np.where(memory.labels == label, label * active, 0.0), sums[k])
     else:
         project(block.rows, active, sums[1])  # the bound only needs the difference of the classes' sums
-    local = margins.copy()
-    column_steps(
-        block.rows, memory.labels if owns_intercept else np.zeros(0), memory.shares,
-        block_seed(settings.seed, number, block.index), settings.lasso, settings.lam, *steps, local, own,
-    )  # fmt: skip
-    return memory, {"sums": [sums], "w": [own], "margins": local if settings.alone else local - margins}
+    local, labels = margins.copy(), memory.labels if owns_intercept else np.zeros(0)
+    steps = steps._replace(seed=block_seed(steps.seed, number, block.index))
+    column_steps(block.rows, labels, memory.shares, steps, local, own)
+    return memory, {"sums": [sums], "w": [own], "margins": local if memory.alone else local - margins}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def _sweep_rounds(
-    state: PrimalState, columns: Blocks, settings: SweepSettings, eta: float, labels: np.ndarray, shares: np.ndarray
-) -> Iterator[Round]:
+def _sweep_rounds(state: PrimalState, columns: Blocks, rows: SweptRows, eta: float, seed: int) -> Iterator[Round]:
     """Yield a round for each sweep, without end."""
 
     def loss_of(margins: np.ndarray) -> float:
         return mean_hinge(shares, margins)
 
+    labels, shares, lasso = rows.labels, rows.shares, state.penalty == "l1"
     margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
     mean = np.zeros_like(margins)
     # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
@@ -134,13 +117,13 @@ def _sweep_rounds(
     for t in count(1):
         share = state.next_round()
         mean += share * (margins - mean)
-        steps = state.step(eta, t), FACTOR / np.sqrt(t)
-        swept = columns.reduce(sweep, state.w, margins, settings, t, steps)
+        steps = ColumnSteps(seed, lasso, state.lam, state.step(eta, t), FACTOR / np.sqrt(t))
+        swept = columns.reduce(sweep, state.w, margins, steps, t)
         state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
         point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
         yield state.end_round(loss_of(mean if state.average else margins), point, share)
         reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
-        if settings.alone:
+        if rows.alone:
             state.w, margins = reached, moved
             continue
         move = reached - state.w
@@ -196,6 +179,6 @@ class SCD(PrimalSolver):
         summary = blocks.without_memory().reduce(send_labels, state.shares)
         labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
-        columns.reduce(keep_labels, labels, shares)
-        settings = SweepSettings(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)
-        yield from _sweep_rounds(state, columns, settings, eta, labels, shares)
+        rows = SweptRows(labels, shares, intercept, columns.n_blocks == 1)
+        columns.reduce(keep_rows, rows)
+        yield from _sweep_rounds(state, columns, rows, eta, seed)

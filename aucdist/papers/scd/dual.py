@@ -32,7 +32,18 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import ResumableRound
-from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, find_slopes, square_rows
+from aucdist.papers.scd.kernels import (
+    DUAL,
+    LABEL,
+    N_COLUMNS,
+    SQUARE,
+    UPPER,
+    Active,
+    DualSweeps,
+    dual_sweeps,
+    find_slopes,
+    square_rows,
+)
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, shares_of
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
@@ -48,30 +59,15 @@ class RowDuals:
         As in `aucdist.papers.scd.kernels`.
     order : ndarray of shape (n_samples,), int32
         Positions of the rows, the active ones first; the others are set aside by shrinking.
-    n_active : int
-        Number of active rows.
-    high, low : float
-        The largest and the smallest slope that moved a variable in the last sweep.
+    active : Active
     w : ndarray of shape (n_features + 1,), float64
         The block's contribution to w(b).
     """
 
     table: np.ndarray
     order: np.ndarray
-    n_active: int
-    high: float
-    low: float
+    active: Active
     w: np.ndarray
-
-
-@dataclass(frozen=True)
-class AscentSettings:
-    """The parameters that stay the same from round to round; `constant` and `sigma` as in `dual_sweeps`."""
-
-    seed: int
-    cyclic: bool
-    constant: float
-    sigma: float
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -96,31 +92,29 @@ def set_up_duals(
     signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
     accumulate(block.rows, np.arange(n), signed, w[:-1])
     w[-1] = constant * signed.sum()
-    return RowDuals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
+    return RowDuals(table, np.arange(n, dtype=np.int32), Active(n), w), {"w": w}
 
 
 def dual_ascent(
-    block: Block, memory: RowDuals, w: np.ndarray, settings: AscentSettings, number: int
+    block: Block, memory: RowDuals, w: np.ndarray, sweeps: DualSweeps, number: int
 ) -> tuple[RowDuals, Summary]:
     """Take about n_samples steps from w, which is several sweeps if few rows are active."""
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
-    seed = block_seed(settings.seed, number, block.index)
-    n_active, high, low, taken = dual_sweeps(
-        block.rows, table, order, memory.n_active, seed, block.n_samples, settings.cyclic, settings.constant, settings.sigma,
-        memory.high, memory.low, local,
-    )  # fmt: skip
-    own = local if settings.sigma == 1.0 else memory.w + (local - w) / settings.sigma
-    return RowDuals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
+    sweeps = sweeps._replace(seed=block_seed(sweeps.seed, number, block.index), n_steps=block.n_samples)
+    active, taken = dual_sweeps(block.rows, table, order, memory.active, sweeps, local)
+    own = local if sweeps.sigma == 1.0 else memory.w + (local - w) / sweeps.sigma
+    return RowDuals(table, order, Active(*active), own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
 
 
 def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:
     """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
     slopes = np.empty(block.n_samples)
     loss = find_slopes(block.rows, memory.table, constant, w, slopes)
-    active, idle = memory.order[: memory.n_active], memory.order[memory.n_active :]
+    active, idle = memory.order[: memory.active.n], memory.order[memory.active.n :]
     can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
     order = np.concatenate([active, idle[can_move], idle[~can_move]])
-    return replace(memory, order=order, n_active=len(active) + int(can_move.sum())), {"loss": loss}
+    n = len(active) + int(can_move.sum())
+    return replace(memory, order=order, active=memory.active._replace(n=n)), {"loss": loss}
 
 
 def send_duals(block: Block, memory: RowDuals) -> tuple[RowDuals, Summary]:
@@ -195,13 +189,13 @@ class SDCD(Solver):
         """
         start = _checked(start, blocks)
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
-        settings = AscentSettings(seed, not self.random, constant, float(blocks.n_blocks))
+        sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         w = blocks.reduce(set_up_duals, shares, lam, start, constant)["w"]
         number, taken, bound = 0, 0, (0.0, 0.0)
         while True:
             number += 1
-            ascended = blocks.reduce(dual_ascent, w, settings, number)
+            ascended = blocks.reduce(dual_ascent, w, sweeps, number)
             w, taken = ascended["w"], taken + ascended["taken"]
             half_square = 0.5 * float(w @ w)
             primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant)["loss"] + half_square)

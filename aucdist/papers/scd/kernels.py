@@ -1,8 +1,10 @@
-"""Steps on the hinge of single rows: in the dual, along columns, along rows; and the projection on the L1 ball.
+"""Steps on the hinge of single rows: in the dual, along columns, along rows.
 
 The numbers that a step in the dual needs of a row are together in a table, half a cache line per row. Its columns are `SQUARE`,
 the squared length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the variable, and `LABEL`, -1 or 1.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload, register_jitable
@@ -48,6 +50,38 @@ def square_rows(rows, out):
         out[i] = row_square(rows, i)
 
 
+class DualSweeps(NamedTuple):
+    """What `dual_sweeps` are told.
+
+    `seed`: int.
+    `n_steps`: int.
+    `cyclic`: bool.
+    `constant`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
+        include it.
+    `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
+        for the sequential algorithm.
+    """
+
+    seed: int
+    n_steps: int
+    cyclic: bool
+    constant: float
+    sigma: float
+
+
+class Active(NamedTuple):
+    """Which rows shrinking has not set aside, and how it decides.
+
+    `n`, int: the number of active rows.
+    `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and
+        -inf if there was none.
+    """
+
+    n: int
+    high: float = np.inf
+    low: float = -np.inf
+
+
 @kernel
 def find_slopes(rows, table, constant, w, slopes):
     """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
@@ -62,7 +96,7 @@ def find_slopes(rows, table, constant, w, slopes):
 
 
 @kernel
-def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, constant, sigma, high, low, w):
+def dual_sweeps(rows, table, order, active, sweeps, w):
     """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
 
     A step maximises the dual over the variable of one row and updates w. Each sweep takes the rows in a new random order. A row
@@ -72,19 +106,12 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, constant, s
     `rows`: DenseRows or CsrRows.
     `table`, of shape (n_samples, N_COLUMNS), float64: the column `DUAL` is updated.
     `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; updated.
-    `n_active`: int.
-    `seed`: int.
-    `n_steps`: int.
-    `cyclic`: bool.
-    `constant`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
-        include it.
-    `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
-        for the sequential algorithm.
-    `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and
-        -inf if there was none.
+    `active`: Active.
+    `sweeps`: DualSweeps.
     `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
-    Returns `n_active`; `high` and `low`; `taken`, number of steps taken.
+    Returns the next `Active`, as a tuple, and the number of steps taken.
     """
+    (n_active, high, low), (seed, n_steps, cyclic, constant, sigma) = active, sweeps
     state, taken, last = u64(seed), 0, w.shape[0] - 1
     while taken < n_steps and n_active > 0:
         if not cyclic:
@@ -119,7 +146,7 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, constant, s
         if not cyclic:
             high = largest if largest > 0.0 else np.inf
             low = smallest if smallest < 0.0 else -np.inf
-    return n_active, high, low, taken
+    return (n_active, high, low), taken
 
 
 SMALLEST_SCALE = 1e-100
@@ -170,8 +197,18 @@ def soften(value, width):
     return value + width if value < -width else 0.0
 
 
+class ColumnSteps(NamedTuple):
+    """What `column_steps` are told; `lasso` says whether the penalty is L1, `eta_free` is the step length of the intercept."""
+
+    seed: int
+    lasso: bool
+    lam: float
+    eta: float
+    eta_free: float
+
+
 @kernel
-def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margins, w):
+def column_steps(columns, labels, shares, steps, margins, w):
     """Take n_weights steps of non-smooth stochastic coordinate descent, each along a column drawn uniformly.
 
     With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
@@ -180,12 +217,11 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
     `columns`, DenseRows or CsrRows: the columns of X, each value multiplied by the label of its row.
     `labels`, of shape (n_samples,) or (0,), float64: -1 or 1; empty if there is no intercept.
     `shares`, of shape (n_samples,), float64: the weight of each row divided by the total weight.
-    `seed`: int.
-    `lasso`, bool: whether the penalty is L1.
-    `lam`, `eta` and `eta_free`: float.
+    `steps`: ColumnSteps.
     `margins`, of shape (n_samples,), float64: updated with the weights.
     `w`, of shape (n_weights,), float64: updated; the last entry is the intercept, if there is one.
     """
+    seed, lasso, lam, eta, eta_free = steps
     state, n_weights = u64(seed), w.shape[0]
     intercept = n_weights - 1 if labels.shape[0] > 0 else n_weights
     for _ in range(n_weights):
@@ -210,8 +246,19 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
 # ---- along rows -------------------------------------------------------------------------------------------------------
 
 
+class PegasosSteps(NamedTuple):
+    """What `pegasos_steps` are told: how many to take after `time` steps before; `free` is 1 if there is an intercept, else 0."""
+
+    seed: int
+    n_steps: int
+    lam: float
+    time: int
+    free: float
+    radius: float
+
+
 @kernel
-def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, radius, w):
+def pegasos_steps(rows, y, factors, squares, steps, w):
     """Take Pegasos steps, each along a row drawn uniformly.
 
     With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is projected
@@ -221,13 +268,10 @@ def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, rad
     `y`: of shape (n_samples,), int8.
     `factors`, of shape (n_samples,), float64: factors of the rows' losses, with mean 1.
     `squares`, of shape (n_samples,), float64: the rows' squared lengths.
-    `seed` and `n_steps`: int.
-    `lam`: float.
-    `time`, int: number of steps taken before.
-    `free`, float: 1 if there is an intercept, else 0.
-    `radius`: float.
+    `steps`: PegasosSteps.
     `w`, of shape (n_features + 1,), float64: updated; the last entry is the intercept.
     """
+    seed, n_steps, lam, time, free, radius = steps
     state, last = u64(seed), w.shape[0] - 1
     scale, square, intercept = 1.0, 0.0, w[last]
     w[last] = 0.0
@@ -258,46 +302,3 @@ def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, rad
     for j in range(last):
         w[j] *= scale
     w[last] = intercept
-
-
-# ---- onto the L1 ball -------------------------------------------------------------------------------------------------
-
-
-@kernel
-def ball_width(sizes, radius, seed):
-    """Return the threshold for which the soft-thresholded weights have an L1 norm equal to the radius.
-
-    This is the randomised search of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for
-    learning in high dimensions" (ICML 2008), figure 2, in linear expected time. Equal sizes are treated together.
-
-    `sizes`, of shape (n_features,), float64: absolute weights, with a sum above the radius; their order is changed.
-    `radius`, float: above 0.
-    `seed`: int.
-    """
-    state = u64(seed)
-    first, end, total, taken = 0, sizes.shape[0], 0.0, 0
-    while first < end:
-        state, place = below(state, end - first)
-        pivot = sizes[first + place]
-        # Partition: larger sizes to the left, then equal ones, smaller ones to the right.
-        equal, smaller, k, more = first, end, first, 0.0
-        while k < smaller:
-            size = sizes[k]
-            if size > pivot:
-                more += size
-                sizes[k], sizes[equal] = sizes[equal], size
-                equal += 1
-                k += 1
-            elif size == pivot:
-                more += size
-                k += 1
-            else:
-                smaller -= 1
-                sizes[k], sizes[smaller] = sizes[smaller], size
-        if total + more - (taken + smaller - first) * pivot < radius:
-            total += more
-            taken += smaller - first
-            first = smaller
-        else:
-            end = equal
-    return (total - radius) / taken

@@ -297,6 +297,7 @@ class PrimalState:
         return eta / math.sqrt(t) if self.penalty == "l1" else 1.0 / (self.lam * (t - 1) + 1.0 / eta)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrimalSolver(Solver):
     """A solver that moves the weights themselves, along steps of falling length.
 
@@ -314,9 +315,8 @@ class PrimalSolver(Solver):
         "average": Switch(),
     }
 
-    def __init__(self, *, eta: float | str | None = None, average: bool = False):
-        self.eta = eta
-        self.average = average
+    eta: float | str | None = None
+    average: bool = False
 
     def first_step(self, state: PrimalState, factor: float) -> float:
         """Return the length of the first step; the factor is that of `PrimalState.usual_eta`."""

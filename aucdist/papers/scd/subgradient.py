@@ -37,7 +37,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.papers.epochs import epochs
-from aucdist.papers.scd.kernels import ball_width, pegasos_steps, square_rows
+from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps, square_rows
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, row_shares
 from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
@@ -63,9 +63,12 @@ def soften(w: np.ndarray, width: float) -> np.ndarray:
 
 
 def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
-    """Return the projection of w onto the L1 ball of this radius."""
-    sizes = np.abs(w)
-    return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w
+    """Return the projection of w onto the L1 ball of this radius: figure 1 of Duchi et al. (2008), which sorts the sizes."""
+    sizes = np.sort(np.abs(w))[::-1]
+    if sizes.sum() <= radius:
+        return w
+    widths = (np.cumsum(sizes) - radius) / np.arange(1.0, len(w) + 1.0)
+    return soften(w, float(widths[sizes > widths][-1]))
 
 
 class SubgradientSolver(PrimalSolver):
@@ -145,6 +148,7 @@ class RDA(SubgradientSolver):
         return rule
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PSA(SubgradientSolver):
     """Steps along the subgradient of all rows, projected onto an L1 ball.
 
@@ -163,9 +167,7 @@ class PSA(SubgradientSolver):
         **PrimalSolver._parameter_constraints,
     }
 
-    def __init__(self, *, radius: float | None = None, eta: float | str | None = None, average: bool = False):
-        super().__init__(eta=eta, average=average)
-        self.radius = radius
+    radius: float | None = None
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters; the radius has to be given."""
@@ -211,10 +213,8 @@ class PegasosEpoch:
         n, taken, squares = block.n_samples, memory or 0, np.empty(block.n_samples)
         square_rows(block.rows, squares)
         if n:
-            pegasos_steps(
-                block.rows, block.y, self.n_rows * row_shares(block, self.shares), squares, seed, n, self.lam, taken,
-                self.free, np.sqrt(0.5 / self.lam), w,
-            )  # fmt: skip
+            steps = PegasosSteps(seed, n, self.lam, taken, self.free, np.sqrt(0.5 / self.lam))
+            pegasos_steps(block.rows, block.y, self.n_rows * row_shares(block, self.shares), squares, steps, w)
         return taken + n, w, {}
 
 
@@ -223,6 +223,7 @@ def count_rows(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"rows": block.n_samples}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Pegasos(Solver):
     """Steps along single rows.
 
@@ -238,8 +239,7 @@ class Pegasos(Solver):
     penalties = ("l2",)
     _parameter_constraints: ClassVar[Constraints] = {"average": Switch()}
 
-    def __init__(self, *, average: bool = False):
-        self.average = average
+    average: bool = False
 
     def rounds(
         self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, intercept: bool = False,

@@ -13,7 +13,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.scd.dual import CDCD, SDCD, HingeStart, set_up_duals
-from aucdist.papers.scd.kernels import DUAL, dual_sweeps
+from aucdist.papers.scd.kernels import DUAL, Active, DualSweeps, dual_sweeps
 from aucdist.solvers.base import Status, solve
 
 hinge_cdcd = rounds_of(CDCD)
@@ -61,21 +61,20 @@ def test_one_block_is_the_kernel_to_the_bit(solver):
     block, lam, n = Block.of(X, y), 1e-3, 80
     cyclic = solver is hinge_cdcd
     memory, _ = set_up_duals(block, None, (1 / n, 1 / n), lam, None, 0.0)
-    table, order, w, n_active, high, low = memory.table, memory.order, memory.w, n, np.inf, -np.inf
+    table, order, w, active = memory.table, memory.order, memory.w, Active(n)
     options = {} if cyclic else {"seed": 5}
     for number, state in enumerate(itertools.islice(solver(LocalBlocks([block]), lam, **options), 12), start=1):
         seed = block_seed(options.get("seed", 0), number, 0)
-        n_active, high, low, _ = dual_sweeps(
-            block.rows, table, order, n_active, seed, n, cyclic, 0.0, 1.0, high, low, w
-        )
+        sweeps = DualSweeps(seed, n, cyclic, 0.0, 1.0)
+        active = Active(*dual_sweeps(block.rows, table, order, active, sweeps, w)[0])
         assert state.w.tobytes() == w[:-1].tobytes()
         assert state.resume().duals[0].tobytes() == table[:, DUAL].tobytes()
         slopes = y * (X @ w[:-1]) - 1.0
-        idle = order[n_active:]
+        idle = order[active.n :]
         wakes = np.where(table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
-        order = np.concatenate([order[:n_active], idle[wakes], idle[~wakes]])
-        n_active += wakes.sum()
-    assert cyclic or n_active < n
+        order = np.concatenate([order[: active.n], idle[wakes], idle[~wakes]])
+        active = active._replace(n=active.n + int(wakes.sum()))
+    assert cyclic or active.n < n
 
 
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------

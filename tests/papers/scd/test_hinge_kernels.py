@@ -7,7 +7,6 @@ from hypothesis.extra.numpy import arrays
 from support.hinge_twins import (
     dual_sweep,
     exact_problem,
-    onto_ball,
     pegasos_steps,
     scd_sweep,
     shrinking_sweeps,
@@ -18,6 +17,7 @@ from support.square_twins import FORMS, problem
 from aucdist.data.block import as_rows
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
+from aucdist.papers.scd.subgradient import onto_ball
 
 pytestmark = pytest.mark.nojit
 
@@ -67,7 +67,8 @@ def test_a_dual_sweep_is_its_twin(data, one, sigma, cyclic):
     table = table_of(X, y, uppers, one)
     before, order = table[:, DUAL].copy(), np.arange(N, dtype=np.int32)
     found = w.copy()
-    *_, taken = kernels.dual_sweeps(as_rows(X), table, order, N, 7, N, cyclic, one, sigma, np.inf, -np.inf, found)
+    sweeps = kernels.DualSweeps(7, N, cyclic, one, sigma)
+    _, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, found)
     assert taken == N
     meant = range(N) if cyclic else shuffled(7, range(N))[0]
     assert order.tolist() == list(meant)
@@ -82,9 +83,8 @@ def test_settled_rows_become_idle_and_change_nothing(data):
     uppers = shares / 0.2
     table, order, w = table_of(X, y, uppers, 0.0), np.arange(N, dtype=np.int32), np.zeros(6)
     w[:5] = dense.T @ (table[:, DUAL] * y)
-    n_active, high, low, _ = kernels.dual_sweeps(
-        as_rows(X), table, order, N, 7, 200 * N, False, 0.0, 1.0, np.inf, -np.inf, w
-    )
+    sweeps = kernels.DualSweeps(7, 200 * N, False, 0.0, 1.0)
+    (n_active, high, low), _ = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, w)
     assert n_active < N
     assert sorted(order) == list(range(N))
     idle = order[n_active:]
@@ -100,9 +100,8 @@ def test_sweeps_end_where_nothing_moves():
     X, y = np.ones((2, 1)), np.array([1, -1])
     table, w = table_of(X, y, np.full(2, 0.25), 0.0), np.zeros(2)
     table[:, DUAL] = 0.25
-    *_, taken = kernels.dual_sweeps(
-        as_rows(X), table, np.arange(2, dtype=np.int32), 2, 0, 1000, False, 0.0, 1.0, np.inf, -np.inf, w
-    )
+    order, sweeps = np.arange(2, dtype=np.int32), kernels.DualSweeps(0, 1000, False, 0.0, 1.0)
+    _, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(2), sweeps, w)
     assert taken == 2
 
 
@@ -114,9 +113,10 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     X, uppers, width = FORMS[form](dense), np.full(N, 0.3), dense.shape[1]
     table, order, w = table_of(X, y, uppers, one), np.arange(N, dtype=np.int32), np.zeros(width + 1)
     meant = shrinking_sweeps(dense, y, uppers, table[:, DUAL].copy(), 7, 9 * N, one)
-    found = kernels.dual_sweeps(as_rows(X), table, order, N, 7, 9 * N, False, one, 1.0, np.inf, -np.inf, w)
-    assert found == meant[:4]
-    assert found[0] < N
+    sweeps = kernels.DualSweeps(7, 9 * N, False, one, 1.0)
+    active, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, w)
+    assert (*active, taken) == meant[:4]
+    assert active[0] < N
     assert order.tolist() == meant[4]
     np.testing.assert_array_equal(table[:, DUAL], meant[5])
     np.testing.assert_array_equal(w, meant[6])
@@ -131,10 +131,9 @@ def test_column_steps_are_their_twin(data, penalty, intercept):
     w[:2] = 0.4, -0.2
     found, margins = w.copy(), y * (dense @ w[:5])
     for sweep in range(3):
-        kernels.column_steps(
-            as_rows(columns), y.astype(np.float64) if intercept else np.zeros(0), shares, 11 + sweep, penalty == "l1", 0.05,
-            3.0, 0.7, margins, found,
-        )  # fmt: skip
+        labels = y.astype(np.float64) if intercept else np.zeros(0)
+        steps = kernels.ColumnSteps(11 + sweep, penalty == "l1", 0.05, 3.0, 0.7)
+        kernels.column_steps(as_rows(columns), labels, shares, steps, margins, found)
         w = scd_sweep(dense, y, shares, w, 11 + sweep, penalty, 0.05, 3.0, 0.7, intercept)
         np.testing.assert_allclose(found, w, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(margins, y * (dense @ w[:5] + (w[5] if intercept else 0.0)), rtol=1e-10, atol=1e-12)
@@ -147,27 +146,23 @@ def test_pegasos_steps_are_their_twin(data, intercept, time, lam):
     X, dense, y, shares = data
     w, squares = np.array([0.1, 0.0, -0.3, 0.2, 0.0, 0.25 * intercept]), (dense**2).sum(axis=1)
     meant, b = pegasos_steps(dense, y, N * shares, w[:5], w[5], 3, 100, lam, time, intercept)
-    kernels.pegasos_steps(
-        as_rows(X), y.astype(np.int8), N * shares, squares, 3, 100, lam, time, float(intercept), np.sqrt(0.5 / lam), w
-    )
+    steps = kernels.PegasosSteps(3, 100, lam, time, float(intercept), np.sqrt(0.5 / lam))
+    kernels.pegasos_steps(as_rows(X), y.astype(np.int8), N * shares, squares, steps, w)
     np.testing.assert_allclose(w, np.append(meant, b), rtol=1e-10, atol=1e-13)
 
 
 @given(
-    arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([0.0, 0.5, 1.0, 3.0]) | st.floats(0, 10)),
+    arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([0.0, 0.5, -1.0, 3.0]) | st.floats(-10, 10)),
     st.floats(1e-3, 20),
-    st.integers(0, 2**32),
 )
 @settings(max_examples=200, deadline=None)
-def test_ball_width_is_that_of_sorting(w, radius, seed):
-    if w.sum() <= radius:
+def test_the_projection_onto_the_ball_is_the_nearest_point(w, radius):
+    found = onto_ball(w, radius)
+    if np.abs(w).sum() <= radius:
+        np.testing.assert_array_equal(found, w)
         return
-    width = kernels.ball_width(w.copy(), radius, seed)
-    np.testing.assert_allclose(np.maximum(w - width, 0.0), onto_ball(w, radius), atol=1e-12)
-    assert np.maximum(w - width, 0.0).sum() == pytest.approx(radius, rel=1e-9)
-
-
-def test_ball_width_takes_equal_sizes_together():
-    """One at a time they would take a square of their number."""
-    n = 1_000_000 if hasattr(kernels.ball_width, "py_func") else 20_000
-    assert kernels.ball_width(np.ones(n), 1.0, 0) == pytest.approx(1.0 - 1.0 / n)
+    assert np.abs(found).sum() == pytest.approx(radius, rel=1e-9)
+    # w - found is a normal of the ball: as large as anywhere, and of the weight's sign, wherever there is a weight.
+    away = w - found
+    assert (found * away >= 0.0).all()
+    np.testing.assert_allclose(np.abs(away)[found != 0.0], np.abs(away).max(), atol=1e-9)
