@@ -11,11 +11,10 @@ from aucdist.errors import InputError, unknown
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import configs_folder, explain, find_config, read_mapping
-from flows.reproduce.descent import Descent
+from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
 from flows.reproduce.gmean import GMeans
 from flows.reproduce.kind import Kind
-from flows.reproduce.learning_curves import LearningCurves
 from flows.reproduce.probabilities import Probabilities
 from flows.reproduce.table import Table
 

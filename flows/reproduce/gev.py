@@ -24,9 +24,20 @@ from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.solvers.base import Round
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.kind import DataSet, Kind, Result, Results, Task, TaskKey, Version, results_of
+from flows.reproduce.kind import (
+    DataSet,
+    Kind,
+    ProtocolKind,
+    Result,
+    Results,
+    Splits,
+    Task,
+    TaskKey,
+    Version,
+    results_of,
+    train_and_test,
+)
 from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
-from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 
 # ---- links ------------------------------------------------------------------------------------------------------------
 
@@ -247,7 +258,7 @@ class Optimisers(ProtocolKind):
     def report(self, name: str, results: Results) -> Report:
         """Return the figure and the table, and on how many data sets each solver is the fastest."""
         runs = {dataset: run for dataset in self.datasets for run in results_of(results, dataset, SYSTEM)[:1]}
-        seconds = pd.DataFrame([run["seconds"] for run in runs.values()], list(runs), SOLVERS)
+        seconds = pd.DataFrame([run["seconds"] for run in runs.values()], list(runs), list(SOLVERS))
         fastest = seconds.eq(seconds.min(axis=1), axis=0)
         figures, rows = [], []
         for dataset, run in runs.items():

@@ -17,9 +17,26 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
 from flows.config.base import Strict
 from flows.reproduce import kind
-from flows.reproduce.kind import DataSet, Result, Results, Task, by_system, check_names, n_ahead, rankings, results_of
+from flows.reproduce.kind import (
+    DataSet,
+    Folds,
+    Grid,
+    Params,
+    ProtocolKind,
+    Result,
+    Results,
+    System,
+    Task,
+    by_system,
+    check_names,
+    choose_once,
+    fit_on_fold,
+    n_ahead,
+    rankings,
+    results_of,
+    train_and_test,
+)
 from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
-from flows.reproduce.protocol import Folds, Grid, Params, ProtocolKind, System, choose_once, fit_on_fold, train_and_test
 
 Measure = Literal["train", "test", "seconds"]
 MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
@@ -174,7 +191,7 @@ class GMeans(ProtocolKind):
         for dataset, (system, settings) in itertools.product(self.datasets, self.systems.items()):
             runs = results_of(results, dataset, system)
             for measure in MEASURES:
-                cell = {"dataset": dataset, "system": system, "measure": measure, "chosen": ""}
+                cell: dict[str, Any] = {"dataset": dataset, "system": system, "measure": measure, "chosen": ""}
                 cell["paper"] = printed.get((dataset, system, measure))
                 if runs:
                     values = np.array([run[measure] for run in runs]) * (1.0 if measure == "seconds" else 100.0)

@@ -18,9 +18,20 @@ from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.metrics.ranking import auc
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.kind import DataSet, Result, Results, Task, by_system, rankings, ranks, results_of
+from flows.reproduce.kind import (
+    DataSet,
+    ProtocolKind,
+    Result,
+    Results,
+    Splits,
+    Task,
+    by_system,
+    rankings,
+    ranks,
+    results_of,
+    train_and_test,
+)
 from flows.reproduce.page import PageSection, Report, TableCell, table_rows
-from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
@@ -93,7 +104,8 @@ class Probabilities(ProtocolKind):
             f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against the "
             "best of the row, p below 0.05 and 0.1."
         )
-        sections, counts = [], {}
+        sections: list[PageSection] = []
+        counts: dict[str, Any] = {}
         for measure, table in self.tables.items():
             of_measure = cells[cells["measure"] == measure]
             sections.append(

@@ -21,7 +21,7 @@ from flows.compute.result_cache import ResultCache
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.config import KINDS, Paper
-from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.kind import Result, Task, TaskKey, Version, read_version
 from flows.reproduce.page import PageSection, render_paper_page, summary_entries
 
 SECONDS_BETWEEN_NOTES = 5.0
@@ -83,12 +83,6 @@ def _absent(config: Paper, versions: dict[str, dict[str, Version]]) -> list[str]
     return list(dict.fromkeys(absent))
 
 
-def tasks_of(experiment: Kind, versions: dict[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-    """Yield the tasks of an experiment, each with the name of its kind."""
-    for key, task in experiment.tasks(versions):
-        yield key, {"kind": experiment.kind, **task}
-
-
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
     return KINDS[task["kind"]].run_task(task)
@@ -99,9 +93,9 @@ def _results(
 ) -> dict[TaskId, Result]:
     """Return the result of every task, from the cache or from a run of the task."""
     tasks = {
-        (name, key): task
+        (name, key): {"kind": experiment.kind, **task}
         for name, experiment in config.experiments.items()
-        for key, task in tasks_of(experiment, versions[name])
+        for key, task in experiment.tasks(versions[name])
     }
     cache = ResultCache(f"{folder}/tasks")
     cached = {task_id: cache.get(_label(task_id), _identity(task)) for task_id, task in tasks.items()}

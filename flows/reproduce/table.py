@@ -14,7 +14,24 @@ from pydantic import Field, model_validator
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from flows.config.base import Strict
-from flows.reproduce.kind import DataSet, Result, Results, Task, check_names, results_of
+from flows.reproduce.kind import (
+    DataSet,
+    Folds,
+    Grid,
+    Params,
+    ProtocolKind,
+    Result,
+    Results,
+    System,
+    Task,
+    auc_on,
+    check_names,
+    choose,
+    choose_once,
+    fit_on_fold,
+    results_of,
+    train_and_test,
+)
 from flows.reproduce.page import (
     NOT_RUN,
     Curve,
@@ -25,18 +42,6 @@ from flows.reproduce.page import (
     line_figure,
     table_rows,
     text_of,
-)
-from flows.reproduce.protocol import (
-    Folds,
-    Grid,
-    Params,
-    ProtocolKind,
-    System,
-    auc_on,
-    choose,
-    choose_once,
-    fit_on_fold,
-    train_and_test,
 )
 
 WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
@@ -229,8 +234,7 @@ class Table(ProtocolKind):
     def _cell(self, lines: pd.DataFrame) -> TableCell:
         """Return the cell of a system on a data set."""
         cell = lines.iloc[0]
-        compared = self.tolerance is not None and pd.notna(cell.difference)
-        missed = compared and not reaches(cell.difference, self.tolerance)
+        missed = self.tolerance is not None and cell.difference < -self.tolerance - ROUNDING
         below = f"below print - {self.tolerance:g}" if missed else ""
         units = text_of("{:+.2f} deviations", cell.in_deviations)
         here = text_of("{:.4f}", cell.auc) or NOT_RUN

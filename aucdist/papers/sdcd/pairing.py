@@ -64,8 +64,8 @@ class SamplingMemory:
         Steps of earlier fits.
     steps_taken : dict of int to int
         With each part of the minority, those of earlier fits included.
-    places : PairPlaces or None
-        Where the pairs with that part are.
+    places : PairPlaces
+        Where the pairs with that part are; None before the first.
     weights : tuple of ndarray
         Of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
     state : object
@@ -79,7 +79,7 @@ class SamplingMemory:
     minority: Rows | None = None
     first: int = 0
     steps_taken: dict[int, int] = field(default_factory=dict)
-    places: PairPlaces | None = None
+    places: PairPlaces = None
     weights: tuple[np.ndarray, np.ndarray] = (ONES, ONES)
     state: Any = None
 

@@ -14,7 +14,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import find
 from aucdist.errors import InputError
 from flows.reproduce.config import load_paper
-from flows.reproduce.descent import REFERENCE, Claim, Descent
+from flows.reproduce.curves import REFERENCE, Claim, Descent
 from flows.reproduce.kind import TaskKey, read_version
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
