@@ -17,8 +17,18 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.pairs import cut
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
-from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
-from aucdist.papers.tpauc.kernels import square_epoch
+from aucdist.papers.scd.kernels import (
+    DUAL,
+    LABEL,
+    N_COLUMNS,
+    SQUARE,
+    UPPER,
+    Active,
+    DualSweeps,
+    dual_sweeps,
+    square_rows,
+)
+from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -98,12 +108,12 @@ def measure_epochs(form: str, block: Block) -> Iterator[Row]:
 
     def dual_epoch() -> None:
         table[:, DUAL], w[:] = 0.0, 0.0
-        dual_sweeps(rows, table, positions, n, 0, n, True, 0.0, 1.0, np.inf, -np.inf, w)
+        dual_sweeps(rows, table, positions, Active(n), DualSweeps(0, n, True, 0.0, 1.0), w)
 
     yield _row(f"hinge dual epoch, {form}", fastest(dual_epoch), _row_bytes(rows) + table.nbytes, operations, copied)
     basis, out = np.zeros((3, d)), np.empty(d)
     factors, products, v = np.ones(n), np.zeros((n, 3)), np.zeros(d)
-    args = (rows, order, block.y, factors, products, basis, basis @ basis.T, 1e-6, LAM, v, n, out)
+    args = (rows, order, block.y, SquareTerms(factors, products, basis, basis @ basis.T, 1e-6, LAM, n), v, out)
     size = _row_bytes(rows) + order.nbytes + block.y.nbytes + factors.nbytes + products.nbytes
     yield _row(f"square epoch, {form}", fastest(lambda: square_epoch(*args)), size, operations, copied)
 

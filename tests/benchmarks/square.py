@@ -45,8 +45,7 @@ def _against_gram(block: Block) -> Row:
 def _against_product(name: str, block: Block) -> Row:
     """Time an epoch of tpauc with known means and allocated weights."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
-    means, weights = np.stack([known.neg.mean, known.pos.mean]), (known.neg.weight, known.pos.weight)
-    ready, _ = prepare_steps(block, None, means, weights, block.n_samples, "corrected")
+    ready, _ = prepare_steps(block, None, known.means, known.weights, block.n_samples, "corrected")
     epoch, start = TwoPassEpoch(2.0**-6, 1e-3), np.zeros_like(w)
     found = fastest(lambda: epoch(block, ready, start.copy(), 1), 30)
     product = fastest(lambda: block.X @ w, 30)

@@ -9,8 +9,9 @@ product X z and one product X'c. Value and gradient are exact over all pairs.
 `SVRG` is after Johnson & Zhang, "Accelerating stochastic gradient descent using predictive variance reduction" (NIPS 2013), with
 three differences:
 
-* Only the rows' own terms are sampled, in proportion to their curvature (factor times squared distance to the class mean). The
-  term of the class means and the penalty are the same for all rows and enter every step in full.
+* Only the rows' own terms are sampled, in proportion to their curvature (factor times squared distance to the class mean): each
+  as often as that says, up to one (systematic sampling), in a random order. The term of the class means and the penalty are the
+  same for all rows and enter every step in full.
 * The result of an epoch is the average of the weights over its second half, so the steps can be as long as the mean curvature
   allows.
 * The result is used as a direction: the weights move to the minimum in the subspace of this direction and the last moves.
@@ -29,11 +30,12 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.kernels.random import uniform01
 from aucdist.kernels.rows import accumulate, project
-from aucdist.papers.tpauc.kernels import alias_table, draw_rows, square_epoch
+from aucdist.papers.epochs import random_order
+from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.papers.tpauc.moments import (
-    PairQuadratic,
-    PairwiseSquare,
+    PairMoments,
     class_moments,
     gradient,
     lower_bound,
@@ -43,7 +45,7 @@ from aucdist.papers.tpauc.moments import (
     value,
 )
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.rounding import EPS, Rounding, higher
 
 Direction = Callable[[np.ndarray], np.ndarray]
 
@@ -146,21 +148,20 @@ def score_direction(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def moments_of(blocks: Blocks) -> PairwiseSquare:
-    """Return the means and variances of both classes, by one reduction."""
-    summary = blocks.reduce(moments_of_both_classes, False)
-    return PairwiseSquare(summary["neg"], summary["pos"])
+def moments_of(blocks: Blocks, *, full: bool = False) -> PairMoments:
+    """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
+    summary = blocks.reduce(moments_of_both_classes, full)
+    return PairMoments.of(summary["neg"], summary["pos"])
 
 
-def within_class_covariance(blocks: Blocks, moments: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
+def within_class_covariance(blocks: Blocks, moments: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
-    means = (float(moments.neg.mean @ w), float(moments.pos.mean @ w))
-    summary = blocks.reduce(variance_within_classes, w, (moments.neg.weight, moments.pos.weight), means)
+    summary = blocks.reduce(variance_within_classes, w, moments.weights, moments.scores_of_means(w))
     return summary["variance"], summary["covariance_w"]
 
 
 def errors_of_square(
-    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairQuadratic, *,
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairMoments, *,
     drift: float = 0.0, full: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
@@ -184,15 +185,15 @@ def errors_of_square(
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
     apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
     sums = rounding.over_rows + rounding.over_columns
-    of_value = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
-    of_slope = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
-    of_slope = of_slope + 2.0 * EPS * lam * np.abs(w)
-    of_value += rounding.penalty(w, 0.5 * lam * float(w @ w))
-    return of_value, of_value + rounding.half_square(slope, of_slope) / lam
+    value_error = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
+    slope_error = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
+    slope_error = slope_error + 2.0 * EPS * lam * np.abs(w)
+    value_error += rounding.penalty(w, 0.5 * lam * float(w @ w))
+    return value_error, value_error + rounding.half_square(slope, slope_error) / lam
 
 
 def certified_round(
-    blocks: Blocks, moments: PairwiseSquare, w: np.ndarray, lam: float, rounding: Rounding, passes: int
+    blocks: Blocks, moments: PairMoments, w: np.ndarray, lam: float, rounding: Rounding, passes: int
 ) -> Round:
     """Return w as a round, with its exact objective over all pairs and the lower bound from its gradient, by one pass.
 
@@ -202,8 +203,10 @@ def certified_round(
         variance, covariance_w = within_class_covariance(blocks, moments, w)
         primal = value(w, moments.difference, variance, lam)
         slope = gradient(w, moments.difference, covariance_w, lam)
-        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments)
-        return Round(w, primal, lower_bound(primal, slope, lam), passes, primal_error=of_primal, dual_error=of_dual)
+        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, moments)
+        return Round(
+            w, primal, lower_bound(primal, slope, lam), passes, primal_error=primal_error, dual_error=dual_error
+        )
 
 
 class SubspaceDescent:
@@ -211,7 +214,7 @@ class SubspaceDescent:
 
     Parameters
     ----------
-    moments : PairwiseSquare
+    moments : PairMoments
         The moments of both classes.
     w : ndarray of shape (n_features,), float64
         The weights to start from.
@@ -219,12 +222,12 @@ class SubspaceDescent:
         How many of the last moves are remembered. Each takes one number per row and one per feature.
     """
 
-    def __init__(self, blocks: Blocks, moments: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
+    def __init__(self, blocks: Blocks, moments: PairMoments, lam: float, w: np.ndarray, n_moves: int = 1):
         self.rounding = Rounding.of(blocks)
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
         self._drift, self._errors = 0.0, np.zeros(n_moves)
-        self.blocks.reduce(score_rows, w, (moments.neg.weight, moments.pos.weight), n_moves)
+        self.blocks.reduce(score_rows, w, moments.weights, n_moves)
         self._evaluate(np.zeros(1 + n_moves))
 
     def rounds(self, direction: Direction, passes: float, per_round: float) -> Iterator[Round]:
@@ -237,19 +240,17 @@ class SubspaceDescent:
         passes, per_round : float
             The passes spent before the first round, and the passes of each round.
         """
-        dual, of_dual = 0.0, 0.0
+        dual = (0.0, 0.0)
         while True:
-            of_primal, error = self._bounds()
-            if of_primal > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
+            primal_error, error = self._bounds()
+            if primal_error > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
                 self._drift = 0.0
-                self._take(self.blocks.reduce(score_again, self.w, self._means()))
+                self._take(self.blocks.reduce(score_again, self.w, self.moments.scores_of_means(self.w)))
                 passes += 1
-                of_primal, error = self._bounds()
-            bound = lower_bound(self.primal, self.gradient, self.lam)
-            if bound - error > dual - of_dual:
-                dual, of_dual = bound, error
+                primal_error, error = self._bounds()
+            dual = higher(dual, (lower_bound(self.primal, self.gradient, self.lam), error))
             yield Round(
-                self.w.copy(), self.primal, dual, math.ceil(passes), primal_error=of_primal, dual_error=of_dual
+                self.w.copy(), self.primal, dual[0], math.ceil(passes), primal_error=primal_error, dual_error=dual[1]
             )  # fmt: skip
             before = self.w
             self._move(direction(self.gradient))
@@ -265,8 +266,7 @@ class SubspaceDescent:
     def _move(self, z: np.ndarray) -> None:
         """Move to the minimum in the subspace of z and the last moves."""
         directions = np.vstack([z, self.moves])
-        means = np.stack([self.moments.neg.mean, self.moments.pos.mean])
-        covariance = self.blocks.reduce(score_direction, z, directions @ means.T)["covariance"]
+        covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)["covariance"]
         between = directions @ self.moments.difference
         curvature = 2.0 * (covariance + np.outer(between, between)) + self.lam * (directions @ directions.T)
         # Bring all directions to one scale: the moves are 0 in the first rounds and tiny in the last ones.
@@ -284,19 +284,15 @@ class SubspaceDescent:
 
         Weights and moves that were once large leave errors that the present ones do not show.
         """
-        of_directions = np.append(self.rounding.score(directions[0]), self._errors)
+        direction_errors = np.append(self.rounding.score(directions[0]), self._errors)
         reach = np.array([self.rounding.reach(direction) for direction in directions])
-        of_move = float(step @ (of_directions + 2.0 * (len(step) + 1) * EPS * reach))
-        self._errors = np.append(of_move, self._errors[:-1])
-        self._drift += of_move + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
+        move_error = float(step @ (direction_errors + 2.0 * (len(step) + 1) * EPS * reach))
+        self._errors = np.append(move_error, self._errors[:-1])
+        self._drift += move_error + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
 
     def _evaluate(self, step: np.ndarray) -> None:
         """Move the scores by the step, and compute objective and gradient at the weights."""
-        self._take(self.blocks.reduce(move_scores, step, self._means()))
-
-    def _means(self) -> tuple[float, float]:
-        """Return the scores of the class means."""
-        return float(self.moments.neg.mean @ self.w), float(self.moments.pos.mean @ self.w)
+        self._take(self.blocks.reduce(move_scores, step, self.moments.scores_of_means(self.w)))
 
     def _take(self, summary: Summary) -> None:
         """Set objective and gradient from the variance of the scores within the classes."""
@@ -314,8 +310,8 @@ class RowSampling:
 
     Attributes
     ----------
-    accept, other : ndarray of shape (n_rows,)
-        The alias table of the sampling probabilities.
+    edges : ndarray of shape (n_rows,), float64
+        How often the rows up to each one are drawn in an epoch, on average: the running sums of n_rows probabilities.
     factors : ndarray of shape (n_rows,), float64
         The curvature factor of each row, divided by its sampling probability.
     products : ndarray of shape (n_rows, 2), float64
@@ -326,56 +322,51 @@ class RowSampling:
         Length of the steps.
     """
 
-    accept: np.ndarray
-    other: np.ndarray
+    edges: np.ndarray
     factors: np.ndarray
     products: np.ndarray
     curvature: np.ndarray
     eta: float
 
+    def draw(self, seed: int) -> np.ndarray:
+        """Return n_rows rows in random order, each as often as n_rows times its probability says, up to one."""
+        counts = np.diff(np.floor(self.edges + uniform01(seed)[1]), prepend=0.0).astype(np.int64)
+        return np.repeat(np.arange(len(counts)), counts)[random_order(seed, len(counts))]
+
 
 def prepare_sampling(
-    block: Block,
-    memory: SquareDescentMemory,
-    means: np.ndarray,
-    weights: tuple[float, float],
-    n_samples: int,
-    lam: float,
+    block: Block, memory: SquareDescentMemory, moments: PairMoments, n_samples: int, lam: float
 ) -> tuple[SquareDescentMemory, Summary]:
-    """Compute the sampling probabilities of the rows. `weights` holds the total weights of the negatives and the positives."""
-    n = block.n_samples
+    """Compute the sampling probabilities of the rows. The moments and `n_samples` are those of all rows."""
+    n, means = block.n_samples, moments.means
     products = products_with(block, means)
     own = memory.share * n_samples * squared_distances(block, means, products)
     mean = own.sum() / max(n, 1)
-    accept, other = np.ones(n), np.arange(n)
-    if mean > 0.0:
-        alias_table(own, accept, other)
+    edges = np.cumsum(own if mean > 0.0 else np.ones(n))
+    edges = np.minimum(edges * (n / edges[-1:]), n)
+    edges[-1:] = n  # rounding may have left it below
     # A row's probability is own / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
     factors = 2.0 * memory.share * n_samples * mean / np.where(own > 0.0, own, np.inf)
     difference = means[1] - means[0]
     eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
     curvature = n / n_samples * (2.0 * difference**2 + lam)
-    for label, mean_of_all, weight in zip((-1, 1), means, weights, strict=True):
+    for label, mean_of_all, weight in zip((-1, 1), means, moments.weights, strict=True):
         mine = class_moments(block, label, full=False)
         curvature += 2.0 * (mine.scatter + mine.weight * (mine.mean - mean_of_all) ** 2) / weight
-    sampling = RowSampling(accept, other, factors, products, curvature, eta)
-    return replace(memory, extra=sampling), {"curvature": curvature}
+    return replace(memory, extra=RowSampling(edges, factors, products, curvature, eta)), {"curvature": curvature}
 
 
 def svrg_epoch(
     block: Block, memory: SquareDescentMemory, means: np.ndarray, slope: np.ndarray, lam: float, seeds: tuple[int, int]
 ) -> tuple[SquareDescentMemory, Summary]:
     """Run an epoch over the block's rows, from the weights whose gradient is `slope`, and return the change of the weights."""
-    n, sampling = block.n_samples, memory.extra
-    order, u = np.empty(n, dtype=np.int64), np.zeros(block.n_features)
+    n, sampling, u = block.n_samples, memory.extra, np.zeros(block.n_features)
     if n:
-        draw_rows(block_seed(*seeds, block.index), sampling.accept, sampling.other, order)
         basis = np.vstack([means, slope])
         products = np.hstack([sampling.products, products_with(block, slope[np.newaxis])])
-        square_epoch(
-            block.rows, order, block.y, sampling.factors, products, basis, basis @ basis.T, sampling.eta, lam, u.copy(),
-            n // 2, u,
-        )  # fmt: skip
+        terms = SquareTerms(sampling.factors, products, basis, basis @ basis.T, sampling.eta, lam, n // 2)
+        order = sampling.draw(block_seed(*seeds, block.index))
+        square_epoch(block.rows, order, block.y, terms, u.copy(), u)
     return memory, {"reached": u * sampling.curvature}
 
 
@@ -395,15 +386,15 @@ class SVRG(Solver):
         moments = moments_of(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
-        means = np.stack([moments.neg.mean, moments.pos.mean])
-        weights = (moments.neg.weight, moments.pos.weight)
-        curvature = descent.blocks.reduce(prepare_sampling, means, weights, blocks.n_samples, lam)["curvature"]
+        curvature = descent.blocks.reduce(prepare_sampling, moments, blocks.n_samples, lam)["curvature"]
         epochs = 0
 
         def direction(slope: np.ndarray) -> np.ndarray:
             nonlocal epochs
             epochs += 1
-            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, means, slope, lam, (seed, epochs))["reached"]
+            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))[
+                "reached"
+            ]
             return reached / curvature
 
         yield from descent.rounds(direction, passes=4, per_round=2.75)

@@ -11,7 +11,7 @@ in several blocks. Rows minus their group's mean lose no digits where groups lie
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,8 @@ from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
-from aucdist.papers.tpauc.moments import CHUNK, FEWEST_ROWS, PairQuadratic, PairwiseSquare, gradient, lower_bound, value
+from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
+from aucdist.papers.tpauc.moments import CHUNK, FEWEST_ROWS, PairMoments, gradient, lower_bound, value
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import rounding_of_pairs
@@ -41,7 +41,7 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
             f"monotone takes a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
             f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
         )
-    moments, of_errors, rounding, passes = _moments(blocks, groups)
+    moments, sizes, rounding, passes = _moments(blocks, groups)
     difference = moments.difference
     H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
     w = minimise_quadratic(H, 2.0 * difference, signs)
@@ -49,16 +49,15 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
     primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
     away = project_onto_cone(w - slope / lam, signs) - w
     bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
-    of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, of_errors, full=True)
-    of_dual += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
-    return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+    primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes, full=True)
+    dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
+    return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
-def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairQuadratic, PairQuadratic, Rounding, int]:
+def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
     """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
     if groups is None:
-        summary = blocks.without_memory().reduce(moments_of_both_classes, True)
-        moments = PairwiseSquare(summary["neg"], summary["pos"])
+        moments = moments_of(blocks.without_memory(), full=True)
         return moments, moments, Rounding.of(blocks), 1
     return *moments_in_groups(blocks, groups), 2
 
@@ -86,11 +85,11 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    moments, of_errors, rounding, passes = _moments(blocks, groups)
+    moments, sizes, rounding, passes = _moments(blocks, groups)
     for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
-        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, of_errors, full=True)
+        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, sizes, full=True)
         bound = lower_bound(primal, slope, lam)
-        yield Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+        yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
 class Exact(Solver):
@@ -146,30 +145,6 @@ MOST_SUMS = 2**26
 """Groups times features: the sums of both classes then take a gigabyte."""
 
 
-@dataclass(frozen=True, eq=False)
-class PairMoments(PairQuadratic):
-    """Mean and covariance of ``x_i - x_j`` over pairs, or bounds on their sizes.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,), float64
-    scatter : ndarray of shape (n_features, n_features), float64
-    """
-
-    mean: np.ndarray
-    scatter: np.ndarray
-
-    @property
-    def difference(self) -> np.ndarray:
-        """The mean of ``x_i - x_j``."""
-        return self.mean
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """The covariance of ``x_i - x_j``."""
-        return self.scatter
-
-
 def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:
     """Return the moments of all pairs, and what `errors_of_square` takes for the sizes of the terms that they are sums of.
 
@@ -222,14 +197,14 @@ def centred_moments(block: Block, memory: object, groups: PairGroups, centres: n
     n, d, n_groups = block.n_samples, block.n_features, groups.n_groups
     weight, (weight_pos, weight_neg) = block.weights(), groups.weights
     coefs, choose = np.zeros(n), []
-    for label, of_others in ((1, weight_neg), (-1, weight_pos)):
+    for label, other_weight in ((1, weight_neg), (-1, weight_pos)):
         positions, codes = groups.rows_of(block, label)
         mine = weight[positions]
-        coefs += np.bincount(positions, mine * groups.factor[codes] * of_others[codes], minlength=n)
+        coefs += np.bincount(positions, mine * groups.factor[codes] * other_weight[codes], minlength=n)
         choose.append(sp.csc_matrix((mine, (codes, positions)), (n_groups, n)))
     key = np.zeros(n, dtype=np.int64)
-    positions, of_rows = groups.keys_of(block)
-    key[positions] = of_rows
+    positions, row_keys = groups.keys_of(block)
+    key[positions] = row_keys
     X, scatter, sums = _matrix(block), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
     largest = np.zeros(d)
     step = max(FEWEST_ROWS, CHUNK // max(d, 1))

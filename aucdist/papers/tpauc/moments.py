@@ -10,11 +10,11 @@ divided by the size of the row's class. This is the split of Luan & Gao (2018) w
 as 1 over the size of the class, and the linear term of negative rows with the wrong sign.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.code_rows import basis_matrix, code_histogram, second_moments
@@ -73,10 +73,16 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     """
     d = block.n_features
     total = ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    coefs = np.where(block.y == label, block.weights(), 0.0)
+    mass = float(coefs.sum())
+    if mass == 0.0:
+        return total
     if isinstance(block.rows, BinRows):
-        return total + _code_moments(block, label, full=full)
+        moments = _stored_moments(basis_matrix(block.rows.basis), code_histogram(block.rows, coefs), mass)
+        return replace(moments, scatter=second_moments(block.rows, coefs, centred=True)) if full else moments
     if isinstance(block.rows, CsrRows) and not full:
-        return total + _sparse_moments(block, label)
+        mine = block.take(np.flatnonzero(block.y == label))
+        return _stored_moments(mine.X, mine.weights(), mass)
     X, step = block.X, max(FEWEST_ROWS, CHUNK // max(d, 1))
     for i in range(0, block.n_samples, step):
         here = slice(i, i + step)
@@ -100,52 +106,48 @@ def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> C
     return ClassMoments(total, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
 
 
-def _sparse_moments(block: Block, label: int) -> ClassMoments:
-    """Return the moments of sparse rows without making them dense.
+def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> ClassMoments:
+    """Return the moments of sums of rows of A, whose weights add up to `weight` for each row of A, and to a total for all.
 
     A value that is not stored is 0, so its squared distance to the mean is the squared mean.
     """
-    mine = block.take(np.flatnonzero(block.y == label))
-    rows, d = mine.rows, block.n_features
-    weight = np.repeat(mine.weights(), np.diff(rows.offsets))
-    total = float(mine.weights().sum())
-    if total == 0.0:
-        return ClassMoments(0.0, np.zeros(d), np.zeros(d))
-    x = rows.values.astype(np.float64)
-    mean = np.bincount(rows.indices, weight * x, minlength=d) / total
-    stored = np.bincount(rows.indices, weight, minlength=d)
-    scatter = np.bincount(rows.indices, weight * (x - mean[rows.indices]) ** 2, minlength=d)
+    d, x, value_weight = A.shape[1], A.data.astype(np.float64), np.repeat(weight, np.diff(A.indptr))
+    mean = np.bincount(A.indices, value_weight * x, minlength=d) / total
+    stored = np.bincount(A.indices, value_weight, minlength=d)
+    scatter = np.bincount(A.indices, value_weight * (x - mean[A.indices]) ** 2, minlength=d)
     return ClassMoments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
 
 
-def _code_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
-    """Moments of rows of codes, from the histograms of their cells."""
-    d, coefs = block.n_features, np.where(block.y == label, block.weights(), 0.0)
-    total = float(coefs.sum())
-    if total == 0.0:
-        return ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
-    histogram, A = code_histogram(block.rows, coefs), basis_matrix(block.rows.basis)
-    mean = np.asarray(A.T @ histogram) / total
-    if full:
-        return ClassMoments(total, mean, second_moments(block.rows, coefs, centred=True))
-    of_cell = np.repeat(histogram, np.diff(A.indptr))
-    scatter = np.bincount(A.indices, of_cell * (A.data - mean[A.indices]) ** 2, minlength=d)
-    elsewhere = total - np.bincount(A.indices, of_cell, minlength=d)
-    return ClassMoments(total, mean, scatter + np.maximum(elsewhere, 0.0) * mean * mean)
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """The objective as a function of the moments of ``x_i - x_j`` over all pairs, or bounds on the sizes of these.
 
+    Attributes
+    ----------
+    difference : ndarray of shape (n_features,), float64
+        The mean: without groups, the mean of the positives minus that of the negatives.
+    covariance : ndarray of shape (n_features, n_features) or (n_features,), float64
+        S, or its diagonal: without groups, the sum of the two class covariances.
+    means : ndarray of shape (2, n_features), float64
+        Without groups: of the classes, the negative one first.
+    weights : tuple of float
+        Without groups: of the classes.
+    """
 
-class PairQuadratic(ABC):
-    """The objective as a function of the mean difference of a pair and of its covariance."""
+    difference: np.ndarray
+    covariance: np.ndarray
+    means: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
+    weights: tuple[float, float] = (0.0, 0.0)
 
-    @property
-    @abstractmethod
-    def difference(self) -> np.ndarray:
-        """The mean of ``x_i - x_j`` over all pairs, of shape (n_features,)."""
+    @classmethod
+    def of(cls, neg: ClassMoments, pos: ClassMoments) -> "PairMoments":
+        """Return the moments of all pairs of two classes."""
+        covariance = pos.scatter / pos.weight + neg.scatter / neg.weight
+        return cls(pos.mean - neg.mean, covariance, np.stack([neg.mean, pos.mean]), (neg.weight, pos.weight))
 
-    @property
-    @abstractmethod
-    def covariance(self) -> np.ndarray:
-        """S, the covariance of ``x_i - x_j`` over all pairs, of shape (n_features, n_features), or its diagonal."""
+    def scores_of_means(self, w: np.ndarray) -> tuple[float, float]:
+        """Return the scores of the class means at w."""
+        return float(self.means[0] @ w), float(self.means[1] @ w)
 
     def minimisers(self, lams: Sequence[float]) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
         """Yield the minimiser for each lam with its value and gradient, all from one eigendecomposition.
@@ -174,24 +176,6 @@ class PairQuadratic(ABC):
     def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
         c, covariance_w = self.difference, covariance @ w
         return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
-
-
-@dataclass(frozen=True, eq=False)
-class PairwiseSquare(PairQuadratic):
-    """The objective as a function of the moments of both classes."""
-
-    neg: ClassMoments
-    pos: ClassMoments
-
-    @property
-    def difference(self) -> np.ndarray:
-        """The mean of the positives minus the mean of the negatives, of shape (n_features,)."""
-        return self.pos.mean - self.neg.mean
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """S, the sum of the two class covariances, or its diagonal: of the shape of the scatters."""
-        return self.pos.scatter / self.pos.weight + self.neg.scatter / self.neg.weight
 
 
 def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ variance. Further epochs keep the statistics of the first. Each block keeps the 
 The order of the rows is drawn anew for each epoch. Several blocks are averaged by `aucdist.papers.epochs`.
 """
 
-import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,10 +25,17 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.papers.epochs import Epoch, epochs, random_order
+from aucdist.papers.epochs import Epoch, LabelledRows, epochs, random_order
 from aucdist.papers.tpauc.descent import certified_round, moments_of
 from aucdist.papers.tpauc.exact import MOST_FEATURES
-from aucdist.papers.tpauc.kernels import opauc_full, opauc_sketched, square_epoch
+from aucdist.papers.tpauc.kernels import (
+    FullStatistics,
+    SketchedStatistics,
+    SquareTerms,
+    opauc_full,
+    opauc_sketched,
+    square_epoch,
+)
 from aucdist.papers.tpauc.moments import (
     FACTORS,
     VALUE_AT_ZERO,
@@ -49,6 +55,7 @@ Evaluate = Callable[[np.ndarray, int], Round]
 """``evaluate(w, passes)`` returns the round of the weights w, by one pass that does not count."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EpochSolver(Solver):
     """An algorithm of one step for each row and epoch, which ends after its epochs, and usually above `tol`.
 
@@ -68,9 +75,8 @@ class EpochSolver(Solver):
     """Whether the last of the weights that the steps move is an intercept, which no round shows."""
     _parameter_constraints: ClassVar[Constraints] = {"eta": above_0(optional=True), "epochs": count()}
 
-    def __init__(self, *, eta: float | None = None, epochs: int = 1):
-        self.eta = eta
-        self.epochs = epochs
+    eta: float | None = None
+    epochs: int = 1
 
     @abstractmethod
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
@@ -101,34 +107,12 @@ def largest(blocks: Blocks, step: Callable[..., Any], *args: Any) -> float:
 # ---- TPAUC ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TwoPassSteps:
-    """What the gradient steps of a block's rows need, once the class means are known.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (3, n_features), float64
-        Both class means, negative first, and the part of the gradient that does not depend on the weights.
-    gram : ndarray of shape (3, 3), float64
-        Inner products of the basis vectors with each other.
-    factors : ndarray of shape (n_rows,), float64
-        Twice the factor r_t of `aucdist.papers.tpauc.moments`.
-    products : ndarray of shape (n_rows, 3), float64
-        Inner products of the rows with the basis vectors.
-    """
-
-    basis: np.ndarray
-    gram: np.ndarray
-    factors: np.ndarray
-    products: np.ndarray
-
-
 def prepare_steps(
     block: Block, memory: None, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
-) -> tuple[TwoPassSteps, Summary]:
-    """Prepare the gradient steps of the block's rows, and return the largest curvature of a row's own term.
+) -> tuple[tuple[np.ndarray, ...], Summary]:
+    """Prepare the gradient steps of the block's rows: the first four of `SquareTerms`.
 
-    `weights` and `n_samples` are those of all rows, the negative class first.
+    Return the largest curvature of a row's own term. `weights` and `n_samples` are those of all rows, the negative class first.
     """
     difference = means[1] - means[0]
     products = products_with(block, means)
@@ -136,8 +120,7 @@ def prepare_steps(
     factors = 2.0 * row_factors(block.y, block.weights(), *weights, n_samples, factor)
     curvature = factors * squared_distances(block, means, products)
     basis = np.vstack([means, -2.0 * difference])
-    steps = TwoPassSteps(basis, basis @ basis.T, factors, products)
-    return steps, {"largest": [float(curvature.max(initial=0.0))]}
+    return (factors, products, basis, basis @ basis.T), {"largest": [float(curvature.max(initial=0.0))]}
 
 
 @dataclass(frozen=True)
@@ -148,29 +131,16 @@ class TwoPassEpoch:
     lam: float
 
     def __call__(
-        self, block: Block, memory: TwoPassSteps, w: np.ndarray, seed: int
-    ) -> tuple[TwoPassSteps, np.ndarray, Summary]:
+        self, block: Block, memory: tuple[Any, ...], w: np.ndarray, seed: int
+    ) -> tuple[Any, np.ndarray, Summary]:
         """Take the steps; parameters and returns as of `Epoch`."""
         order, reached = random_order(seed, block.n_samples), np.empty_like(w)
-        square_epoch(
-            block.rows, order, block.y, memory.factors, memory.products, memory.basis, memory.gram, self.eta, self.lam, w,
-            len(order), reached,
-        )  # fmt: skip
+        terms = SquareTerms(*memory, self.eta, self.lam, len(order))
+        square_epoch(block.rows, order, block.y, terms, w, reached)
         return memory, reached, {}
 
 
-def checked_means(means: Any, n_features: int) -> np.ndarray | None:
-    """Return the class means as float64, or None for None; refuse all but two rows of `n_features` finite numbers."""
-    if means is None:
-        return None
-    checked = np.asarray(means, dtype=np.float64)
-    if checked.shape != (2, n_features) or not np.isfinite(checked).all():
-        raise InputError(
-            f"class_means has shape {checked.shape}; two rows of {n_features} finite numbers are needed, the negative class first"
-        )
-    return checked
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class TPAUC(EpochSolver):
     """Two passes: one for the class means, then one gradient step per row and epoch. See `aucdist.papers.tpauc.online`.
 
@@ -190,21 +160,19 @@ class TPAUC(EpochSolver):
     passes_before = 1
     _parameter_constraints: ClassVar[Constraints] = {**EpochSolver._parameter_constraints, "factor": OneOf(FACTORS)}
 
-    def __init__(
-        self, *, eta: float | None = None, epochs: int = 1, factor: str = "corrected", class_means: Any = None
-    ):
-        super().__init__(eta=eta, epochs=epochs)
-        self.factor = factor
-        self.class_means = class_means
+    factor: str = "corrected"
+    class_means: Any = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
         """Return what evaluates weights, the blocks, and the steps, whose length is 1 over the largest curvature of a row."""
-        means = checked_means(self.class_means, blocks.n_features)
         moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
-        if means is None:
-            means = np.stack([moments.neg.mean, moments.pos.mean])
-        weights = (moments.neg.weight, moments.pos.weight)
-        curvature = largest(own, prepare_steps, means, weights, blocks.n_samples, self.factor)
+        means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
+        if means.shape != moments.means.shape or not np.isfinite(means).all():
+            raise InputError(
+                f"class_means has shape {means.shape}; two rows of {blocks.n_features} finite numbers are needed, the negative "
+                "class first"
+            )
+        curvature = largest(own, prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
         difference = means[1] - means[0]
         eta = 1.0 / (curvature + 2.0 * float(difference @ difference) + lam) if self.eta is None else self.eta
         return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, TwoPassEpoch(eta, lam)
@@ -213,53 +181,13 @@ class TPAUC(EpochSolver):
 # ---- OPAUC ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FullStatistics:
-    """Weight, sum and sum of outer products of the rows so far, class -1 first."""
-
-    counts: np.ndarray
-    sums: np.ndarray
-    squares: np.ndarray
-
-    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
-        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
-        weights = block.weights()
-        opauc_full(block.rows, order, block.y, weights, eta, lam, self.counts, self.sums, self.squares, w)
-
-
-@dataclass(frozen=True, eq=False)
-class SketchedStatistics:
-    """Sketches of the rows so far, as in `opauc_sketched`: random state, sketches, sums of the signs, Gram matrices."""
-
-    draws: np.ndarray
-    sketch: np.ndarray
-    totals: np.ndarray
-    gram: np.ndarray
-
-    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
-        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
-        opauc_sketched(
-            block.rows, order, block.y, block.weights(), squared_lengths(block), eta, lam,
-            self.draws, self.sketch, self.totals, self.gram, w,
-        )  # fmt: skip
-
-
-Statistics = FullStatistics | SketchedStatistics
-
-
-def empty_statistics(n_features: int, rank: int | None, seed: int) -> Statistics:
-    """Return the statistics before the first row: sketches of this rank drawn from the seed, or full ones for None."""
-    d = n_features
-    if rank is None:
-        return FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
-    m = 1 + rank
-    draws = np.array([seed], dtype=np.uint64)
-    return SketchedStatistics(draws, np.zeros((2, d, m)), np.zeros((2, m)), np.zeros((2, 2, m, m)))
-
-
 @dataclass(frozen=True)
 class OnePassEpoch:
-    """One step for each row in a random order, from the statistics so far; `sketch_seed` is of their signs."""
+    """One step for each row in a random order, from the statistics so far.
+
+    `rank`: to which they are sketched; None for full covariances.
+    `sketch_seed`: of the signs of the sketches.
+    """
 
     eta: float
     lam: float
@@ -267,15 +195,24 @@ class OnePassEpoch:
     sketch_seed: int
 
     def __call__(
-        self, block: Block, memory: Statistics | None, w: np.ndarray, seed: int
-    ) -> tuple[Statistics, np.ndarray, Summary]:
+        self, block: Block, memory: Any, w: np.ndarray, seed: int
+    ) -> tuple[FullStatistics | SketchedStatistics, np.ndarray, Summary]:
         """Take the steps; parameters and returns as of `Epoch`."""
-        if memory is None:
-            statistics = empty_statistics(block.n_features, self.rank, block_seed(self.sketch_seed, 0, block.index))
+        statistics = self._empty(block) if memory is None else type(memory)(*(part.copy() for part in memory))
+        data, order, rates = LabelledRows.of(block), random_order(seed, block.n_samples), (self.eta, self.lam)
+        if self.rank is None:
+            opauc_full(data, order, rates, statistics, w)
         else:
-            statistics = copy.deepcopy(memory)
-        statistics.step(block, random_order(seed, block.n_samples), w, self.eta, self.lam)
+            opauc_sketched(data, squared_lengths(block), order, rates, statistics, w)
         return statistics, w, {}
+
+    def _empty(self, block: Block) -> FullStatistics | SketchedStatistics:
+        """Return the statistics before the first row."""
+        d = block.n_features
+        if self.rank is None:
+            return FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
+        draws, m = np.array([block_seed(self.sketch_seed, 0, block.index)], dtype=np.uint64), 2 * (1 + self.rank)
+        return SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
 
 
 def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
@@ -283,6 +220,7 @@ def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"largest": [float((block.weights() * squared_lengths(block)).max(initial=0.0))]}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OPAUC(EpochSolver):
     """One pass: one gradient step per row and epoch, from the means and covariances so far. See `aucdist.papers.tpauc.online`.
 
@@ -301,29 +239,23 @@ class OPAUC(EpochSolver):
         "rank": count(words=("full",), optional=True),
     }
 
-    def __init__(self, *, eta: float | None = None, epochs: int = 1, rank: int | str | None = None):
-        super().__init__(eta=eta, epochs=epochs)
-        self.rank = rank
-
-    def _sketch_rank(self, n_features: int) -> int | None:
-        """Return the rank of the sketch, or None for full covariances, which are refused of too many features."""
-        if isinstance(self.rank, str) and n_features > MOST_FEATURES:
-            raise InputError(
-                f"rank='full' keeps two matrices of {n_features} x {n_features} numbers; it is for up to {MOST_FEATURES} "
-                "features. Leave rank out for a sketch, or use solver='tpauc' or 'exact', which need neither"
-            )
-        if self.rank is None:
-            return RANK if n_features > MOST_FEATURES else None
-        return None if isinstance(self.rank, str) else self.rank
+    rank: int | str | None = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
         """Return what evaluates weights, the blocks, and the steps.
 
-        The distance of a row to a class mean is at most twice the longest row, and a covariance is at most its squared length, so
-        that the default length cannot diverge.
+        Full covariances are refused of too many features. The distance of a row to a class mean is at most twice the longest
+        row, and a covariance is at most its squared length, so that the default length cannot diverge.
         """
-        rank = self._sketch_rank(blocks.n_features)
+        d, rank = blocks.n_features, self.rank
+        if isinstance(rank, str) and d > MOST_FEATURES:
+            raise InputError(
+                f"rank='full' keeps two matrices of {d} x {d} numbers; it is for up to {MOST_FEATURES} features. Leave rank out "
+                "for a sketch, or use solver='tpauc' or 'exact', which need neither"
+            )
+        if rank is None:
+            rank = RANK if d > MOST_FEATURES else "full"
         moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
         eta = 1.0 / (10.0 * largest(own, longest_row) + lam) if self.eta is None else self.eta
-        epoch = OnePassEpoch(eta, lam, rank, seed)
+        epoch = OnePassEpoch(eta, lam, None if isinstance(rank, str) else rank, seed)
         return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, epoch

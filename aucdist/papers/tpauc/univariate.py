@@ -25,8 +25,8 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import accumulate, project
 from aucdist.papers.epochs import Epoch, random_order
 from aucdist.papers.tpauc.descent import moments_of, within_class_covariance
-from aucdist.papers.tpauc.kernels import univariate_epoch
-from aucdist.papers.tpauc.moments import PairwiseSquare, lower_bound, row_factors, squared_lengths
+from aucdist.papers.tpauc.kernels import UnivariateSteps, univariate_epoch
+from aucdist.papers.tpauc.moments import PairMoments, lower_bound, row_factors, squared_lengths
 from aucdist.papers.tpauc.online import EpochSolver, Evaluate, largest
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
@@ -52,9 +52,7 @@ class UnivariateEpoch:
         """Take the steps; parameters and returns as of `Epoch`."""
         factors = 0.5 * row_factors(block.y, block.weights(), *self.weights, self.n_samples)
         order = random_order(seed, block.n_samples)
-        w[-1] = univariate_epoch(
-            block.rows, order, block.y, factors, self.exponential, self.eta, self.lam, w[:-1], w[-1]
-        )  # fmt: skip
+        univariate_epoch(block.rows, order, block.y, factors, UnivariateSteps(self.exponential, self.eta, self.lam), w)
         return None, w, {}
 
 
@@ -133,7 +131,7 @@ def _loss_and_gradient(blocks: Blocks, exponential: bool) -> LossAndGradient:
     return partial(_square, blocks, moments_of(blocks))
 
 
-def _square(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
+def _square(blocks: Blocks, known: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
     variance, covariance_w = within_class_covariance(blocks, known, w)
     miss = 1.0 - 0.5 * float(w @ known.difference)
     return 0.5 * variance + miss * miss, covariance_w - miss * known.difference
@@ -177,8 +175,8 @@ def _round_at(point: Point, lam: float, passes: int, rounding: Rounding) -> Roun
     with np.errstate(all="ignore"):
         value = primal - 0.5 * lam * float(w @ w)
         share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
-        of_primal = share * (1.0 + value) + rounding.penalty(w, primal)
-        of_slope = (2.0 * share * (1.0 + value)) * rounding.largest
-        of_dual = of_primal + rounding.half_square(point.gradient, of_slope) / lam
+        primal_error = share * (1.0 + value) + rounding.penalty(w, primal)
+        slope_error = (2.0 * share * (1.0 + value)) * rounding.largest
+        dual_error = primal_error + rounding.half_square(point.gradient, slope_error) / lam
         bound = lower_bound(primal, point.gradient, lam)
-    return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+    return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)

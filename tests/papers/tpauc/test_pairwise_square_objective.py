@@ -7,7 +7,7 @@ from support.square_twins import FORMS, class_means, problem, square_gradient, s
 from aucdist.data.block import Block, partition
 from aucdist.papers.tpauc.moments import (
     ClassMoments,
-    PairwiseSquare,
+    PairMoments,
     class_moments,
     gradient,
     lower_bound,
@@ -18,9 +18,12 @@ from aucdist.papers.tpauc.moments import (
 pytestmark = pytest.mark.nojit
 
 
+def classes(blocks, full=True):
+    return [sum((class_moments(b, label, full=full) for b in blocks), ZERO) for label in (-1, 1)]
+
+
 def known(blocks, full=True):
-    neg, pos = (sum((class_moments(b, label, full=full) for b in blocks), ZERO) for label in (-1, 1))
-    return PairwiseSquare(neg, pos)
+    return PairMoments.of(*classes(blocks, full))
 
 
 ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
@@ -34,11 +37,11 @@ def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
     monkeypatch.setattr("aucdist.papers.tpauc.moments.FEWEST_ROWS", 1)
     X, y, weight = problem(weighted=weighted)
     blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
-    for label, name in ((-1, "neg"), (1, "pos")):
+    for label, k in ((-1, 0), (1, 1)):
         mass, rows = weight[y == label], X[y == label]
         scatter = np.cov(rows.T, aweights=mass, bias=True) * mass.sum()
         for full in (True, False):
-            found = getattr(known(blocks, full), name)
+            found = classes(blocks, full)[k]
             assert found.weight == pytest.approx(mass.sum())
             np.testing.assert_allclose(found.mean, mass @ rows / mass.sum(), rtol=1e-13)
             np.testing.assert_allclose(found.scatter, scatter if full else np.diag(scatter), rtol=1e-12, atol=1e-13)

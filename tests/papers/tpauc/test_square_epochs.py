@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 from support import square_twins as twin
 from support.square_twins import FORMS, class_means, problem
 
 from aucdist.data.block import Block
 from aucdist.kernels.random import shuffle
-from aucdist.papers.tpauc.kernels import alias_table, draw_rows, square_epoch
+from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
+from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
+from aucdist.papers.tpauc.moments import PairMoments, class_moments
 
 
 @pytest.fixture(params=FORMS)
@@ -19,9 +20,8 @@ def run(X, y, order, factors, g, eta, lam, u, average_from, form=np.asarray, mea
     means = class_means(X, y, np.ones(len(y)))[0] if means is None else means
     basis, out = np.vstack([means, g]), np.full(X.shape[1], np.nan)
     block = Block.of(form(X), y)
-    square_epoch(
-        block.rows, order, block.y, factors, X @ basis.T, basis, basis @ basis.T, eta, lam, u.copy(), average_from, out
-    )
+    terms = SquareTerms(factors, X @ basis.T, basis, basis @ basis.T, eta, lam, average_from)
+    square_epoch(block.rows, order, block.y, terms, u.copy(), out)
     return out
 
 
@@ -69,38 +69,39 @@ def test_a_step_costs_its_non_zeros():
     means = np.stack([np.asarray(X[y == label].mean(axis=0)).ravel() for label in (-1, 1)])
     basis, out = np.vstack([means, -2.0 * (means[1] - means[0])]), np.empty(d)
     order = r.integers(0, n, 1_000_000)
-    square_epoch(
-        block.rows, order, block.y, np.ones(n), np.ascontiguousarray(X @ basis.T), basis, basis @ basis.T,
-        1e-3, 1e-2, np.zeros(d), len(order), out,
-    )  # fmt: skip
+    products = np.ascontiguousarray(X @ basis.T)
+    terms = SquareTerms(np.ones(n), products, basis, basis @ basis.T, 1e-3, 1e-2, len(order))
+    square_epoch(block.rows, order, block.y, terms, np.zeros(d), out)
     scores = X @ out
     assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
 
 
-@pytest.mark.nojit
-@pytest.mark.parametrize(
-    "weights", [[1.0], [0.0, 1.0], [3.0, 1.0, 0.0, 2.0], [1.0] * 7, list(np.random.default_rng(0).pareto(1.0, 40))]
-)
-def test_alias_table_has_the_right_chances(weights):
-    weights, n = np.array(weights), len(weights)
-    accept, other = np.empty(n), np.empty(n, dtype=np.int64)
-    alias_table(weights, accept, other)
-    chances = accept / n
-    np.add.at(chances, other, (1.0 - accept) / n)
-    np.testing.assert_allclose(chances, weights / weights.sum(), rtol=1e-12, atol=1e-15)
+def test_rows_are_drawn_by_their_curvature():
+    X, y, weight = problem(60, 240, 3, weighted=True)
+    block = Block.of(X, y, weight=weight)
+    moments = PairMoments.of(*(class_moments(block, label, full=False) for label in (-1, 1)))
+    share = weight / np.where(y > 0, weight[y > 0].sum(), weight[y < 0].sum())
+    share[7] = 0.0
+    memory = SquareDescentMemory(share, np.zeros(300), np.zeros((1, 300)))
+    sampling = prepare_sampling(block, memory, moments, 300, 0.1)[0].extra
+    size = share * ((X - moments.means[(y > 0).astype(int)]) ** 2).sum(axis=1)
+    expected = 300 * size / size.sum()
+    drawn = [sampling.draw(2**40 + 2**20 * seed) for seed in range(400)]
+    counts = np.array([np.bincount(order, minlength=300) for order in drawn])
+    assert (counts.sum(axis=1) == 300).all()
+    assert ((np.floor(expected - 1e-9) <= counts) & (counts <= np.ceil(expected + 1e-9))).all()
+    np.testing.assert_allclose(counts.mean(axis=0), expected, atol=0.12)
+    np.testing.assert_allclose(sampling.factors[expected > 0] * expected[expected > 0], 600 * share[expected > 0])
+    assert (drawn[0] != np.sort(drawn[0])).any()
+    np.testing.assert_array_equal(sampling.draw(5), sampling.draw(5))
 
 
-def test_draws_follow_the_table():
-    weights = np.array([3.0, 1.0, 0.0, 2.0])
-    accept, other, out = np.empty(4), np.empty(4, dtype=np.int64), np.empty(6000, dtype=np.int64)
-    alias_table(weights, accept, other)
-    draw_rows(7, accept, other, out)
-    counts = np.bincount(out, minlength=4)
-    assert counts[2] == 0
-    assert stats.chisquare(counts[[0, 1, 3]], [3000, 1000, 2000]).pvalue > 1e-3
-    again = np.empty_like(out)
-    draw_rows(7, accept, other, again)
-    np.testing.assert_array_equal(out, again)
+def test_rows_without_curvature_are_drawn_once_each():
+    block = Block.of(np.ones((6, 2)), np.array([1, -1, 1, -1, -1, 1]))
+    moments = PairMoments.of(*(class_moments(block, label, full=False) for label in (-1, 1)))
+    memory = SquareDescentMemory(np.full(6, 1 / 3), np.zeros(6), np.zeros((1, 6)))
+    sampling = prepare_sampling(block, memory, moments, 6, 0.1)[0].extra
+    assert sorted(sampling.draw(3)) == list(range(6))
 
 
 @pytest.mark.nojit

@@ -3,7 +3,7 @@ import pytest
 from support.square_twins import FORMS, problem, univariate_steps
 
 from aucdist.data.block import Block
-from aucdist.papers.tpauc.kernels import univariate_epoch
+from aucdist.papers.tpauc.kernels import UnivariateSteps, univariate_epoch
 
 pytestmark = pytest.mark.nojit
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.nojit
 def test_epoch_is_the_plain_one(form, exponential, eta, size):
     X, y, weight = problem(d=6, weighted=True)
     order, factors = np.random.default_rng(1).permutation(np.tile(np.arange(len(y)), 4)), size * weight
-    block, w = Block.of(FORMS[form](X), y), np.zeros(6)
-    bias = univariate_epoch(block.rows, order, block.y, factors, exponential, eta, 0.2, w, 0.0)
+    block, w = Block.of(FORMS[form](X), y), np.zeros(7)
+    univariate_epoch(block.rows, order, block.y, factors, UnivariateSteps(exponential, eta, 0.2), w)
     expected, expected_bias = univariate_steps(X, y, factors, order, eta, 0.2, exponential)
-    np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-15)
-    assert bias == pytest.approx(expected_bias, rel=1e-10)
+    np.testing.assert_allclose(w[:6], expected, rtol=1e-10, atol=1e-15)
+    assert w[6] == pytest.approx(expected_bias, rel=1e-10)
