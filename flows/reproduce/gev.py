@@ -147,7 +147,7 @@ class Shapes(Kind):
                     list(self._figures(name, key, results)),
                 )
             )  # fmt: skip
-            counts[key] = {str(n): f"{of_n.sum()} of {len(of_n)}" for n, of_n in near[own].groupby(cells["n"])}
+            counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[own].groupby(cells["n"])}
         return Report(sections, cells, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
@@ -158,13 +158,13 @@ class Shapes(Kind):
                 estimates = np.concatenate([run["xi"] for run in runs])
                 last = pd.DataFrame([run["last"] | {"rounds": run["rounds"]} for run in runs]).mean()
                 cell = {"system": key, "n": n, "xi": xi, "mean": estimates.mean(), "deviation": estimates.std()}
-                cells.append(cell | {"first": estimates[0], "sets": len(estimates)} | last.to_dict())
+                cells.append(last.to_dict() | cell | {"first": estimates[0], "sets": len(estimates)})
         return pd.DataFrame(cells, columns=COLUMNS)
 
     def _figures(self, name: str, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
             runs = {n: results_of(results, _dataset_name(n, xi), key) for n in self.sizes}
-            first = {n: of_size[0]["trace"] for n, of_size in runs.items() if of_size}
+            first = {n: runs_of_size[0]["trace"] for n, runs_of_size in runs.items() if runs_of_size}
             if not first:
                 continue
             longest = max(len(trace["xi"]) for trace in first.values())

@@ -1,6 +1,7 @@
 """Passes over rows for link functions: value and gradient, curvatures, second moments, slopes along a move, Markov chains."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +13,20 @@ from aucdist.kernels.rows import BATCH, add_sums, project, row_dot, sums_for, ta
 # Links are kernels of scores, which know no rows: they are compiled once, not again for each kind of rows.
 
 
-def evaluate_rows(rows, y, weight, w, bias, terms, at_a_time, gradients, sums):
+class Work(NamedTuple):
+    """Workspace: scores of some rows, which of them, uint64, are added with which coefficients, and how many of each class."""
+
+    scores: np.ndarray
+    picked: np.ndarray
+    coefs: np.ndarray
+    n_held: np.ndarray
+
+
+def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
-    `rows`: DenseRows, CsrRows or BinRows.
-    `y`: of shape (n_rows,), int8.
-    `weight`, of shape (n_rows,), float64: rows of weight 0 are ignored, even if their loss is infinite.
-    `w`: of shape (n_features,), float64.
-    `bias`: float.
+    `data`: LabelledRows; rows of weight 0 are ignored, even if their loss is infinite.
+    `theta`, of shape (n_features + 1,), float64: weights and intercept.
     `terms`: Terms.
     `at_a_time`, int: so many rows are scored at a time, and then added while they are still in the cache.
     `gradients`, of shape (2, n_features), float64: the gradients of the negative and of the positive rows are added to
@@ -27,27 +34,30 @@ def evaluate_rows(rows, y, weight, w, bias, terms, at_a_time, gradients, sums):
     `sums`, of shape (2, 3), float64: for each class the sums of losses, slopes, and slopes times scores are added to
         it.
     """
-    totals, picked = sums_for(rows, gradients), np.empty((2, at_a_time), np.uint64)
-    scores, coefs, n_held = np.empty(at_a_time), np.empty((2, at_a_time)), np.empty(2, np.int64)
-    _evaluate_rows(rows, y, weight, table_of(rows, w), bias, terms, scores, picked, coefs, n_held, totals, sums)
+    totals = sums_for(data.rows, gradients)
+    picked, coefs = np.empty((2, at_a_time), np.uint64), np.empty((2, at_a_time))
+    work = Work(np.empty(at_a_time), picked, coefs, np.empty(2, np.int64))
+    _evaluate_rows(data, (table_of(data.rows, theta[:-1]), theta[-1]), terms, work, totals, sums)
     for c in range(2):
-        add_sums(rows, totals[c], gradients[c])
+        add_sums(data.rows, totals[c], gradients[c])
 
 
 @kernel
-def _evaluate_rows(rows, y, weight, table, bias, terms, scores, picked, coefs, n_held, totals, sums):
+def _evaluate_rows(data, line, terms, work, totals, sums):
+    (rows, y, _), (table, bias), (scores, picked, coefs, n_held) = data, line, work
     for first in range(0, y.shape[0], scores.shape[0]):
         end = min(first + scores.shape[0], y.shape[0])
         for i in range(first, end):
             scores[i - first] = table_dot(rows, i, table) + bias
-        _losses_and_slopes(scores, first, end, y, weight, terms, picked, coefs, n_held, sums)
+        _losses_and_slopes(data, first, end, terms, work, sums)
         for c in range(2):
             table_axpys(rows, picked[c], coefs[c], n_held[c], totals[c])
 
 
 @kernel
-def _losses_and_slopes(scores, first, end, y, weight, terms, picked, coefs, n_held, sums):
+def _losses_and_slopes(data, first, end, terms, work, sums):
     """Add the losses of the rows from first to end to the sums; pick those of each class whose slope is not 0."""
+    (_, y, weight), (scores, picked, coefs, n_held) = data, work
     n_held[0], n_held[1] = 0, 0
     for i in range(first, end):
         if weight[i] == 0.0:
@@ -63,10 +73,10 @@ def _losses_and_slopes(scores, first, end, y, weight, terms, picked, coefs, n_he
         n_held[c] += coefs[c, n_held[c]] != 0.0
 
 
-def curvatures(rows, y, weight, w, bias, terms, out):
+def curvatures(data, theta, terms, out):
     """Write each row's weight times the curvature of its loss into out, float64 of shape (n_rows,)."""
-    project(rows, w, out)
-    _curvatures(y, weight, bias, terms, out)
+    project(data.rows, theta[:-1], out)
+    _curvatures(data.y, data.weight, theta[-1], terms, out)
 
 
 @kernel
@@ -88,21 +98,31 @@ def sparse_moments(rows, coefs, out):
                 row[rows.indices[k]] += a * rows.values[k]
 
 
+class ScoresAlong(NamedTuple):
+    """The scores of a block's rows and their change along a move, with labels and weights."""
+
+    scores: np.ndarray
+    moves: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
 @kernel
-def slopes_along_move(scores, moves, y, weight, terms, steps, out):
+def slopes_along_move(along, terms, steps, out):
     """Add the derivative of the loss along a move, at several steps, to out, float64 of shape (n_steps,)."""
+    scores, moves, y, weight = along
     for i in range(scores.shape[0]):
         if weight[i] != 0.0 and moves[i] != 0.0:
             for k in range(steps.shape[0]):
                 out[k] += weight[i] * moves[i] * slope_of(terms, scores[i] + steps[k] * moves[i], y[i] > 0)
 
 
-def shape_rows(rows, y, weight, w, bias, xi, mixed):
+def shape_rows(data, theta, xi, mixed):
     """Sum the derivatives of minus the log-likelihood by the shape over the rows.
 
     Parameters
     ----------
-    rows, y, weight, w, bias, xi
+    data, theta, xi
     mixed : ndarray of shape (n_features + 1,), float64
         The expected second derivatives by xi and each weight, and by xi and the intercept, are added to it.
 
@@ -111,28 +131,31 @@ def shape_rows(rows, y, weight, w, bias, xi, mixed):
     slope, information : float
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
-    of_weights, picked, totals = mixed[:-1], np.empty(BATCH, np.uint64), np.zeros(3)
-    sums = sums_for(rows, of_weights)
-    _shape_rows(rows, y, weight, table_of(rows, w), bias, xi, np.empty(BATCH), picked, np.empty(BATCH), sums, totals)
-    add_sums(rows, sums, of_weights)
+    weight_sums, totals = mixed[:-1], np.zeros(3)
+    sums = sums_for(data.rows, weight_sums)
+    work = Work(np.empty(BATCH), np.empty(BATCH, np.uint64), np.empty(BATCH), np.empty(1, np.int64))
+    _shape_rows(data, (table_of(data.rows, theta[:-1]), theta[-1]), xi, work, sums, totals)
+    add_sums(data.rows, sums, weight_sums)
     mixed[-1] += totals[2]
     return float(totals[0]), float(totals[1])
 
 
 @kernel
-def _shape_rows(rows, y, weight, table, bias, xi, scores, picked, coefs, sums, totals):
+def _shape_rows(data, line, xi, work, sums, totals):
+    (rows, y, _), (table, bias), (scores, picked, coefs, n_held) = data, line, work
     for first in range(0, y.shape[0], scores.shape[0]):
         end = min(first + scores.shape[0], y.shape[0])
         for i in range(first, end):
             scores[i - first] = table_dot(rows, i, table) + bias
-        n_held = _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, totals)
-        table_axpys(rows, picked, coefs, n_held, sums)
+        _shape_derivatives(data, first, end, xi, work, totals)
+        table_axpys(rows, picked, coefs, n_held[0], sums)
 
 
 @kernel
-def _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, totals):
-    """Add the derivatives of the rows from first to end; return how many rows were picked, those of a weight above 0."""
-    n_held = 0
+def _shape_derivatives(data, first, end, xi, work, totals):
+    """Add the derivatives of the rows from first to end, and pick those of a weight above 0."""
+    (_, y, weight), (scores, picked, coefs, n_held) = data, work
+    n_held[0] = 0
     for i in range(first, end):
         if weight[i] == 0.0:
             continue
@@ -140,48 +163,74 @@ def _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, totals)
         totals[0] += weight[i] * slope
         totals[1] += weight[i] * information
         totals[2] += weight[i] * mixed
-        picked[n_held], coefs[n_held] = i, weight[i] * mixed
-        n_held += 1
-    return n_held
+        picked[n_held[0]], coefs[n_held[0]] = i, weight[i] * mixed
+        n_held[0] += 1
 
 
 @kernel
-def log_likelihood(rows, y, weight, w, bias, xi):
-    """Return the log-likelihood of all rows; minus infinity if a label has probability 0."""
-    total = 0.0
+def log_likelihood(data, position):
+    """Return the log-likelihood of all rows; minus infinity if a label has probability 0.
+
+    `position`, of shape (n_features + 2,), float64: weights, intercept and xi.
+    """
+    (rows, y, weight), d, total = data, position.shape[0] - 2, 0.0
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
-        total -= weight[i] * gev_likelihood(xi, row_dot(rows, i, w) + bias, y[i] > 0)[0]
+        score = row_dot(rows, i, position) + position[d]
+        total -= weight[i] * gev_likelihood(position[d + 1], score, y[i] > 0)[0]
         if total == -np.inf:
             break
     return total
 
 
-@kernel(_nrt=True)
-def metropolis(
-    rows, y, weight, means, precision, factor, least_xi, most_xi, seed, n_skipped, position, total, shapes, levels
-):
-    """Run a Metropolis-Hastings chain whose proposals are ``position + factor @ z``, z standard normal.
+class Proposals(NamedTuple):
+    """The prior, and the steps that `metropolis` proposes.
 
-    `rows`, `y` and `weight`: all rows of the data set.
     `means` and `precision`, of shape (n_features + 2,), float64: mean and precision of the normal prior of weights,
         intercept and xi; precision 0 means a flat prior.
     `factor`, of shape (n_features + 2, n_features + 2), float64: lower triangular; a row of zeros keeps the entry
         fixed.
     `least_xi` and `most_xi`, float: limits of xi.
+    """
+
+    means: np.ndarray
+    precision: np.ndarray
+    factor: np.ndarray
+    least_xi: float
+    most_xi: float
+
+
+class Samples(NamedTuple):
+    """What `metropolis` writes.
+
+    `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
+    `shapes` and `levels`, of shape (n_samples,), float64: xi and the log-likelihood of each sample.
+    """
+
+    total: np.ndarray
+    shapes: np.ndarray
+    levels: np.ndarray
+
+
+@kernel(_nrt=True)
+def metropolis(data, proposals, seed, n_skipped, position, samples):
+    """Run a Metropolis-Hastings chain whose proposals are ``position + factor @ z``, z standard normal.
+
+    `data`: LabelledRows of the whole data set.
+    `proposals`: Proposals.
     `seed`, int: result of `engine.blocks.block_seed`.
     `n_skipped`, int: burn-in: steps before the first sample.
     `position`, of shape (n_features + 2,), float64: the start of the chain; updated to its end.
-    `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
-    `shapes` and `levels`, of shape (n_samples,), float64: written: xi and the log-likelihood of each sample.
+    `samples`: Samples, written.
     Returns number of accepted steps, burn-in included.
     """
+    (means, precision, factor, least_xi, most_xi), (total, shapes, levels) = proposals, samples
     size = position.shape[0]
     n_accepted, d = 0, size - 2
     state = u64(seed)
     z, trial = np.empty(size), np.empty(size)
-    level = log_likelihood(rows, y, weight, position[:d], position[d], position[d + 1])
+    level = log_likelihood(data, position)
     log_prior = -0.5 * np.sum(precision * (position - means) ** 2)
     for step in range(-n_skipped, shapes.shape[0]):
         state = fill_normal(state, z)
@@ -192,7 +241,7 @@ def metropolis(
                 trial[j] += factor[j, k] * z[k]
         if least_xi <= trial[d + 1] <= most_xi:
             trial_prior = -0.5 * np.sum(precision * (trial - means) ** 2)
-            trial_level = log_likelihood(rows, y, weight, trial[:d], trial[d], trial[d + 1])
+            trial_level = log_likelihood(data, trial)
             if math.log(1.0 - u) < trial_level + trial_prior - level - log_prior:
                 position[:] = trial
                 level, log_prior = trial_level, trial_prior
@@ -204,12 +253,13 @@ def metropolis(
 
 
 @kernel
-def information_rows(rows, y, weight, w, bias, xi, of_score, of_shape):
+def information_rows(data, position, score_factors, shape_factors):
     """Write two factors for each row; their products are the row's expected information on score and shape."""
+    (rows, y, weight), d = data, position.shape[0] - 2
     for i in range(y.shape[0]):
-        score = row_dot(rows, i, w) + bias
+        score, xi = row_dot(rows, i, position) + position[d], position[d + 1]
         # The slopes of a negative row times sqrt(exp(t) - 1), where t is the loss of a positive row.
         t = gev_likelihood(xi, score, True)[0]
         root = math.sqrt(weight[i] * math.expm1(t)) if t < 700.0 else 0.0
-        of_score[i] = root * gev_likelihood(xi, score, False)[1]
-        of_shape[i] = root * shape_terms(xi, score, False)[0]
+        score_factors[i] = root * gev_likelihood(xi, score, False)[1]
+        shape_factors[i] = root * shape_terms(xi, score, False)[0]

@@ -32,6 +32,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
+from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS, Rounding
@@ -143,8 +144,9 @@ class LinkProblem:
 
     def evaluate(self, theta: np.ndarray) -> LinkPoint:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
-        found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
-        gradients, sums, slope = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty * theta
+        summary = self.blocks.reduce(evaluate, theta, self.loss)
+        gradients, sums = summary["gradients"] / self.weight, summary["sums"] / self.weight
+        slope = self.penalty * theta
         primal = float(sums[0, 0] + sums[1, 0] + 0.5 * slope @ theta)
         gradient = slope.copy()
         gradient[:-1] += gradients[0] + gradients[1]
@@ -153,8 +155,8 @@ class LinkProblem:
         dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
-        of_primal = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
-        return LinkPoint(theta, primal, dual, gradient, of_primal, error)
+        primal_error = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
+        return LinkPoint(theta, primal, dual, gradient, primal_error, error)
 
     def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
         """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.
@@ -175,9 +177,9 @@ class LinkProblem:
         bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
-        of_sums = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
-        of_slopes = 3.0 * rounding.combination(part * steepness)
-        return bound, of_sums + rounding.half_square(part * v, of_slopes) / self.lam
+        sums_error = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
+        slopes_error = 3.0 * rounding.combination(part * steepness)
+        return bound, sums_error + rounding.half_square(part * v, slopes_error) / self.lam
 
     def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
         """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.
@@ -230,13 +232,12 @@ def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: LinkLoss) -> tuple[object, Summary]:
+def evaluate(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[object, Summary]:
     """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
     at_a_time = min(max(CHUNK // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
-    w = np.ascontiguousarray(w)
-    evaluate_rows(block.rows, block.y, block.weights(), w, bias, loss.terms, at_a_time, gradients, sums)
+    evaluate_rows(LabelledRows.of(block), theta, loss.terms, at_a_time, gradients, sums)
     return memory, {"gradients": gradients, "sums": sums}
 
 
@@ -250,8 +251,7 @@ def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.n
     if theta is None:
         return block.weights()
     out = np.empty(block.n_samples)
-    w, bias = np.ascontiguousarray(theta[:-1]), float(theta[-1])
-    curvatures(block.rows, block.y, block.weights(), w, bias, loss.terms, out)
+    curvatures(LabelledRows.of(block), theta, loss.terms, out)
     return out
 
 

@@ -19,19 +19,20 @@ and sent to every block once. Each block then runs its share of the chains, so t
 method is meant for small data; see `MOST_VALUES` and `MOST_FEATURES`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, solve_triangular
 
 from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.errors import InputError
 from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
-from aucdist.papers.gev.kernels import information_rows, metropolis, shape_rows
+from aucdist.papers.epochs import LabelledRows
+from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_rows
 from aucdist.papers.gev.problem import LinkPoint, LinkProblem
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
 
@@ -130,9 +131,8 @@ def _move_shape(
 
 def shape_derivatives(block: Block, memory: object, theta: np.ndarray, xi: float) -> tuple[object, Summary]:
     """Return the derivative of minus the log-likelihood by xi, and its expected second derivatives by xi and each weight."""
-    w, bias = np.ascontiguousarray(theta[:-1]), float(theta[-1])
     mixed = np.zeros(len(theta))
-    slope, information = shape_rows(block.rows, block.y, block.weights(), w, bias, xi, mixed)
+    slope, information = shape_rows(LabelledRows.of(block), theta, xi, mixed)
     return memory, {"slope": slope, "information": information, "mixed": mixed}
 
 
@@ -172,18 +172,6 @@ class BayesShape:
         return {name: value for name, value in vars(self).items() if name != "theta"}
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """The result of a chain in a round: its position, the sum of its samples, and xi and log-likelihood of each sample."""
-
-    number: int
-    position: np.ndarray
-    total: np.ndarray
-    shapes: np.ndarray
-    levels: np.ndarray
-    n_accepted: int
-
-
 def bayes_shape(
     blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
     n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
@@ -216,21 +204,19 @@ def bayes_shape(
     precision[-2] = fit_intercept and penalise_intercept
     means = np.zeros(len(precision))
     factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
-    positions = [mode] * N_CHAINS
+    positions: Sequence[np.ndarray] = [mode] * N_CHAINS
     workers = blocks.without_memory()
-    workers.reduce(keep_all_rows, data)
+    workers.reduce(keep_all_rows, data, blocks.n_blocks)
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
-        task = (means, precision, factor, most_xi, max(1, round(size / N_CHAINS)))
+        proposals, n_of_chain = Proposals(means, precision, factor, LEAST_XI, most_xi), max(1, round(size / N_CHAINS))
         seeds = [block_seed(seed, number, chain) for chain in range(N_CHAINS)]
-        chains = workers.reduce(run_chains, task, positions, seeds, blocks.n_blocks)["chains"]
-        chains.sort(key=lambda chain: chain.number)
-        taken = N_CHAINS * task[-1]
-        means = np.sum([chain.total for chain in chains], axis=0) / taken
-        positions = [chain.position for chain in chains]
+        chains = workers.reduce(run_chains, proposals, n_of_chain, positions, seeds)["chains"]
+        _, positions, samples, accepted = zip(*sorted(chains, key=itemgetter(0)), strict=True)
+        taken = N_CHAINS * n_of_chain
+        means = np.sum([chain.total for chain in samples], axis=0) / taken
         yield BayesShape(
-            float(means[-1]), means[:-1], float(np.mean([c.levels.mean() for c in chains])),
-            sum(c.n_accepted for c in chains) / (taken + N_CHAINS * _skipped(task[-1])),
-            sum(effective_size(c.shapes) for c in chains),
+            float(means[-1]), means[:-1], float(np.mean([chain.levels.mean() for chain in samples])),
+            sum(accepted) / (taken + N_CHAINS * _skipped(n_of_chain)), sum(effective_size(chain.shapes) for chain in samples),
         )  # fmt: skip
 
 
@@ -273,22 +259,17 @@ def effective_size(samples: np.ndarray) -> float:
 
 def _step_factor(data: Block, mode: np.ndarray, precision: np.ndarray, *, fit_intercept: bool) -> np.ndarray:
     """Return a factor of the proposals' covariance, the scaled covariance of the normal approximation at the mode."""
-    of_score, of_shape = np.empty(data.n_samples), np.empty(data.n_samples)
-    w, bias, xi = np.ascontiguousarray(mode[:-2]), float(mode[-2]), float(mode[-1])
-    information_rows(data.rows, data.y, data.weights(), w, bias, xi, of_score, of_shape)
+    score_factors, shape_factors = np.empty(data.n_samples), np.empty(data.n_samples)
+    information_rows(LabelledRows.of(data), mode, score_factors, shape_factors)
     X: Any = data.X
     X = X.toarray() if sp.issparse(X) else X
-    scores = np.column_stack([X * of_score[:, np.newaxis], of_score, of_shape])
+    scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
     # A small diagonal, in case the intercept has a flat prior and no information.
     information = scores.T @ scores + np.diag(precision + 1e-3)
     fitted = np.ones(len(precision), dtype=bool)
     fitted[-2] = fit_intercept
-    size = int(fitted.sum())
-    upper = cho_factor(information[np.ix_(fitted, fitted)][::-1, ::-1], lower=True)[0]
-    # With the unknowns in reverse order, the inverse of the factor is lower triangular again.
-    inverse = solve_triangular(np.tril(upper), np.eye(size), lower=True).T[::-1, ::-1]
-    factor = np.zeros((len(precision), len(precision)))
-    factor[np.ix_(fitted, fitted)] = 2.38 / np.sqrt(size) * inverse
+    inside, factor = np.ix_(fitted, fitted), np.zeros_like(information)
+    factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
     return factor
 
 
@@ -306,31 +287,32 @@ def send_rows(block: Block, memory: object) -> tuple[object, Summary]:
 
 @dataclass(frozen=True, eq=False)
 class ChainMemory:
-    """The index of the block, and the rows of all blocks, which its chains sample with."""
+    """The rows of all blocks, which the block's chains sample with, and which of the chains these are."""
 
-    index: int
     data: Block
+    chains: range
 
 
-def keep_all_rows(block: Block, memory: object, data: Block) -> tuple[ChainMemory, Summary]:
+def keep_all_rows(block: Block, memory: object, data: Block, n_blocks: int) -> tuple[ChainMemory, Summary]:
     """Keep the rows of all blocks with this block."""
-    return ChainMemory(block.index, data), {}
+    return ChainMemory(data, range(block.index % n_blocks, N_CHAINS, n_blocks)), {}
 
 
 @without_rows
 def run_chains(
-    block: int, memory: ChainMemory, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
-    seeds: list[int], n_blocks: int,
-) -> tuple[ChainMemory, Summary]:  # fmt: skip
-    """Continue the block's share of the chains, and return their results."""
-    means, precision, factor, most_xi, n_samples = task
-    data, chains = memory.data, []
-    for number in range(memory.index % n_blocks, len(positions), n_blocks):
-        position, total = positions[number].copy(), np.zeros(len(means))
-        shapes, levels = np.empty(n_samples), np.empty(n_samples)
-        n_accepted = metropolis(
-            data.rows, data.y, data.weights(), means, precision, factor, LEAST_XI, most_xi, seeds[number],
-            _skipped(n_samples), position, total, shapes, levels,
-        )  # fmt: skip
-        chains.append(Chain(number, position, total, shapes, levels, n_accepted))
+    block: int,
+    memory: ChainMemory,
+    proposals: Proposals,
+    n_samples: int,
+    positions: Sequence[np.ndarray],
+    seeds: list[int],
+) -> tuple[ChainMemory, Summary]:
+    """Continue the block's share of the chains; return number, last position, samples and accepted steps of each."""
+    chains = []
+    for k in memory.chains:
+        position = positions[k].copy()
+        samples = Samples(np.zeros(len(position)), np.empty(n_samples), np.empty(n_samples))
+        data = LabelledRows.of(memory.data)
+        n_accepted = metropolis(data, proposals, seeds[k], _skipped(n_samples), position, samples)
+        chains.append((k, position, samples, n_accepted))
     return memory, {"chains": chains}

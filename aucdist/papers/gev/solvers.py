@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
-from aucdist.papers.gev.kernels import slopes_along_move
+from aucdist.papers.gev.kernels import ScoresAlong, slopes_along_move
 from aucdist.papers.gev.problem import (
     MOST_FEATURES,
     LinkPoint,
@@ -26,12 +26,15 @@ from aucdist.papers.gev.problem import (
 from aucdist.parameters import Constraints, Switch
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
+from aucdist.solvers.rounding import higher
 
 SAMPLE_GAP = 1e-2
 """The relative gap to which the fit on a sample is solved."""
 ABOVE_NOISE = 3.0
 """The smallest lam for the fit on a sample, in units of `sample.noise`."""
 MOST_HALVINGS = 40
+MOST_PRODUCTS = 100
+"""Of the Hessian and a vector, for a step of Newton's method by conjugate gradients."""
 LEAST_CURVATURE = 1e-12
 """Curvature added for an intercept without a penalty, in case no row has any curvature left."""
 
@@ -62,11 +65,6 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPo
         if np.isfinite(point.primal):
             return point, 1
     return problem.evaluate(problem.origin()), 1 if start is None else 2
-
-
-def _higher(known: LinkPoint, newest: LinkPoint) -> LinkPoint:
-    """Return the point whose lower bound says more."""
-    return newest if newest.dual - newest.dual_error > known.dual - known.dual_error else known
 
 
 def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple[LinkPoint, int] | None:
@@ -143,9 +141,8 @@ def hessian_solver(problem: LinkProblem, point: LinkPoint) -> tuple[CountedSolve
 
 
 def _conjugate_gradients(
-    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, free: np.ndarray,
-    most: int = 100,
-) -> tuple[np.ndarray, int]:  # fmt: skip
+    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, free: np.ndarray
+) -> tuple[np.ndarray, int]:
     """Return x with a residual of at most `tolerance` times the length of b, and the number of Hessian products.
 
     The blocks hold the curvatures. Entries of x are 0 where `free` is 0, as those of b must be.
@@ -153,7 +150,7 @@ def _conjugate_gradients(
     x, residual, n_products = np.zeros_like(b), b, 0
     z = residual / diagonal
     direction, old = z, float(residual @ z)
-    while n_products < most and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
+    while n_products < MOST_PRODUCTS and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
         product = blocks.reduce(hessian_product, direction)["product"] / problem.weight + problem.penalty * direction
         product[-1] *= problem.fit_intercept
         product *= free
@@ -229,13 +226,13 @@ class LinkSolver(Solver):
             Of the weights, for `Newton`: see `aucdist.solvers.signs`.
         """
         problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
-        bound: LinkPoint | None = None
+        bound = (0.0, 0.0)
         for point, newest, passes in self.points(problem, start):
-            bound = newest if bound is None else _higher(bound, newest)
+            bound = higher(bound, (newest.dual, newest.dual_error))
             theta, slope = point.theta, point.gradient_norm
             yield LinkRound(
-                theta[:-1].copy(), point.primal, bound.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
-                primal_error=point.primal_error, dual_error=bound.dual_error,
+                theta[:-1].copy(), point.primal, bound[0], passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+                primal_error=point.primal_error, dual_error=bound[1],
             )  # fmt: skip
 
     @abstractmethod
@@ -276,6 +273,7 @@ class Newton(LinkSolver):
             passes += setup_passes + solve_passes + n_tries
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Lipschitz(LinkSolver):
     """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
 
@@ -295,8 +293,7 @@ class Lipschitz(LinkSolver):
     name = "lipschitz"
     _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
 
-    def __init__(self, *, momentum: bool = True):
-        self.momentum = momentum
+    momentum: bool = True
 
     def check_for(self, estimator: Any) -> None:
         """Check that the curvature of the loss has a bound."""
@@ -355,9 +352,9 @@ def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, leng
     penalty = problem.penalty
 
     def slopes(steps: np.ndarray) -> np.ndarray:
-        of_loss = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
-        of_penalty: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
-        return of_loss + of_penalty
+        loss_slope = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
+        penalty_slope: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
+        return loss_slope + penalty_slope
 
     doubled = length * 2.0 ** np.arange(-3, 4)
     rises = np.flatnonzero(slopes(doubled) >= 0.0)
@@ -374,16 +371,6 @@ def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, leng
     return 0.5 * (low + high)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoresAlong:
-    """The scores of a block's rows and their change along a move, with labels and weights."""
-
-    scores: np.ndarray
-    moves: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-
 def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
     """Keep the scores at theta and their change along the move."""
     scores = np.empty((2, block.n_samples))
@@ -397,5 +384,5 @@ def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.
 def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> tuple[ScoresAlong, Summary]:
     """Return the derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
-    slopes_along_move(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
+    slopes_along_move(memory, loss.terms, steps, out)
     return memory, {"slopes": out}

@@ -144,6 +144,7 @@ def test_shapes(tmp_path: Path) -> None:
         ]
     assert float(rows["map", "200"]["mean"]) == pytest.approx(np.mean(found), abs=1e-3)
     assert float(rows["map", "200"]["first"]) == pytest.approx(found[0], abs=1e-3)
+    assert {row["xi"] for row in rows.values()} == {"0.2"}  # the true one
     assert rows["map", "60"]["acceptance"] == ""
     assert 0 < float(rows["bayes", "60"]["acceptance"]) < 1
     assert (rows["bayes", "60"]["rounds"], rows["bayes", "60"]["sets"]) == ("2", "2")

@@ -13,8 +13,9 @@ from aucdist.engine.blocks import without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.random import uniform01
 from aucdist.objectives.links import Link
+from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev import shape as bayes
-from aucdist.papers.gev.kernels import log_likelihood, metropolis
+from aucdist.papers.gev.kernels import Proposals, Samples, log_likelihood, metropolis
 from aucdist.papers.gev.shape import bayes_shape, effective_size, map_shape
 
 FREE = {"fit_intercept": False, "penalise_intercept": False, "most_xi": np.inf}
@@ -100,7 +101,7 @@ def plain_chain(X, y, means, precision, factor, most_xi, seed, n_skipped, positi
     state, samples, n_accepted = seed, [], 0
 
     def level(t):
-        return log_likelihood(Block.of(X, y).rows, y, np.ones(len(y)), t[:-2].copy(), t[-2], t[-1])
+        return log_likelihood(LabelledRows.of(Block.of(X, y)), t)
 
     def prior(t):
         return -0.5 * float(np.sum(precision * (t - means) ** 2))
@@ -134,15 +135,15 @@ def test_chain_is_the_plain_walk():
         0.4 * np.tril(r.normal(size=(4, 4))),
     )
     start, seed = np.array([0.5, 0.5, 0.0, 0.1]), 12345
-    position, total, shapes, levels = start.copy(), np.zeros(4), np.empty(60), np.empty(60)
-    rows, ones = Block.of(X, y).rows, np.ones(25)
-    n = metropolis(rows, y, ones, means, precision, factor, -1.0, 0.8, seed, 7, position, total, shapes, levels)
+    position, data = start.copy(), LabelledRows.of(Block.of(X, y))
+    total, shapes, levels = drawn_samples = Samples(np.zeros(4), np.empty(60), np.empty(60))
+    n = metropolis(data, Proposals(means, precision, factor, -1.0, 0.8), seed, 7, position, drawn_samples)
     samples, n_accepted = plain_chain(X, y, means, precision, factor, 0.8, seed, 7, start, 60)
     assert 5 < n == n_accepted
     np.testing.assert_allclose(position, samples[-1], rtol=1e-12)
     np.testing.assert_allclose(total, samples.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(shapes, samples[:, -1], rtol=1e-12)
-    assert levels[-1] == log_likelihood(rows, y, ones, position[:2].copy(), position[2], position[3])
+    assert levels[-1] == log_likelihood(data, position)
 
 
 def test_samples_follow_the_posterior():
@@ -150,12 +151,9 @@ def test_samples_follow_the_posterior():
     r = np.random.default_rng(5)
     X = r.normal(size=(40, 1))
     y = np.where(r.random(40) < Link("gev", 0.2).probabilities(X[:, 0])[0], 1, -1)
-    rows, weight = Block.of(X, y).rows, np.ones(40)
-    labels = y.astype(np.int8)
+    data = LabelledRows.of(Block.of(X, y))
     grid = [(w, xi) for w in np.linspace(-1.5, 5, 131) for xi in np.linspace(-1, 4, 126)]
-    level = np.array(
-        [log_likelihood(rows, labels, weight, np.array([w]), 0.0, xi) - 0.5 * (w * w + xi * xi) for w, xi in grid]
-    )
+    level = np.array([log_likelihood(data, np.array([w, 0.0, xi])) - 0.5 * (w * w + xi * xi) for w, xi in grid])
     density = np.exp(level - level.max())
     exact = float(density @ [xi for _, xi in grid] / density.sum())
     found = next(bayes_shape(blocks_of(X, y), np.array([0.5, 0.0, 0.1]), seed=1, n_samples=20_000, n_rounds=1, **FREE))
@@ -228,9 +226,9 @@ def test_rounds_have_more_and_more_samples(monkeypatch):
     seen = []
     original = bayes.run_chains
 
-    def counted(block, memory, task, *rest):  # a step of the same form
-        seen.append(task[-1])
-        return original(block, memory, task, *rest)
+    def counted(block, memory, proposals, n_samples, *rest):  # a step of the same form
+        seen.append(n_samples)
+        return original(block, memory, proposals, n_samples, *rest)
 
     monkeypatch.setattr(bayes, "run_chains", without_rows(counted))
     rounds = bayes_shape(blocks_of(X, y), np.array([1.0, 1.0, 0.0, 0.1]), seed=0, n_samples=400, n_rounds=3, **FREE)
