@@ -232,9 +232,9 @@ def count_leads(claim: Claim, cells: pd.DataFrame) -> dict[str, str]:
     """Return, for each measure and rival, on how many data sets the claim holds, here and in print; a tie is no lead."""
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
-        of_measure, texts = cells[cells["measure"] == measure], []
+        measured, texts = cells[cells["measure"] == measure], []
         for source, where in (("here", "here"), ("paper", "in print")):
-            values = by_system(of_measure, source, (claim.system, rival))
+            values = by_system(measured, source, (claim.system, rival))
             ahead = n_ahead(values, claim.system, [rival], higher_is_better=measure != "seconds")
             texts += [f"{ahead} of {len(values)} {where}"] if len(values) else []
         counts[f"{measure}, {rival}"] = ", ".join(texts) or NOT_RUN

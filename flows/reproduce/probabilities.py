@@ -107,17 +107,15 @@ class Probabilities(ProtocolKind):
         sections: list[PageSection] = []
         counts: dict[str, Any] = {}
         for measure, table in self.tables.items():
-            of_measure = cells[cells["measure"] == measure]
+            measured = cells[cells["measure"] == measure]
             sections.append(
                 PageSection(
                     f"{table}: {self.title}, {MEASURE_NAMES[measure]}", [caption], ["Data set", *self.systems],
-                    table_rows(of_measure, self.datasets, self.systems, _cell),
+                    table_rows(measured, self.datasets, self.systems, _cell),
                 )
             )  # fmt: skip
-            means = by_system(of_measure, "mean", self.systems)
-            behind = (
-                of_measure["system"][of_measure["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
-            )
+            means = by_system(measured, "mean", self.systems)
+            behind = measured["system"][measured["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
             ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)
             counts[measure] = ranked | {"significantly_behind": behind.to_dict()}
         return Report(sections, cells[list(COLUMNS)], counts)

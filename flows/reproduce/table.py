@@ -194,8 +194,8 @@ class Table(ProtocolKind):
             return Report(sections, cells, counts)
         key, reached = "at_least_print_minus_tolerance", reaches(cells["difference"], self.tolerance)
         compared = cells["difference"].notna()
-        of_systems = reached[compared].groupby(cells["system"], sort=False).agg(["sum", "size"])
-        texts = {system: f"{n} of {size}" for system, n, size in of_systems.itertuples()}
+        tallies = reached[compared].groupby(cells["system"], sort=False).agg(["sum", "size"])
+        texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
         cells = cells.assign(**{key: np.select([reached, compared], ["yes", "no"], "")})
         return Report(sections, cells, {**counts, key: {"tolerance": self.tolerance, **texts}})
 
@@ -228,8 +228,8 @@ class Table(ProtocolKind):
             if settings.group is not None and last_of[settings.group] == dataset:
                 whole = f"{settings.group}, all draws"
                 draws = [key for key, other in self.datasets.items() if other.group == settings.group]
-                of_draws = cells[cells["dataset"].isin(draws)].assign(dataset=whole)
-                yield from table_rows(of_draws, [whole], self.systems, _all_draws_cell)
+                draw_cells = cells[cells["dataset"].isin(draws)].assign(dataset=whole)
+                yield from table_rows(draw_cells, [whole], self.systems, _all_draws_cell)
 
     def _cell(self, lines: pd.DataFrame) -> TableCell:
         """Return the cell of a system on a data set."""

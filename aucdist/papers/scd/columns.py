@@ -32,7 +32,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, columns_of
 from aucdist.kernels.rows import accumulate, project
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
-from aucdist.papers.scd.primal import EQUAL, ClassWeight, DualPoint, PrimalSolver, PrimalState, mean_hinge, row_shares
+from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, mean_hinge, row_shares
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
 
@@ -144,12 +144,13 @@ def _in_feature_order(parts: list[np.ndarray], w: np.ndarray, n_blocks: int) -> 
     return whole
 
 
-def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, n_blocks: int) -> DualPoint:
+def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, n_blocks: int) -> np.ndarray:
     """Return the dual point of the rows with a margin below 1, from the blocks' sums over these rows."""
-    whole = np.empty((2, sum(own.shape[1] for own in sums)))
+    point = np.empty((2, 1 + sum(own.shape[1] for own in sums)))
     for b, own in enumerate(sums):
-        whole[:, b::n_blocks] = own
-    return DualPoint(np.array([active[labels < 0].sum(), active[labels > 0].sum()]), whole)
+        point[:, b:-1:n_blocks] = own
+    point[:, -1] = active[labels < 0].sum(), active[labels > 0].sum()
+    return point
 
 
 class SCD(PrimalSolver):

@@ -55,61 +55,32 @@ def penalty_of(w: np.ndarray, penalty: str, lam: float) -> float:
     return lam * float(np.abs(w).sum() if penalty == "l1" else w @ w)
 
 
-@dataclass(frozen=True, eq=False)
-class DualPoint:
-    """A dual point, kept as A and v of each class. The points of several blocks add up to the point of all rows.
+# A dual point is kept as an array of shape (2, n_features + 1): the sums of m_i a_i (x_i, 1) over the negative and over the
+# positive rows. The points of several blocks add up to the point of all rows. If a_i is 1 for the rows with a margin below 1 and
+# 0 for the others, the first sum minus the second is the gradient of the loss.
 
-    Attributes
-    ----------
-    totals : ndarray of shape (2,), float64
-        The sums of m_i a_i over the negative and over the positive rows.
-    sums : ndarray of shape (2, n_features), float64
-        The sums of m_i a_i x_i over the negative and over the positive rows.
+
+def balanced(point: np.ndarray, *, intercept: bool) -> tuple[float, np.ndarray]:
+    """Return A and v of a dual point; an intercept needs the heavier class scaled to weigh as much as the other."""
+    kept, totals = np.ones(2), point[:, -1]
+    if intercept:
+        kept = totals.min() / np.where(totals > 0.0, totals, 1.0)
+    return float(kept @ totals), kept[1] * point[1, :-1] - kept[0] * point[0, :-1]
+
+
+def lower_bound(point: np.ndarray, penalty: str, lam: float, *, intercept: bool) -> float:
+    """Return the dual value of a point, after scaling it to be feasible and, for L2, to the best length.
+
+    `penalty`: {"l1", "l2"}.
+    `lam`: above 0.
+    `intercept`: whether there is an intercept.
     """
-
-    totals: np.ndarray
-    sums: np.ndarray
-
-    def __add__(self, other: "DualPoint") -> "DualPoint":
-        return DualPoint(self.totals + other.totals, self.sums + other.sums)
-
-    def towards(self, other: "DualPoint", share: float) -> "DualPoint":
-        """Return the point between this one (share 0) and another one (share 1)."""
-        return DualPoint(
-            self.totals + share * (other.totals - self.totals), self.sums + share * (other.sums - self.sums)
-        )
-
-    def gradient(self) -> np.ndarray:
-        """Return -v, followed by minus the sum of m_i a_i y_i.
-
-        If a_i is 1 for the rows with a margin below 1 and 0 for the others, this is the gradient of the loss.
-        """
-        return np.append(self.sums[0] - self.sums[1], self.totals[0] - self.totals[1])
-
-    def balanced(self, *, intercept: bool) -> tuple[float, np.ndarray]:
-        """Return A and v of the point; an intercept needs the heavier class scaled to weigh as much as the other."""
-        kept = np.ones(2)
-        if intercept:
-            kept = self.totals.min() / np.where(self.totals > 0.0, self.totals, 1.0)
-        return float(kept @ self.totals), kept[1] * self.sums[1] - kept[0] * self.sums[0]
-
-    def lower_bound(self, penalty: str, lam: float, *, intercept: bool) -> float:
-        """Return the dual value of the point, after scaling it to be feasible and, for L2, to the best length.
-
-        Parameters
-        ----------
-        penalty : {"l1", "l2"}
-        lam : float
-            Above 0.
-        intercept : bool
-            Whether there is an intercept.
-        """
-        total, v = self.balanced(intercept=intercept)
-        if penalty == "l1":
-            return total * min(1.0, lam / max(float(np.abs(v).max(initial=0.0)), lam))
-        square = float(v @ v)
-        length = min(1.0, 2.0 * lam * total / square) if square > 0.0 else 1.0
-        return length * total - length**2 * square / (4.0 * lam)
+    total, v = balanced(point, intercept=intercept)
+    if penalty == "l1":
+        return total * min(1.0, lam / max(float(np.abs(v).max(initial=0.0)), lam))
+    square = float(v @ v)
+    length = min(1.0, 2.0 * lam * total / square) if square > 0.0 else 1.0
+    return length * total - length**2 * square / (4.0 * lam)
 
 
 ONE_OVER_LAM = "1/lam"
@@ -147,12 +118,12 @@ def loss_and_dual_point(block: Block, memory: None, w: np.ndarray, shares: Class
     margins, active = margins_of(block, w), row_shares(block, shares)
     loss = mean_hinge(active, margins)
     active[margins >= 1.0] = 0.0
-    totals, sums = np.zeros(2), np.zeros((2, block.n_features))
+    point = np.zeros((2, block.n_features + 1))
     for k, label in enumerate((-1, 1)):
         mine = np.flatnonzero(block.y == label)
-        totals[k] = active[mine].sum()
-        accumulate(block.rows, mine, active[mine], sums[k])
-    return None, {"loss": loss, "point": DualPoint(totals, sums)}
+        point[k, -1] = active[mine].sum()
+        accumulate(block.rows, mine, active[mine], point[k, :-1])
+    return None, {"loss": loss, "point": point}
 
 
 def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
@@ -206,7 +177,7 @@ class PrimalState:
         self._round, self._bound, self._best, self._best_w = 0, (0.0, 0.0), math.inf, self.w
         self._best_error = 0.0
         self._mean = np.zeros_like(self.w)
-        self._point = DualPoint(np.zeros(2), np.zeros((2, blocks.n_features)))
+        self._point = np.zeros((2, blocks.n_features + 1))
         if intercept and start is None:
             self._start_with_best_intercept()
 
@@ -233,15 +204,15 @@ class PrimalState:
             self._mean = self._mean + share * (self.w - self._mean)
         return share
 
-    def end_round(self, loss: float, point: DualPoint, share: float) -> Round:
+    def end_round(self, loss: float, point: np.ndarray, share: float) -> Round:
         """Return the round with the best weights and the best lower bound so far.
 
         `loss`: the loss at `w`, or with `average` at the average.
         `point`: the dual point at `w`.
         `share`: the result of `next_round`.
         """
-        self._point = self._point.towards(point, share)
-        bound = self._point.lower_bound(self.penalty, self.lam, intercept=self.intercept)
+        self._point = self._point + share * (point - self._point)
+        bound = lower_bound(self._point, self.penalty, self.lam, intercept=self.intercept)
         self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         shown = self._mean if self.average else self.w
         self._reach = max(self._reach, self.rounding.reach(shown[:-1]) + abs(float(shown[-1])))
@@ -263,7 +234,7 @@ class PrimalState:
 
     def _bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the last lower bound."""
-        total, v = self._point.balanced(intercept=self.intercept)
+        total, v = balanced(self._point, intercept=self.intercept)
         share = 3.0 * self.rounding.over_rows + EPS * self._round
         error = (share * total) * self.rounding.largest
         if self.penalty == "l1":
@@ -278,7 +249,7 @@ class PrimalState:
         if self.average:
             loss = float(self.blocks.reduce(hinge_loss, self._mean, self.shares)["loss"])
         self.passes += 1.5 if self.average else 1.0
-        return self.end_round(loss, point, share), point.gradient()
+        return self.end_round(loss, point, share), point[0] - point[1]
 
     def usual_eta(self, factor: float) -> float:
         """Return the default length of the first step: the factor over an average of the features' mean squares.

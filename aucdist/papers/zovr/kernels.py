@@ -5,6 +5,8 @@ coordinates c there. A row's score is ``scores[i] + moves[i] @ c``, where ``move
 They are computed once per round, however many steps are taken. A variance-reduced step costs one inner product.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.extending import register_jitable
 
@@ -53,30 +55,58 @@ def _dot(x, y):
     return total
 
 
-@kernel
-def steps_along(moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c):
-    """Take steps in the subspace of the directions, each by the gradient estimate of one random row.
+class RowsInPlane(NamedTuple):
+    """The rows as `steps_along` see them.
 
-    With s_a the slope of a row's function along direction a, the estimate changes coordinate a by s_a / n_directions. With
-    `own` (variance reduction) it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
-    length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
-
-    `moves`, `scores`, `y` and `mu`: as in `slopes_along`.
+    `moves`, `scores` and `y`: as in `slopes_along`.
     `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
-    `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times lam1 times the factor of the
-        class.
-    `lam2`: float.
+    `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times the factor of the class.
+    `own`, of shape (n_rows, n_directions) or (0, 0), float64: result of `slopes_along`; if it is empty, there is no
+        variance reduction.
+    """
+
+    moves: np.ndarray
+    scores: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    pull: np.ndarray
+    own: np.ndarray
+
+
+class Plane(NamedTuple):
+    """The subspace of the directions of a round, and the objective on it.
+
     `gram`, of shape (n_directions, n_directions), float64: inner products of the directions.
     `at_start`, of shape (n_directions,), float64: inner products of the directions with the weights at c = 0.
     `slopes`, of shape (n_directions,), float64: slopes of the whole function at c = 0; only read with variance
         reduction.
-    `own`, of shape (n_rows, n_directions) or (0, 0), float64: result of `slopes_along`; if it is empty, there is no
-        variance reduction.
+    `lam1`, `lam2` and `mu`: float.
+    """
+
+    gram: np.ndarray
+    at_start: np.ndarray
+    slopes: np.ndarray
+    lam1: float
+    lam2: float
+    mu: float
+
+
+@kernel(_nrt=True)
+def steps_along(rows, plane, before, n_steps, seed, c):
+    """Take steps in the subspace of the directions, each by the gradient estimate of one random row.
+
+    With s_a the slope of a row's function along direction a, the estimate changes coordinate a by s_a / n_directions. With
+    variance reduction it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
+    length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
+
+    `rows`: RowsInPlane.
+    `plane`: Plane.
     `before` and `n_steps`: int.
     `seed`: int.
-    `step`, of shape (n_directions,), float64: workspace.
     `c`, of shape (n_directions,), float64: updated; 0 before the first step.
     """
+    (moves, scores, y, weight, pull, own), (gram, at_start, slopes, lam1, lam2, mu) = rows, plane
+    step = np.empty(c.shape[0])
     n_directions = c.shape[0]
     reduced = own.shape[0] > 0
     state = u64(seed)
@@ -89,7 +119,7 @@ def steps_along(moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes
             if reduced:
                 slope = slopes[a] + weight[i] * lam2 * (slope - own[i, a])
             else:
-                slope = at_start[a] + weight[i] * (lam2 * slope - pull[i] * moves[i, a])
+                slope = at_start[a] + weight[i] * (lam2 * slope - lam1 * pull[i] * moves[i, a])
             step[a] = eta * (slope + _dot(gram[a], c))
         for a in range(n_directions):
             c[a] -= step[a]
@@ -103,8 +133,25 @@ def draw_integers(seed, n, out):
         state, out[k] = below(state, n)
 
 
+class MarginRows(NamedTuple):
+    """The rows of a block as `svrg_steps` see them.
+
+    `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
+    `y`: of shape (n_rows,), int8.
+    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
+    `first`, int: for rows of a Gram matrix: the position of the block's first row among all rows, so that z holds
+        coefficients of rows. -1 for plain rows.
+    """
+
+    scores: np.ndarray
+    along: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    first: int
+
+
 @kernel
-def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before, done, z):
+def svrg_steps(rows, places, drawn, margins, steps, z):
     """Take variance-reduced steps of length 1 / (k + 1), k = before + 1, before + 2, ..., from the weights w to::
 
         w + (z - n_steps v) / (before + n_steps + 1),    v the gradient at w.
@@ -115,16 +162,12 @@ def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before,
     `rows`: DenseRows or CsrRows.
     `places`, of shape (n,), int64: position in `rows` of the row of each step.
     `drawn`, of shape (n,), int64: position in the block of the row of each step.
-    `own`, int: for rows of a Gram matrix: the position of the block's first row among all rows, so that z holds
-        coefficients of rows. -1 for plain rows.
-    `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
-    `y`: of shape (n_rows,), int8.
-    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
-    `lam2`: float.
-    `before`: int.
-    `done`, int: number of steps from w taken before, as the steps may be taken in parts.
+    `margins`: MarginRows.
+    `steps`, tuple: `lam2`, float; `before`, int; and the number of steps from w taken before, as the steps may be taken in
+        parts.
     `z`, of shape (n_features,), float64: updated; 0 before the first step.
     """
+    (scores, along, y, weight, first), (lam2, before, done) = margins, steps
     for t in range(drawn.shape[0]):
         i, k = drawn[t], done + t
         here = scores[i] + (row_dot(rows, places[t], z) - k * along[i]) / (before + k + 1)
@@ -135,7 +178,7 @@ def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before,
             change -= 1
         if change != 0:
             coef = lam2 * weight[i] * y[i] * change
-            if own < 0:
+            if first < 0:
                 row_axpy(rows, places[t], coef, z)
             else:
-                z[own + i] += coef
+                z[first + i] += coef

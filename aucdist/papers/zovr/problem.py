@@ -169,41 +169,30 @@ class LowerBound:
     """The lower bound of the best convex combination of dual points.
 
     A dual point has a height and a vector; its value is the height minus half the squared length of the vector.
-
-    Parameters
-    ----------
-    size : int
-        Length of the vectors.
     """
 
-    def __init__(self, size: int):
-        self._heights, self._b, self._born = np.zeros(MAX_CUTS), np.zeros(MAX_CUTS), np.zeros(MAX_CUTS, dtype=np.int64)
-        self._vectors, self._gram = np.zeros((MAX_CUTS, size)), np.zeros((MAX_CUTS, MAX_CUTS))
-        self._added = 0
+    def __init__(self) -> None:
+        self._vectors: list[np.ndarray] = []
+        self._heights, self._b, self._gram = np.zeros(0), np.zeros(0), np.zeros((0, 0))
 
     def add(self, height: float, vector: np.ndarray, image: np.ndarray) -> float:
         """Add a dual point and return the bound; `image` is the vector, or the product of the Gram matrix and the vector."""
-        k, n = self._next_slot(), min(self._added + 1, MAX_CUTS)
-        self._vectors[k], self._heights[k], self._born[k] = vector, height, self._added
-        across = self._vectors[:n] @ image
+        if len(self._vectors) == MAX_CUTS:
+            # The point of least weight goes, the oldest of several.
+            least = int(np.argmin(self._b))
+            del self._vectors[least]
+            self._heights, self._b = np.delete(self._heights, least), np.delete(self._b, least)
+            self._gram = np.delete(np.delete(self._gram, least, axis=0), least, axis=1)
+            self._b /= self._b.sum()
+        self._vectors.append(vector)
+        across = np.array([known @ image for known in self._vectors])
         # Equal points would make the system singular. This term lowers the bound, so the bound stays valid.
-        across[k] += 1e-12 * abs(height)
-        self._gram[k, :n] = self._gram[:n, k] = across
-        self._added += 1
-        gram, heights = self._gram[:n, :n], self._heights[:n]
-        b = maximise(gram, heights, self._b[:n])
-        self._b[:n] = b
+        across[-1] += 1e-12 * abs(height)
+        gram = np.block([[self._gram, across[:-1, np.newaxis]], [across]])
+        heights = np.append(self._heights, height)
+        b = maximise(gram, heights, np.append(self._b, float(len(heights) == 1)))
+        self._gram, self._heights, self._b = gram, heights, b
         return float(b @ heights - 0.5 * b @ gram @ b)
-
-    def _next_slot(self) -> int:
-        """Return the slot of the next point: a free one, or that of the point of least weight, the oldest of several."""
-        if self._added < MAX_CUTS:
-            self._b[self._added] = 0.0 if self._added else 1.0
-            return self._added
-        k = int(np.lexsort((self._born, self._b))[0])
-        self._b[k] = 0.0
-        self._b /= self._b.sum()
-        return k
 
 
 class MarginMeanProblem:
@@ -240,7 +229,7 @@ class MarginMeanProblem:
         if gram:
             self.blocks.reduce(keep_centre_products, self.centre)
         self.w = np.zeros(len(self.centre))
-        self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(len(self.centre)), 0.0
+        self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(), 0.0
 
     def evaluation(self) -> tuple[float, np.ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
@@ -254,8 +243,8 @@ class MarginMeanProblem:
         rounding, before = self.rounding, self.rounding.reach(self.w)
         way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
         self.w = self.w + step @ directions
-        of_sums = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
-        self._drift += of_sums * way + EPS * (before + rounding.reach(self.w))
+        sums_error = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
+        self._drift += sums_error * way + EPS * (before + rounding.reach(self.w))
 
     def round(self, summary: Summary, passes: float) -> Round:
         """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
@@ -275,8 +264,8 @@ class MarginMeanProblem:
         """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
         rounding = self.rounding
         score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
-        of_loss = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
-        return of_loss + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
+        loss_error = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
+        return loss_error + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
 
     def _square_error(self, v: np.ndarray, total: float) -> float:
         """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
@@ -309,6 +298,7 @@ class MarginMeanProblem:
         return np.concatenate(parts) if self.gram else parts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginSolver(Solver):
     """A solver of the margin mean, which takes a fixed number of rounds.
 
@@ -324,9 +314,8 @@ class MarginSolver(Solver):
     random = True
     _parameter_constraints: ClassVar[Constraints] = {"n_outer": count(), "n_inner": count(optional=True)}
 
-    def __init__(self, *, n_outer: int = 100, n_inner: int | None = None):
-        self.n_outer = n_outer
-        self.n_inner = n_inner
+    n_outer: int = 100
+    n_inner: int | None = None
 
     @abstractmethod
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:

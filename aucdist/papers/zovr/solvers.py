@@ -25,7 +25,7 @@ weights.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +34,16 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Summary, block_seed, without_rows
 from aucdist.kernels.rows import DenseRows, Rows
 from aucdist.objectives.gaussian import KernelBlock
-from aucdist.papers.zovr.kernels import draw_integers, slopes_along, steps_along, svrg_steps, unit_vectors
+from aucdist.papers.zovr.kernels import (
+    MarginRows,
+    Plane,
+    RowsInPlane,
+    draw_integers,
+    slopes_along,
+    steps_along,
+    svrg_steps,
+    unit_vectors,
+)
 from aucdist.papers.zovr.problem import (
     MarginMeanProblem,
     MarginMemory,
@@ -78,20 +87,18 @@ def project_on_directions(
 
 @without_rows
 def inner_steps(
-    block: int, memory: MarginMemory, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
-    reduced: bool, n_inner: int | None, seeds: tuple[int, int],
-) -> tuple[MarginMemory, Summary]:  # fmt: skip
+    block: int, memory: MarginMemory, plane: Plane, n_inner: int | None, seeds: tuple[int, int]
+) -> tuple[MarginMemory, Summary]:
     """Take the steps of a round over the block's rows, and return the move along each direction times the block's weight."""
-    c = np.zeros(len(plane[0]))
+    c = np.zeros(len(plane.gram))
     n_steps = len(memory.share) if n_inner is None else n_inner
     if len(memory.share):
         seed, number = seeds
         # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
-        before = 0 if reduced else (number - 1) * n_steps
-        steps_along(
-            memory.moves, memory.scores, memory.y, memory.weight, lams[0] * memory.pull, lams[1], mu, *plane,
-            memory.slopes, before, n_steps, block_seed(seed, number, memory.index), np.empty_like(c), c,
-        )  # fmt: skip
+        assert memory.slopes is not None
+        before = 0 if len(memory.slopes) else (number - 1) * n_steps
+        rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
+        steps_along(rows, plane, before, n_steps, block_seed(seed, number, memory.index), c)
     return memory, {"move": memory.share.sum() * c}
 
 
@@ -113,6 +120,7 @@ def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
     return directions
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ZOVR(MarginSolver):
     """The paper's variance-reduced steps by values of the loss.
 
@@ -136,16 +144,12 @@ class ZOVR(MarginSolver):
         "n_directions": count(optional=True),
     }
 
-    def __init__(
-        self, *, mu: float = MU, n_directions: int | None = None, n_outer: int = 100, n_inner: int | None = None
-    ):
-        super().__init__(n_outer=n_outer, n_inner=n_inner)
-        self.mu = mu
-        self.n_directions = n_directions
+    mu: float = MU
+    n_directions: int | None = None
 
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
         """Move the weights by the steps of a round, which takes half a pass for each direction, and half a pass for the bound."""
-        blocks, lams, size = problem.blocks, (problem.lam1, problem.lam2), len(problem.w)
+        blocks, size = problem.blocks, len(problem.w)
         shape = (min(N_DIRECTIONS, size) if self.n_directions is None else self.n_directions, size)
         # The seed after those of the blocks.
         common = block_seed(*seeds, blocks.n_blocks)
@@ -156,8 +160,8 @@ class ZOVR(MarginSolver):
         slopes = at_start
         if self.reduced:
             slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
-        plane = (products, at_start, slopes)
-        step = blocks.reduce(inner_steps, lams, self.mu, plane, self.reduced, self.n_inner, seeds)["move"]
+        plane = Plane(products, at_start, slopes, problem.lam1, problem.lam2, self.mu)
+        step = blocks.reduce(inner_steps, plane, self.n_inner, seeds)["move"]
         problem.move(step, directions)
         return blocks.reduce(move_and_evaluate, step, *problem.evaluation()), (shape[0] + 1) / 2
 
@@ -183,12 +187,10 @@ def svrg_round(
     if len(memory.share):
         drawn = np.empty(n_steps, dtype=np.int64)
         draw_integers(block_seed(seed, number, block.index), len(memory.share), drawn)
-        own = -1 if memory.first is None else memory.first
-        slope_products, weight = products(block, slope), memory.weight
+        first = -1 if memory.first is None else memory.first
+        margins = MarginRows(memory.scores, products(block, slope), memory.y, memory.weight, first)
         for part, rows, places in _with_rows(block, drawn):
-            svrg_steps(
-                rows, places, drawn[part], own, memory.scores, slope_products, memory.y, weight, lam2, before, part.start, z
-            )  # fmt: skip
+            svrg_steps(rows, places, drawn[part], margins, (lam2, before, part.start), z)
     return memory, {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
 
 

@@ -4,7 +4,16 @@ from support.margin_twins import drawn, factors, hinge, problem, row_functions, 
 
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.kernels.rows import DenseRows
-from aucdist.papers.zovr.kernels import draw_integers, slopes_along, steps_along, svrg_steps, unit_vectors
+from aucdist.papers.zovr.kernels import (
+    MarginRows,
+    Plane,
+    RowsInPlane,
+    draw_integers,
+    slopes_along,
+    steps_along,
+    svrg_steps,
+    unit_vectors,
+)
 
 pytestmark = pytest.mark.nojit
 
@@ -65,10 +74,9 @@ def test_steps_in_the_plane_are_steps_by_values_of_the_rows_functions(reduced):
     slopes = lam2 * own.mean(axis=0) - lam1 * (pull @ moves) / 15 + at_start
     np.testing.assert_allclose(slopes @ ways / 2, whole, rtol=1e-10)
     c = np.zeros(2)
-    steps_along(
-        moves, scores, labels, np.ones(15), lam1 * pull, lam2, mu, gram, at_start, slopes,
-        own if reduced else np.empty((0, 0)), before, n_steps, 9, np.empty(2), c,
-    )  # fmt: skip
+    plane = Plane(gram, at_start, slopes, lam1, lam2, mu)
+    seen = RowsInPlane(moves, scores, labels, np.ones(15), pull, own if reduced else np.empty((0, 0)))
+    steps_along(seen, plane, before, n_steps, 9, c)
     np.testing.assert_allclose(w + c @ ways, wk, rtol=1e-10)
 
 
@@ -92,9 +100,7 @@ def test_first_order_steps_are_those_written_out(gram, before):
     assert found.tolist() == list(drawn(4, 15, n_steps))
     # In two parts: the rows where they are, then those that are read for the steps.
     for part, read, places in ((slice(0, 23), rows, found[:23]), (slice(23, n_steps), rows[found[23:]], np.arange(17))):
-        svrg_steps(
-            DenseRows(read), places, found[part], 0 if gram else -1, X @ w, X @ slope, y.astype(np.int8), np.ones(15), lam2,
-            before, part.start, z,
-        )  # fmt: skip
+        margins = MarginRows(X @ w, X @ slope, y.astype(np.int8), np.ones(15), 0 if gram else -1)
+        svrg_steps(DenseRows(read), places, found[part], margins, (lam2, before, part.start), z)
     way = (z - n_steps * (slope_alpha if gram else slope)) / (before + n_steps + 1)
     np.testing.assert_allclose(w + (way @ X if gram else way), wk, rtol=1e-11)
