@@ -19,7 +19,7 @@ from aucdist.estimators import ESTIMATORS
 from aucdist.papers.scd.primal import penalty_of
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce import kind
 from flows.reproduce.kind import (
