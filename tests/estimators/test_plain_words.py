@@ -72,12 +72,15 @@ def test_plots_of_gains_and_shapes_and_importances():
     with pytest.raises(InputError, match="no row of y is of the positive class 'yes'"):
         line.plot_gains(rows[:, :1], np.full(6, "no"))
     assert not hasattr(line, "feature_importances_")
-    model = PairwiseHingeClassifier(features={"map": "bins", "pairs": 1}, tol=1e-2).fit(X, Y)
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    model = PairwiseHingeClassifier(features={"map": "bins", "pairs": 1}, tol=1e-2).fit(
+        rows, rows[:, 0] * rows[:, 1] > 0
+    )
     figure = model.plot_shapes()
     moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
     assert len(figure.axes) == 2 * len(moving)  # each with its histogram
     (pair,) = model.shapes().pairs
-    expected = np.zeros(X.shape[1])
+    expected = np.zeros(3)
     for shape in model.shapes().shapes:
         expected[shape.feature] = shape.spread
     expected[list(pair.features)] += pair.spread / 2
