@@ -24,15 +24,16 @@ BALANCED = "balanced"
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 
-    Minimises ``sum of m_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a 1/2, where m_i is the row's
-    share of the whole weight, after Tao, Zhu, Luo & Kong (2013); and states by how much at most the objective exceeds the best
-    possible.
+    Minimises ``sum of m_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a factor of 1/2, after Tao,
+    Zhu, Luo and Kong (2013). Here m_i is the weight of row i divided by the sum of all weights. The certificate says by how
+    much at most the objective exceeds its minimum.
 
     Parameters
     ----------
     penalty : {"l1", "l2"}, default="l2"
     lam : float or "1/n", default=1e-3
-        Weight of the penalty; "1/n" is one over the number of rows, the paper's choice. The C of liblinear is 1 / (2 lam n).
+        The weight of the penalty. "1/n" is one over the number of rows, the choice of the paper. The C of liblinear is 1 /
+        (2 lam n).
     solver : str, dict or Solver, default="sdcd"
         All but ``psa`` go with ``penalty="l2"``; with ``penalty="l1"`` go ``scd``, ``comid``, ``rda`` and ``psa``.
 
@@ -43,56 +44,61 @@ class HingeClassifier(LinearClassifier):
         lags far behind, so that they usually end with `max_passes` and a ConvergenceWarning. A name takes the solver's defaults;
         parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
     random_state : int, RandomState or None, default=None
-        Seed of what is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
+        The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False
-        Start from the last fit's weights; ``sdcd`` and ``cdcd`` from its dual variables, for another `lam` as well, but for as
-        many rows; they refuse weights that another solver left.
+        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` start from its dual variables, also for
+        another `lam`, if the number of rows is the same. They refuse weights from another solver.
     fit_intercept : bool, default=True
-        Without a penalty; but ``sdcd`` and ``cdcd`` penalise the intercept as the weight of a column of ones.
+        Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
+        column of ones.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class). With several
-        classes it is the weight of a class's rows in its model against the rest, whose rows then weigh 1.
+        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 rows of the class). With several
+        classes it is the weight of the rows of a class in its model against the rest, whose rows then have weight 1.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
-        change no bit.
+        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
+        and -1 one for each core. It does not change a bit of the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
+        One row for each round, with the columns round, passes, seconds, primal, dual, relative_gap, and zeros, the share of
+        weights that are 0.
     resume_ : HingeStart
-        With `warm_start` and ``sdcd`` or ``cdcd``: what the next fit starts from.
+        With `warm_start` and ``sdcd`` or ``cdcd``: the state from which the next fit starts.
     coef_ : ndarray of shape (1, n_features), float64
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second class is the positive one.
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----

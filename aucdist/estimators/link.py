@@ -40,112 +40,122 @@ def balance(weight_pos: float, weight_neg: float) -> float:
 
 
 class SeparationWarning(UserWarning):
-    """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
+    """The training rows are separable: only `lam` limits the weights, and so decides how close probabilities are to 0 and 1."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinkClassifier(LinearClassifier):
     """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
-    Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu & Liu (2018), and states by how much at most the objective exceeds
-    the best possible. The link ``gev`` has a shape xi with which g rises faster on one side than on the other, as fits a
-    rare positive class; the shape can be found from the data.
+    Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate says by how much at most the
+    objective exceeds its minimum. The link ``gev`` has a shape xi, with which g rises faster on one side than on the other.
+    This suits a rare positive class, and the shape can be chosen from the data.
 
     Parameters
     ----------
     link : {"gev", "logit", "probit", "cloglog"}, default="gev"
-        g is ``exp(-(1 + xi u) ** (-1 / xi))``, at xi = 0 ``exp(-exp(-u))``; ``1 / (1 + exp(-u))``; the normal distribution
-        function; ``1 - exp(-exp(u))``.
+        The function g, in this order: ``exp(-(1 + xi u) ** (-1 / xi))``, which is ``exp(-exp(-u))`` at xi = 0; ``1 / (1 +
+        exp(-u))``; the normal distribution function; ``1 - exp(-exp(u))``.
     loss : {"calibrated", "likelihood"}, default="calibrated"
-        ``calibrated``: convex for every link, see `aucdist.objectives.links`. ``likelihood``: minus the log-likelihood; it is
-        convex but for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit`` the two are one.
+        ``calibrated`` is convex for every link, see `aucdist.objectives.links`. ``likelihood`` is minus the log-likelihood.
+        It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, the two are
+        the same.
     solver : str, dict or Solver, default="newton"
-        ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
-        rounds are cheaper, but many where positives are rare. It is not for the likelihood of ``gev`` and ``cloglog``, whose
-        curvature has no bound. ``gradient``: steepest descent with a bisection. ``{"name": "lipschitz", "momentum": False}`` or
-        ``Lipschitz(momentum=False)`` takes the steps as published: see `aucdist.papers.gev`.
+        ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
+        steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
+        work for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent
+        with a bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as
+        published: see `aucdist.papers.gev`.
     xi : float, "map", "bayes" or None, default=None
-        ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
-        `aucdist.papers.gev.shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
-        for small data, `aucdist.papers.gev.shape`. Both have priors of width 1 on the weights: standardise
-        the features first.
+        The shape of ``gev``, at least -1, and below 1 with the calibrated loss. ``"map"`` (the same as None) is the mode of
+        its posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
+        `aucdist.papers.gev.shape` and have priors of width 1 on the weights, so standardise the features first.
     lam : float or None, default=None
-        Weight of the penalty. None means ``1e-3 * 4 p (1 - p)``, where p is the share of positives: 1e-3 for balanced classes and
-        4e-6 for one positive in a thousand. A rare class curves the mean loss by about p (1 - p), so that a fixed `lam` would
-        flatten its probabilities. The paper has sums in place of the mean: its lambda is n_samples * lam.
+        The weight of the penalty. None means ``1e-3 * 4 p (1 - p)``, where p is the share of positives: 1e-3 for balanced
+        classes and 4e-6 for one positive in a thousand. The curvature of the mean loss is about p (1 - p) for a rare class,
+        so a fixed `lam` would flatten its probabilities. The paper has sums instead of means: its lambda is n_samples *
+        lam.
     fit_intercept : bool, default=True
+        Whether to fit an intercept.
     penalise_intercept : bool, default=False
-        True is the paper's way. It also decides whether the intercept has a prior where xi is looked for.
+        Whether to penalise the intercept, as the paper does. It also decides whether the intercept has a prior when xi is
+        chosen.
     tol : float, default=1e-6
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this. Where the loss is not convex there is
-        no dual bound; it then ends when the gradient is at most so long.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`. If the loss is not convex, there
+        is no lower bound, and the fit ends when the gradient is short enough.
     random_state : int, RandomState or None, default=None
-        Of the chains of ``xi="bayes"``.
+        The seed of the chains of ``xi="bayes"``.
     prior : float or None, default=None
-        The share of positives among the rows to come, where it is not that among the training rows, as after undersampling. The
-        odds of `predict_proba` are multiplied by what that takes.
+        The share of positives among future rows, if it differs from that of the training rows, as after undersampling. The
+        odds of `predict_proba` are corrected for it.
     shape_rounds : int or None, default=None
-        ``"map"``: rounds at most, None for until it settles. ``"bayes"``: rounds of EM, None for 10.
+        ``"map"``: the largest number of rounds; None means until the shape no longer changes. ``"bayes"``: the number of
+        rounds of EM; None means 10.
     shape_samples : int or None, default=None
-        ``"bayes"``: samples in the first round, the last has twice as many; None for 10 000.
+        ``"bayes"``: the number of samples in the first round, which has doubled in the last one; None means 10,000.
     monotone : mapping, "auto" or None, default=None
-        ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
-        position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the rows agree on it. With no
-        feature map, and with ``"bins"`` or ``"leaves"``. The shape ``xi`` is looked for without it.
+        ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
+        name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
+        fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``. The shape
+        ``xi`` is chosen without the directions.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class where there are at least 200 000 rows: their number alone decides into how many
-        blocks these are cut.
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        result. Several classes are fitted at the same time. A fit of two classes uses several threads if there are at least
+        200,000 rows; the number of rows alone decides into how many blocks they are cut.
     warm_start : bool, default=False
-        Start from the last fit's weights.
+        Whether to start from the weights of the last fit.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-        b. `decision_function` is the score minus that of the probability one half.
+        The intercept b. `decision_function` is the score minus the score of probability one half.
     xi_ : float
-        ``gev``: the shape.
+        The shape of ``gev``.
     xi_trace_ : DataFrame
-        Where xi was looked for, a row per round: ``"map"``: round, xi, log_posterior; ``"bayes"``: round, xi,
-        log_likelihood, acceptance (share of the steps taken), effective_samples (of xi).
+        If xi was chosen, one row for each round. ``"map"`` has the columns round, xi and log_posterior. ``"bayes"`` has
+        round, xi, log_likelihood, acceptance (the share of accepted steps) and effective_samples (of xi).
     lam_ : float
-        The weight of the penalty that the fit took.
+        The weight of the penalty that the fit used.
     probability_ : LinkMap
-        From `decision_function` to probabilities.
+        The map from `decision_function` to probabilities.
     gradient_norm_ : float
-        Of the objective at the weights.
+        The length of the gradient of the objective at the weights.
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap. Looking for xi is not in it.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap. It does not include
+        the choice of xi.
     monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for any direction.
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     coef_ : ndarray of shape (1, n_features), float64
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second class is the positive one.
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Examples
     --------

@@ -163,10 +163,11 @@ FEW = 1000
 class MarginMeanClassifier(BlockClassifier):
     r"""A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
-    Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, D_i being the ratio
-    of the other class's size to that of the row's own; or the same in the space of a Gaussian kernel. After Lu, Zhang & Cai
-    (2019), algorithms 1 to 4. It states by how much at most the objective exceeds the best possible, the term
-    ``lam1^2 |c|^2 / 2`` added that makes it a sum of squares and losses (`aucdist.objectives.gaussian`).
+    Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, or the same in
+    the space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class
+    divided by that of the class of row i. The certificate says by how much at most the objective exceeds its minimum. The
+    objective includes the constant ``lam1^2 |c|^2 / 2``, which makes it a sum of squares and losses
+    (`aucdist.objectives.gaussian`).
 
     Parameters
     ----------
@@ -184,67 +185,71 @@ class MarginMeanClassifier(BlockClassifier):
         are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and
         unless it is a `DistanceUnderSampler` rows in one block and no weights.
     lam1, lam2 : float, default=1.0, 10.0
-        Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
+        The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     max_passes : int, default=10000
-        The fit ends after so many passes over the rows of the fit, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the rows of the fit. One pass computes X w and
+        X'c.
     sigma : float, "median" or None, default=None
-        ``rbf``: the kernel's width; None and ``"median"`` take the median distance between rows of the fit.
+        ``rbf``: the width of the kernel. None and ``"median"`` mean the median distance between rows of the fit.
     gram_bytes : int or None, default=None
-        ``rbf``: the most that kernel values may take, over all workers; None is 1 GiB, which keeps those of 11 585 rows. Beyond
-        it they are found again in each pass: the same numbers, but for rounding, in more time.
+        ``rbf``: the largest number of bytes for kernel values, over all workers. None means 1 GiB, which holds those of
+        11,585 rows. Above it they are computed again in each pass, which takes more time and gives the same numbers up to
+        rounding.
     scale : {"standard", None}, default="standard"
-        Give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for the fit; None
-        leaves them, as the paper does. Sparse rows are not centred.
+        Whether to give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for
+        the fit. None leaves the features as they are, as the paper does. Sparse rows are not centred.
     random_state : int, RandomState or None, default=None
-        Of the sampler ``"auto"``, the directions, and the rows drawn.
+        The seed of the sampler ``"auto"``, of the directions, and of the rows that are drawn.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, with its
-        parameters in a dict, or a transformer of `aucdist.maps`.
+        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, a dict
+        with its parameters, or a transformer of `aucdist.maps`.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
-        change no bit.
+        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
+        and -1 one for each core. It does not change a bit of the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features), float64
-        ``linear``: for features as they came.
+        ``linear``: the weights, for features as they came.
     intercept_ : ndarray of shape (1,), float64
-        Chosen so that G-mean on all training rows is largest where rows with scores above 0 are predicted positive.
+        Chosen so that the G-mean on all training rows is largest if rows with scores above 0 are predicted positive.
     margin_threshold_ : float
-        What the fit chose, as a margin. The paper calls a row positive by the sign of
-        ``decision_function(X) + margin_threshold_``.
+        The threshold that the fit chose, as a margin. The paper predicts by the sign of ``decision_function(X) +
+        margin_threshold_``.
     support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
         ``rbf``: the rows of the fit, scaled.
     dual_coef_ : ndarray of shape (1, n_sample), float64
-        ``rbf``: their coefficients alpha.
+        ``rbf``: the coefficients of these rows.
     sigma_ : float
-        ``rbf``
+        ``rbf``: the width of the kernel.
     sample_counts_ : tuple of int
-        Negatives and positives in the fit.
+        The numbers of negatives and positives in the fit.
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``, over the sample.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``, over the sample.
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second class is the positive one.
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----

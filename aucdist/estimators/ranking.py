@@ -123,107 +123,114 @@ class RankingClassifier(LinearClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseHingeClassifier(RankingClassifier):
-    """Linear ranking by the mean pairwise hinge over all positive-negative pairs.
+    """Linear ranking by the mean hinge over all pairs of a positive and a negative row.
 
-    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 - AUC,
-    and states by how much at most the objective exceeds the best possible. The objective is that of Jiang, Tao, Gao &
-    Chu (2014), their lambda being `lam`.
+    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 -
+    AUC. The certificate says by how much at most the objective exceeds its minimum. The objective is that of Jiang, Tao, Gao
+    and Chu (2014), whose lambda is `lam`.
 
     Parameters
     ----------
     lam : float, default=1e-3
-        Weight of the penalty. Standardised features: 1e-4 to 1e-2 are worth trying.
+        The weight of the penalty. With standardised features, try values from 1e-4 to 1e-2.
     solver : str, dict or Solver, default="all-pairs"
-        ``all-pairs``: cutting planes over all pairs; deterministic, and the one to use. The others are published algorithms that
-        take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``, ``oam-seq``, ``oam-gra``. The last four have no
-        bound that closes in, and end after their steps. A name takes the solver's defaults; parameters go with it, as in
-        ``{"name": "sdcd", "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.papers.sdcd`.
+        Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The
+        others are published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``,
+        ``oam-seq``, ``oam-gra``. The last four stop after a fixed number of steps, and their lower bound does not approach
+        the minimum. A name stands for the default parameters of the solver. Give other parameters as ``{"name": "sdcd",
+        "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.papers.sdcd`.
     random_state : int, RandomState or None, default=None
-        Seed of what is drawn at random; ``all-pairs`` and ``oam-inf`` draw nothing.
+        The seed of everything that is drawn at random. ``all-pairs`` and ``oam-inf`` draw nothing.
     warm_start : bool, default=False
-        Start from the last fit's weights. ``sdcd`` and ``sdcd-perm`` start from its dual variables, and make the weights from
-        them anew, for another `lam` as well as for other data with as many rows of each class; ``msgd`` from its weights and
-        the number of its steps. These three refuse weights that another solver left.
+        Whether to start from the weights of the last fit. ``sdcd`` and ``sdcd-perm`` start from its dual variables and
+        compute the weights from them, so `lam` and the data may change as long as each class has the same number of rows.
+        ``msgd`` starts from its weights and its number of steps. These three refuse weights from another solver.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
-        ``all-pairs``: None for "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out, see
-        `aucdist.solvers.pairs.penalty`; it takes two to four times the passes, and at small `lam` more. "group-l1" is ``lam``
-        times the sum of ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out: with ``features="bins"`` all
-        weights of a feature or of a pair. Without a map each weight is its own group.
+        ``all-pairs``: None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out; it takes
+        two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of ``sqrt(size)
+        |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all weights of
+        a feature or of a pair. Without a map, each weight is its own group.
     max_fpr : float or None, default=None
-        ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most
-        1. The mean then goes over the pairs of the highest-scoring negatives, this share of all, see
-        `aucdist.solvers.pairs.share`; it is convex, and has its certificate. If those negatives cannot be separated from the
-        positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+        ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and
+        at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
+        `aucdist.solvers.pairs.share`. The objective is convex and has a certificate. If these negatives cannot be separated
+        from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
-        ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
-        the top push.
+        ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
+        weight. 1 is the loss of the top push.
     group_weight : {"pairs", "groups"} or None, default=None
-        ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or
-        each group counts the same, however many pairs it has ("groups").
+        ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs ("pairs", the default),
+        or each group counts the same, however many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
-        The same solvers. The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
-        different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
+        ``all-pairs``, ``sdcd``, ``sdcd-perm``. The labels are grades, where larger is more relevant, and a pair is any two
+        rows (of one group) with different grades. It weighs the difference of its grades, or one. See
+        `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
-        ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name
-        or position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the rows agree on it. With
-        no feature map, with ``"bins"``, whose shapes then rise or fall (missing values keep a cell of any height), and with
-        ``"leaves"``. The minimum and its certificate are those of the constrained problem.
+        ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
+        name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
+        fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose shapes then rise or fall
+        (missing values keep a cell of any height), and with ``"leaves"``. The minimum and its certificate are those of the
+        constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
+        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
+        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
     prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
-        many blocks these are cut.
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-        The pairs leave it open, so it is chosen such that G-mean on the training rows is largest where rows with scores above 0
-        are predicted positive.
+        The pairs do not determine it. It is chosen so that the G-mean on the training rows is largest if rows with scores
+        above 0 are predicted positive.
     classes_ : ndarray of shape (2,)
-        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
+        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
+        it.
     monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for any direction.
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     resume_ : DualStart or DescentState
-        With `warm_start` and ``sdcd``, ``sdcd-perm`` or ``msgd``: what the next fit starts from. The dual variables of the first
-        two are ``resume_.duals``, sparse of shape (n_pos, n_neg).
+        With `warm_start` and ``sdcd``, ``sdcd-perm`` or ``msgd``: the state from which the next fit starts. For the first
+        two, ``resume_.duals`` has the dual variables, as a sparse matrix of shape (n_pos, n_neg).
     probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
+        With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----
@@ -296,96 +303,105 @@ class PairwiseHingeClassifier(RankingClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseRampClassifier(RankingClassifier):
-    """Linear ranking by the smoothed AUC itself, over all positive-negative pairs.
+    """Linear ranking by a smoothed AUC over all pairs of a positive and a negative row.
 
-    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1 up to
-    -1, 0 from 1 on, 1/2 at 0 and quadratic between: ``1 - (1 + m)^2 / 2`` below 0, ``(1 - m)^2 / 2`` above. A pair that is lost
-    costs 1, by however much it is lost, as in 1 - AUC, which the mean is in the limit of small `lam`. So the AUC is often higher
-    than with a convex loss, most where some rows cannot be ranked right, but nothing is proved: the objective is not convex,
-    and the weights are a stationary point. After Herschtal & Raskutti (2004), who smooth the step with a sigmoid.
+    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1
+    up to -1, 0 from 1 on, 1/2 at 0, and quadratic between: ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2`` above. A pair
+    in the wrong order costs at most 1, as in 1 - AUC, and the mean approaches 1 - AUC for a small `lam`. The AUC is often
+    higher than with a convex loss, above all if some rows cannot be ranked correctly. But the objective is not convex: the
+    weights are a stationary point, and nothing is proved about them. The idea follows Herschtal and Raskutti (2004), who
+    smooth the step with a sigmoid.
 
     Parameters
     ----------
     lam : float, default=1e-3
-        Weight of the penalty; the less, the sharper the ramp. Standardised features: 1e-5 to 1e-2 are worth trying.
+        The weight of the penalty. A smaller value makes the ramp steeper. With standardised features, try values from 1e-5
+        to 1e-2.
     solver : {"lbfgs"}, default="lbfgs"
         See `aucdist.solvers.pairs.loss`; deterministic.
     tol : float, default=1e-3
-        The fit ends when no convex majorant of the objective that touches it at the weights goes lower by more than this share.
+        The fit ends when the convex majorant of the objective that touches it at the weights cannot decrease by more than
+        this share.
     random_state : int, RandomState or None, default=None
-        Accepted as by every estimator; nothing is drawn at random.
+        Accepted for consistency with other estimators. Nothing is drawn at random.
     max_fpr : float or None, default=None
-        Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1: the mean
-        goes over the pairs of the highest-scoring negatives, this share of all, see `aucdist.solvers.pairs.smooth`. The fit
-        starts from certified minima of the pairwise hinge, which count as passes. `warm_start` replaces them.
+        Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only
+        this share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.solvers.pairs.smooth`. The
+        fit starts from certified minima of the pairwise hinge, which count as passes, unless `warm_start` gives it another
+        start.
     max_false_positives : int or None, default=None
-        The same with a number of negatives in place of a share; with sample weights their total weight.
+        Like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total weight.
     group_weight : {"pairs", "groups"} or None, default=None
-        With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group counts the
-        same, however many pairs it has ("groups").
+        With `groups` in `fit`: the mean is over all pairs ("pairs", the default), or each group counts the same, however
+        many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
-        The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
-        different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
+        The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different
+        grades. It weighs the difference of its grades, or one. See `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
-        Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position;
-        ``"auto"`` gives each feature the direction of straight lines. With no feature map, with ``"bins"`` and with ``"leaves"``.
-        The weights are a stationary point of the constrained problem.
+        Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
+        position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a fifth of
+        the rows, agree on it. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are a
+        stationary point of the constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
+        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
+        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
     prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     warm_start : bool, default=False
-        Start from the last fit's weights.
+        Whether to start from the weights of the last fit.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
-        many blocks these are cut.
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
+        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
+        it.
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``: no more than 0 is known as `dual`, and the gap is 1. The status is
-        ``stationary`` where `tol` was reached.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``. No lower bound other than 0 is known, so `dual` is
+        0 and the relative gap is 1. The status is ``stationary`` if `tol` was reached.
     majorant_gap_ : float
-        What `tol` is held against. With `max_fpr` it says the same, but where scores tie at the boundary of the negatives that
-        count it may stay above `tol` though no step goes lower; the status is then ``finished``.
+        The number that is compared with `tol`. With `max_fpr`, scores may tie at the boundary of the negatives that count.
+        The number may then stay above `tol` although no step decreases the objective, and the status is ``finished``.
     monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for any direction.
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     intercept_ : ndarray of shape (1,), float64
-        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
+        With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----
@@ -429,88 +445,94 @@ class PairwiseRampClassifier(RankingClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseSquareClassifier(RankingClassifier):
-    """Linear ranking by the mean pairwise square over all positive-negative pairs.
+    """Linear ranking by the mean square over all pairs of a positive and a negative row.
 
-    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of (1 - w.(x_i - x_j))^2``, and states by how much at
-    most the objective exceeds the best possible: by its gradient, as the objective is strongly convex. It is that of Luan &
-    Gao (2018), their lambda being `lam`.
+    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of (1 - w.(x_i - x_j))^2``. The objective is strongly
+    convex, so its gradient bounds by how much it exceeds its minimum. It is that of Luan and Gao (2018), whose lambda is
+    `lam`.
 
     Parameters
     ----------
     lam : float, default=1e-3
-        Weight of the penalty. Standardised features: 1e-4 to 1 are worth trying.
+        The weight of the penalty. With standardised features, try values from 1e-4 to 1.
     solver : str, dict or Solver, default="exact"
-        ``exact``: the minimum itself; up to 1000 features by one reduction, beyond by conjugate gradients; deterministic.
-        ``svrg``: variance-reduced stochastic gradients. ``tpauc``: two passes. ``opauc``: one pass. The last two take a fixed
-        number of steps, and so may end above `tol`, with a ConvergenceWarning. A name takes the
-        solver's defaults; parameters go with it, as in ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
-        `aucdist.papers.tpauc`.
+        ``exact`` computes the minimum itself, up to 1,000 features by one reduction and beyond that by conjugate gradients;
+        it is deterministic. ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc``
+        one. The last two take a fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name
+        stands for the default parameters of the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or
+        ``TPAUC(epochs=5)``: see `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
-        Of the rows drawn by ``svrg``, their order with ``tpauc`` and ``opauc``, and the sketch of ``opauc``.
+        The seed of the rows that ``svrg`` draws, of their order in ``tpauc`` and ``opauc``, and of the sketch of ``opauc``.
     warm_start : bool, default=False
-        Start from the last fit's weights. The closed form of ``exact`` needs no start.
+        Whether to start from the weights of the last fit. The closed form of ``exact`` needs no start.
     group_weight : {"pairs", "groups"} or None, default=None
-        ``exact``, up to 1000 weights. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group
-        counts the same, however many pairs it has ("groups").
+        ``exact``, up to 1,000 weights. With `groups` in `fit`: the mean is over all pairs ("pairs", the default), or each
+        group counts the same, however many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
-        ``exact``, up to 1000 weights. The labels are grades, the larger the more relevant, and a pair is any two rows (of one
-        group) with different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
+        ``exact``, up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair is any two rows (of
+        one group) with different grades. It weighs the difference of its grades, or one. See
+        `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
-        ``exact``, up to 1000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
-        "decreasing"}``, by name or position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the
-        rows agree on it. With no feature map, and with ``"bins"`` or ``"leaves"``.
+        ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
+        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the direction of a straight line, if five
+        fits, each without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or
+        ``"leaves"``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
+        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
+        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
     prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
-        many blocks these are cut.
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
+        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
+        it.
     monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for any direction.
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     intercept_ : ndarray of shape (1,), float64
-        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
+        With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----
@@ -583,73 +605,76 @@ class PairwiseSquareClassifier(RankingClassifier):
 class UnivariateRankingClassifier(RankingClassifier):
     """Linear ranking by a loss of single rows, weighted by class.
 
-    Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of
-    loss(-w.x - b)``, where the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, after Kotlowski, Dembczynski & Huellermeier
-    (2011); and states by how much at most the objective exceeds the best possible.
+    Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of loss(-w.x -
+    b)``, where the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, after Kotlowski, Dembczynski and Huellermeier (2011).
+    The certificate says by how much at most the objective exceeds its minimum.
 
     Parameters
     ----------
     lam : float, default=1e-3
-        Weight of the penalty.
+        The weight of the penalty.
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
-        gradient descent of the paper for the exponential and for the square loss. They take a fixed number of steps, usually end
-        above `tol`, with a ConvergenceWarning. A name takes the solver's defaults; parameters go
-        with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
+        gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and
+        usually end above `tol`, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give
+        other parameters as ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
-        Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
+        The seed of the order of the rows, for ``uni-exp`` and ``uni-squ``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
+        Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
+        `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
+        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
     prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     warm_start : bool, default=False
-        Start from the last fit's weights.
+        Whether to start from the weights of the last fit.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
     features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves. ``"auto"``: cross-validation within the training rows
-        chooses the map and `lam`, as `aucdist.search.auto` says; scale the features first.
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
+        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
     n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
-        many blocks these are cut.
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second class is the positive one.
     intercept_ : ndarray of shape (1,), float64
-        Chosen so that G-mean on the training rows is largest where rows with scores above 0 are predicted positive.
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
+        With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
     certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
+        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
+        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
     threshold_ : float
-        On the scale of `decision_function`: 0, always, also after `set_threshold`, which moves the scores.
+        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
+        scores.
     feature_map_ : FittedMap
-        With `features`.
+        The fitted map, if `features` is given.
     chosen_ : dict
-        With ``features="auto"``: what was chosen, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
+        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
     categories_ : dict of str to tuple of str
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights and `explain` are of these features.
+        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
+        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
 
     Notes
     -----

@@ -207,21 +207,22 @@ class WithThreshold:
         recall: float | None = None,
         cost: Mapping[str, Any] | None = None,
     ) -> None:
-        """Move the scores so that `predict`, which flags scores above 0, flags other rows; ranking and probabilities stay.
+        """Shift the scores, and so the rows that `predict` flags; ranking and probabilities do not change.
 
         Parameters
         ----------
         threshold : float, optional
-            A score of `decision_function` as it is before this call: it becomes 0, so that rows above it are predicted positive.
-            Without it, give rows and one requirement. Of several classes an array of shape (n_classes,), in the order of
-            `classes_`.
+            A score of `decision_function` before this call. It becomes 0, so that rows with higher scores are predicted
+            positive. Without it, give rows and one requirement. For several classes, give an array of shape (n_classes,), in
+            the order of `classes_`.
         X, y, sample_weight : optional
-            Rows that choose the threshold, as for `fit`: training rows, or better others, but not those of the test. Of several
-            classes each gets the threshold that meets the requirement with this class against the rest.
+            The rows that choose the threshold, as for `fit`. Use training rows or, better, other rows, but not test rows. With
+            several classes, each class gets the threshold that meets the requirement for this class against the rest.
         fpr, alerts, precision, recall : float, optional
             See `aucdist.metrics.threshold_at`.
         cost : mapping, optional
-            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, a column: ``{"false_alarm": 5, "miss": amount}``.
+            Costs such as ``{"false_alarm": 1, "miss": 40}``. If costs differ by row, give an array: ``{"false_alarm": 5,
+            "miss": amount}``.
 
         Raises
         ------

@@ -231,26 +231,27 @@ def standardised(bins: Bins) -> np.ndarray:
 class BinExpander(Expander):
     """Expand each feature into basis functions of its bins, so that a linear model of them is an additive model.
 
-    The edges of the bins are quantiles of the training rows. Missing values get a cell of their own. Our estimators take it as
-    ``features=BinExpander()`` or ``features="bins"`` and work on codes of one byte a value; `transform` makes the matrix for
-    others.
+    The edges of the bins are quantiles of the training rows, and missing values get a cell of their own. The estimators of
+    aucdist accept ``features=BinExpander()`` or ``features="bins"`` and work on codes of one byte for each value. `transform`
+    makes the matrix for other estimators.
 
     Parameters
     ----------
     bins : int, default=64
-        Bins of a feature, at most 255; fewer where it has fewer values. A feature of two values stays one column.
+        The number of bins of a feature, at most 255, and fewer if it has fewer values. A feature with two values stays one
+        column.
     basis : {"cumulative", "one-hot", "hat"}, default="cumulative"
-        ``cumulative``: a step at each edge, so that the penalty is on jumps and neighbouring bins get like values.
-        ``one-hot``: an indicator of each bin. ``hat``: piecewise linear between at most 16 knots, evaluated at the bins' means;
-        of features with a direction the sums of hats from each knot on.
+        ``cumulative`` has a step at each edge, so that the penalty is on jumps and neighbouring bins get similar values.
+        ``one-hot`` has an indicator of each bin. ``hat`` is piecewise linear between at most 16 knots, evaluated at the means
+        of the bins; for features with a direction, it has the sums of the hats from each knot on.
     linear : {"keep", "drop"}, default="keep"
         Whether the feature itself, standardised and as the mean of its bin, is a column too.
     pairs : int, default=0
-        So many pairs of features get a grid of 16 x 16 cells of their own, cumulative in both directions. They are chosen by FAST
-        (Lou, Caruana, Gehrke & Hooker, KDD 2013) on what the additive model without pairs leaves; then `y` is needed. Below some
-        hundred rows of each class they hurt, and a warning says so.
+        The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by FAST
+        (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs `y`. With
+        fewer than some hundred rows of a class they make the model worse, and a warning says so.
     strength, pair_strength : float, default=1.0
-        The prior's scale of steps, cells and hats, and of the corners of pairs (`aucdist.maps.binning`).
+        The scale of the prior, for steps, cells and hats, and for the corners of pairs (`aucdist.maps.binning`).
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 

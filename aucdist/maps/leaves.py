@@ -144,17 +144,17 @@ class LeafMap(FittedMap):
 class LeafExpander(Expander):
     """Expand rows into the leaves of trees that LightGBM grows, one indicator for each.
 
-    A linear model of them is a forest whose leaves' values are solved again, all at once: after He et al., "Practical lessons
-    from predicting clicks on ads at Facebook" (ADKDD 2014). Its certificate speaks of the weights given the trees, not of them.
-    To fit it needs the extra ``aucdist[trees]``, to score rows it does not.
+    A linear model of these indicators is a forest whose leaf values are fitted again, all at once, after He et al., "Practical
+    lessons from predicting clicks on ads at Facebook" (ADKDD 2014). Its certificate is about the weights for the given trees,
+    and not about the trees. Fitting needs the extra ``aucdist[trees]``, and scoring does not.
 
     The trees are grown for the labels of all rows: by log-loss, or by squared loss where the labels are grades. With
     `within_groups` they are grown for the order of the rows of each group, by LightGBM's ``rank_xendcg`` (Bruch, "An alternative
     cross entropy loss for learning-to-rank", WWW 2021), so that no split is spent on what a group is.
 
-    With `forest_score` LightGBM's own score of a row is one more column. The larger it is, the less `lam` holds back its weight:
-    the model is then LightGBM's but for what the loss gains by other weights of leaves. Where few training rows decide, as at
-    the top of the list, leaves without it are often worse than LightGBM.
+    With `forest_score`, LightGBM's own score of a row is an additional column. The larger `forest_score` is, the less `lam`
+    limits the weight of this column. The model then equals LightGBM, except where other weights of the leaves lower the loss.
+    If few training rows matter, as at the top of the list, leaves without this column are often worse than LightGBM.
 
     Parameters
     ----------

@@ -104,15 +104,15 @@ def dense(block: Block) -> np.ndarray:
 class NystroemMap(Expander):
     """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 
-    The landmarks are training rows, half of them of each class as far as there are so many, drawn by a hash of their row ids, so
-    that they depend on the data alone. After Williams & Seeger, "Using the Nystroem method to speed up kernel machines"
-    (NIPS 2000). It suits data of up to some tens of thousands of rows, few positives, and interactions of many features; it costs
-    ``landmarks`` products with a row, and as many weights.
+    The landmarks are training rows, half of them from each class if there are enough. They are drawn by a hash of their row
+    ids, so they depend on the data alone. The method is that of Williams and Seeger, "Using the Nystroem method to speed up
+    kernel machines" (NIPS 2000). It suits up to some tens of thousands of rows, few positives, and interactions of many
+    features. It costs ``landmarks`` products with each row, and as many weights.
 
     Parameters
     ----------
     landmarks : int, default=512
-        At most half of the rows.
+        The number of landmarks, at most half of the rows.
     sigma : float, "median" or "half-median", default="median"
         Width of the kernel ``exp(-|x - x'|^2 / sigma^2)`` of standardised features; ``"median"`` is sqrt(2) times the median
         distance of landmarks, ``"half-median"`` half of that distance: for classes that lie in small clusters.

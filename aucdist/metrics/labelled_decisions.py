@@ -48,11 +48,12 @@ def threshold_at(
     recall : float, optional
         At least this share of the positives is flagged; above 0 and at most 1.
     cost : mapping, optional
-        ``{"false_alarm": 1, "miss": 40}``: what a flagged negative and a positive that is not flagged cost, above 0 each. The
-        total cost is smallest; of equally cheap thresholds the one with the fewest flagged rows is taken. Where costs differ by
-        row, either may be a column with a value for each row, at least 0: ``{"false_alarm": 5, "miss": amount}``.
+        The costs of a flagged negative and of a positive that is not flagged, above 0, such as ``{"false_alarm": 1, "miss":
+        40}``. The threshold has the smallest total cost; among equal ones, it flags the fewest rows. Either cost may be an
+        array with a value of at least 0 for each row: ``{"false_alarm": 5, "miss": amount}``.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -104,7 +105,8 @@ def operating_point(
     level : float
         At least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -133,7 +135,7 @@ def expected_cost(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return what the decisions of a threshold cost, in the mean over all rows.
+    """Return the mean cost per row of the decisions that a threshold makes.
 
     Parameters
     ----------
@@ -144,10 +146,11 @@ def expected_cost(
     threshold : float
         ``score > threshold`` predicts the positive class.
     false_alarm, miss : float
-        What a flagged negative costs, and a positive that is not flagged; above 0. Either may be a column with a value for each
-        row, at least 0.
+        The cost of a flagged negative, and that of a positive that is not flagged, above 0. Either may be an array with a value
+        of at least 0 for each row.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -182,12 +185,12 @@ def expected_cost_interval(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
-    """Return the expected cost of a threshold that was chosen on other rows, with an interval for the same share of positives.
+    """Return the expected cost of a threshold that was chosen on other rows, with an interval for a fixed share of positives.
 
-    The cost is a sum of two independent shares with known factors: of the positives that are missed and of the negatives that
-    are flagged. Their intervals of Clopper and Pearson are combined by the method of variance estimates recovery (Zou & Donner,
-    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up. Where costs are a
-    column, Stringer's bounds take the place of Clopper and Pearson's: see `aucdist.metrics.costs.mean_cost_interval`.
+    The cost is a weighted sum of two independent shares with known weights: the positives that are missed and the negatives
+    that are flagged. Their Clopper-Pearson intervals are combined by the method of variance estimates recovery (Zou and Donner,
+    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances to the ends are added. If costs differ by
+    row, Stringer's bounds replace those of Clopper and Pearson: see `aucdist.metrics.costs.mean_cost_interval`.
 
     Parameters
     ----------
@@ -200,7 +203,8 @@ def expected_cost_interval(
     level : float
         At least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -247,7 +251,8 @@ def recall_at_fpr(
     max_fpr : float
         From 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -293,7 +298,8 @@ def recall_at_fpr_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -344,7 +350,8 @@ def fpr_at_recall(
     min_recall : float
         Above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -390,7 +397,8 @@ def fpr_at_recall_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -436,7 +444,8 @@ def recall_at_k(
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -482,7 +491,8 @@ def recall_at_k_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -528,7 +538,8 @@ def precision_at_k(
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -574,7 +585,8 @@ def precision_at_k_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -628,7 +640,8 @@ def recall_at_precision(
     min_precision : float
         Above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -674,7 +687,8 @@ def recall_at_precision_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -728,7 +742,8 @@ def precision_at_recall(
     min_recall : float
         Above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -774,7 +789,8 @@ def precision_at_recall_interval(
     seed : int
         Seed of the resamples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 

@@ -37,7 +37,8 @@ def roc_auc_score(
     max_fpr : float, optional
         Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -84,14 +85,14 @@ def roc_auc_interval(
 ) -> Interval:
     """Return a confidence interval of the AUC.
 
-    The variance is DeLong's (Biometrics 44, 1988, 837-845). The bounds are the areas from which the observed one is not further
-    away than Student's t allows, each by its own standard error, as in Wilson's interval of a share. Of few rows the variance is
-    drawn towards that of two normal distributions. In simulations with normal and logistic scores intervals of 95 % covered 93 to
-    97 % from 10 rows of the smaller class on, at areas of .7, .9 and .98.
+    The variance is DeLong's (Biometrics 44, 1988, 837-845). The interval contains the areas that differ from the observed one
+    by no more than Student's t allows, each measured by its own standard error, as in Wilson's interval of a share. With few
+    rows, the variance is shrunk towards that of two normal distributions. In simulations with normal and logistic scores,
+    intervals of 95 % covered 93 to 97 % from 10 rows of the smaller class on, at areas of 0.7, 0.9 and 0.98.
 
-    It is not defined for an AUC of exactly 0 or 1, a variance of 0, or a class of one row. Then the interval is ``[q * auc, 1 -
-    q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, m the number of rows of the smaller class, which holds its level for any
-    number of rows (Clopper & Pearson, Biometrika 26, 1934, 404-413).
+    This interval is not defined if the AUC is exactly 0 or 1, if the variance is 0, or if a class has one row. The interval is
+    then ``[q * auc, 1 - q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, where m is the number of rows of the smaller
+    class. It holds its level for any number of rows (Clopper and Pearson, Biometrika 26, 1934, 404-413).
 
     Parameters
     ----------
@@ -102,14 +103,15 @@ def roc_auc_interval(
     level : float
         At least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Warns
     -----
     IntervalWarning
-        If the smaller class has fewer than 10 rows, or this number times the smaller of AUC and 1 - AUC is below 5. Where
+        If the smaller class has fewer than 10 rows, or if this number times the smaller of AUC and 1 - AUC is below 5. If some
         positives are hidden anywhere among the negatives, the interval then covers less often than its level says.
 
     Raises
@@ -134,10 +136,11 @@ def roc_auc_difference(
 ) -> Difference:
     """Test whether two models have the same AUC, on the same rows.
 
-    The signs of what each row adds to the difference of the AUCs are flipped, as would be the two models' scores of a row. The
-    p-value is the share of flips that differ as much: it holds its level for any number of positives, where a normal distribution
-    rejects a fifth of equal pairs with two positives. The interval has the differences that the test does not reject; with many
-    rows it is DeLong's (Biometrics 44, 1988, 837-845).
+    The test flips the sign of what each row adds to the difference of the AUCs, which corresponds to exchanging the two scores
+    of the row. The p-value is the share of flips with a difference that is at least as large. The test holds its level for any
+    number of positives, whereas a test by the normal distribution rejects a fifth of equal pairs with two positives. The
+    interval contains the differences that the test does not reject. With many rows it is DeLong's (Biometrics 44, 1988,
+    837-845).
 
     Parameters
     ----------
@@ -191,7 +194,8 @@ def partial_roc_auc_score(
         Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
         1989, 190-195). Otherwise the area is at most `max_fpr`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -242,7 +246,8 @@ def partial_roc_auc_interval(
     standardized : bool
         Whether to map the area as `partial_roc_auc_score` does.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -281,9 +286,9 @@ def partial_roc_auc_difference(
     standardized: bool = True,
     pos_label: Any = None,
 ) -> Difference:
-    """Test whether two models have the same partial AUC, on the same rows, by flipped signs as `roc_auc_difference`.
+    """Test whether two models have the same partial AUC, on the same rows, by flipping signs as `roc_auc_difference` does.
 
-    What a row adds to the difference is that of its two placements, as in `partial_roc_auc_interval`.
+    A row adds the difference of its two placements, as in `partial_roc_auc_interval`.
 
     Parameters
     ----------
@@ -347,7 +352,8 @@ def two_way_partial_auc_score(
     max_fpr : float
         The largest false positive rate, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -383,8 +389,8 @@ def two_way_partial_auc_interval(
     beta - max(u, a))``, and that of a negative at the true positive rate v is ``max(0, min(v, ROC(beta)) - alpha)``. The rates at
     both boundaries are estimated; since the integrand is 0 at a, this adds nothing.
 
-    Where no variance can be estimated, as for a share of 0 or 1, the interval is Markov's (``exact-bound``), from q times the
-    share to 1 - q (1 - share) with q = 1 - level, which is wide.
+    If no variance can be estimated, as for a share of 0 or 1, the interval is Markov's (``exact-bound``), from q times the
+    share to 1 - q (1 - share) with q = 1 - level. It is wide.
 
     Parameters
     ----------
@@ -397,7 +403,8 @@ def two_way_partial_auc_interval(
     level : float
         At least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -441,7 +448,8 @@ def average_precision_score(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -482,7 +490,8 @@ def average_precision_interval(
     level : float
         At least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -525,7 +534,8 @@ def brier_score_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -555,7 +565,8 @@ def log_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -589,7 +600,8 @@ def calibration_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -621,7 +633,8 @@ def refinement_loss(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -665,7 +678,8 @@ def reliability_curve(
     level : float
         Confidence of each interval separately, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -709,7 +723,8 @@ def expected_calibration_error(
     n_bins, binning
         As for `reliability`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
+        only the weights 0 and 1.
     pos_label : label, optional
         The positive label; the larger one by default.
 

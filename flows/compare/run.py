@@ -111,7 +111,7 @@ class Run:
 
 
 class CompareConfig(Strict):
-    """Runs on the same test rows."""
+    """Runs to compare on the same test rows."""
 
     runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")] = Field(
         description="Run folders, paths or URLs, or versions in model stores; other folders are skipped"

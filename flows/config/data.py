@@ -44,7 +44,7 @@ def _unlabelled(value: Any, check: Any) -> Any:
 
 
 class UnlabelledRef(DataRef):
-    """Rows that a model scores: a name from the catalog, or a source written out, which needs no label."""
+    """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
     source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = Field(
         default=None, description="A source written out; it needs no label, and the model knows how its rows are read"
@@ -70,7 +70,7 @@ class DataFileOptions(Strict):
 
 
 class TestConfig(Strict):
-    """The test rows: some of the data, at random or the last ones, or a data set of their own."""
+    """The test rows: a part of the data, chosen at random or by time, or another data set."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 

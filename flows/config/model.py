@@ -14,7 +14,7 @@ AUTO = "auto"
 
 
 class ModelConfig(BaseModel):
-    """The estimator and its parameters. What is left out takes the estimator's own default."""
+    """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
     model_config = ConfigDict(extra="allow")  # parameters of one estimator alone; checked against it below
 

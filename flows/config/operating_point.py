@@ -23,7 +23,7 @@ class CostConfig(Strict):
 
 
 class OperatingPointConfig(Strict):
-    """What the threshold is to meet on the training rows; give one of the requirements."""
+    """The requirement that the threshold meets on the training rows. Give exactly one."""
 
     fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
     alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")

@@ -8,7 +8,7 @@ from flows.config.base import Strict
 
 
 class S3Config(Strict):
-    """How S3 is reached; by default as the environment says, as for other programs.
+    """How to reach S3. By default the environment decides, as for other programs.
 
     There is no key for a secret: credentials are found in the environment, the profile, the identity of the pod or
     machine, or a Prefect block. The workers of a cluster that is already running have their own environment.

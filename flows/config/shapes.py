@@ -8,7 +8,7 @@ from flows.config.model import ModelConfig
 
 
 class ShapesConfig(Strict):
-    """More fits, whose results stand in the report."""
+    """Additional fits, whose results appear in the report."""
 
     halves: int | None = Field(
         default=None,

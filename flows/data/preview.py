@@ -76,7 +76,7 @@ MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 
 
 class PreviewConfig(Strict):
-    """A data set whose columns are looked at."""
+    """A data set whose columns are summarised."""
 
     config: Annotated[str, Cli(place=1)] = Field(
         description="A YAML file of a run or of a source, the name of one in configs/train, or a file or URL"

@@ -13,7 +13,7 @@ SUFFIXES = (".csv", ".parquet")
 
 
 class ExplainConfig(UnlabelledRef):
-    """Rows whose scores are taken apart."""
+    """Rows whose scores are explained feature by feature."""
 
     model: Annotated[str, Cli(place=1)] = Field(
         min_length=1, description="A run folder, or the model in it: a folder or URL"

@@ -14,7 +14,7 @@ CARD_SUFFIXES = ("json", "md", "csv", "html")
 
 
 class CardConfig(Strict):
-    """What a scorecard is to look like."""
+    """The form of a scorecard."""
 
     rows: Annotated[int | None, Cli(metavar="N")] = Field(
         default=None, ge=2, description="At most so many lines; a category counts as one"

@@ -35,7 +35,7 @@ BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 
 
 class InitConfig(DataFileOptions):
-    """A file that is looked at."""
+    """A data file, and how to describe it in a configuration."""
 
     data: Annotated[str, Cli(place=1)] = Field(description="A CSV, Parquet, svmlight or KEEL file, a path or a URL")
     output: Annotated[Path | None, Cli(metavar="FILE")] = Field(

@@ -14,7 +14,7 @@ from flows.train.config import TrainConfig
 
 
 class KeepCurrentConfig(Strict):
-    """A model that is trained again on the newest rows, and replaced where that is worth it."""
+    """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
 
     store: Location = Field(min_length=1, description="The model store, a folder or URL")
     train: TrainConfig = Field(description="The training run; its `cluster` and `s3` are those of all stages")

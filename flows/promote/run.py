@@ -25,7 +25,7 @@ CONDITIONS = ("better", "not-worse", "always")
 
 
 class PromoteConfig(Strict):
-    """A run whose model is to be the one in use."""
+    """A run whose model is to be put into use."""
 
     run: Annotated[Location, Cli(place=1)] = Field(description="A run folder, a path or URL")
     store: Annotated[Location, Cli(place=2, metavar="URL")] = Field(

@@ -97,7 +97,7 @@ def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
 
 
 class ReproduceOptions(Strict):
-    """The options of `aucdist reproduce`."""
+    """The experiments of a paper."""
 
     paper: Annotated[str, Cli(place=1)] = Field(description="A paper of configs/reproduce, such as 000, or a YAML file")
     quick: Annotated[bool, Cli()] = Field(default=False, description="Run only the small part that the file defines")

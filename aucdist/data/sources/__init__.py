@@ -30,7 +30,7 @@ UNLABELLED = {"labelled": False}
 
 
 class Source(SourceFields):
-    """A data set to read. It is the entry of the catalog, and what users write out for data of their own."""
+    """A data set to read: an entry of the catalog, or the description of your own data."""
 
     format: FormatName = Field(description="Format of the files")
 
