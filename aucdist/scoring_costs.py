@@ -17,7 +17,7 @@ from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema
-from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
+from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
 
 LARGEST = b"aucdist.largest_costs_of_classes"
 """In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
@@ -114,8 +114,8 @@ class RowCosts:
                     continue
                 (n_pos, most_pos), (n_neg, most_neg) = about[k]
                 wrong, flagged = cost > 0, flagged > 0
-                amounts = (cost[wrong & ~flagged], cost[wrong & flagged])
-                found.append(DecisionCosts((n_pos, n_neg), (most_pos, most_neg), amounts))
+                missed = ClassCosts(n_pos, most_pos, cost[wrong & ~flagged])
+                found.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
         return found
 
     def total(self, parts: Sequence[Any]) -> dict[str, Any]:

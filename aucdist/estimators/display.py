@@ -1,5 +1,6 @@
 """What a user sees of a fit: printed rounds, warnings, plots as scikit-learn's displays, and the model in a notebook."""
 
+import functools
 import html
 import itertools
 import warnings
@@ -369,4 +370,4 @@ def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable
     reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
     for shape in drawn:
         name = f"x{shape.feature}" if names is None else str(names[shape.feature])
-        yield name, shape_text(shape), shape_plot(shape, name, reach)
+        yield name, shape_text(shape), functools.partial(shape_plot, shape=shape, name=name, reach=reach)

@@ -349,21 +349,22 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
         If there are fewer than two differences, one is not finite, or a parameter is out of its range.
     """
     check_level(level)
-    found = as_column("differences", differences)
-    if len(found) < 2:
-        raise InputError(f"{len(found)} differences; at least two folds are needed")
-    refuse("difference", found, ~np.isfinite(found), "is not finite")
+    column = as_column("differences", differences)
+    n = len(column)
+    if n < 2:
+        raise InputError(f"{n} differences; at least two folds are needed")
+    refuse("difference", column, ~np.isfinite(column), "is not finite")
     if not 0 <= test_over_train < math.inf:
         raise InputError(f"test_over_train is {test_over_train}; a number of at least 0 is needed")
     from scipy.special import stdtr
 
-    value, spread = float(found.mean()), float(found.std(ddof=1))
+    value, spread = float(column.mean()), float(column.std(ddof=1))
     if spread <= 1e-15 * abs(value):
-        p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5 ** len(found))
+        p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**n)
         return Difference(value, -math.inf, math.inf, p_value, level, "exact-bound")
-    error = spread * math.sqrt(1 / len(found) + test_over_train)
-    reach = t_quantile(level, len(found) - 1) * error
-    p_value = 2 * float(stdtr(len(found) - 1, -abs(value) / error))
+    error = spread * math.sqrt(1 / n + test_over_train)
+    reach = t_quantile(level, n - 1) * error
+    p_value = 2 * float(stdtr(n - 1, -abs(value) / error))
     return Difference(value, value - reach, value + reach, p_value, level, "corrected-t")
 
 
@@ -373,9 +374,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979, 65-70): the smallest times n, the next times n - 1
     and so on, never decreasing and never above 1.
     """
-    found = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(found, kind="stable")
-    raised = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
-    out = np.empty(len(found))
-    out[order] = np.minimum(raised, 1.0)
-    return [float(p) for p in out]
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return [float(value) for value in corrected]

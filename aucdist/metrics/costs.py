@@ -46,11 +46,11 @@ def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:
         raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
     check_cost({name: 1.0 if np.ndim(value) else value for name, value in cost.items()})
     miss, false_alarm = (_column(name, cost[name], len(positive)) for name in ("miss", "false_alarm"))
-    found = np.where(positive, miss, false_alarm)
-    for name, of_class in (("false_alarm", ~positive), ("miss", positive)):
-        if of_class.any() and not found[of_class].any():
+    cost_of_each = np.where(positive, miss, false_alarm)
+    for name, rows in (("false_alarm", ~positive), ("miss", positive)):
+        if rows.any() and not cost_of_each[rows].any():
             raise InputError(f"{name} is 0 for all rows of its class: one at least must cost something")
-    return found
+    return cost_of_each
 
 
 def _column(name: str, value: Any, n: int) -> np.ndarray:
@@ -138,50 +138,47 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = N
 
 
 @dataclass(frozen=True, eq=False)
+class ClassCosts:
+    """How many rows of a class there are, what a wrong decision on one costs at most, and what each wrong decision costs."""
+
+    rows: int
+    largest: float
+    mistakes: np.ndarray
+
+    def __add__(self, other: "ClassCosts") -> "ClassCosts":
+        mistakes = np.concatenate((self.mistakes, other.mistakes))
+        return ClassCosts(self.rows + other.rows, max(self.largest, other.largest), mistakes)
+
+
+@dataclass(frozen=True, eq=False)
 class DecisionCosts:
-    """What the decisions on some rows cost; ``+`` gives that of the rows of both. Of each class, the positive one first.
+    """What the decisions on some rows of both classes cost; ``+`` gives that of the rows of both."""
 
-    Attributes
-    ----------
-    largest : tuple of float
-        What a wrong decision costs at most.
-    mistakes : tuple of ndarray
-        What each wrong decision costs.
-    """
-
-    rows: tuple[int, int]
-    largest: tuple[float, float]
-    mistakes: tuple[np.ndarray, np.ndarray]
+    pos: ClassCosts
+    neg: ClassCosts
 
     @classmethod
     def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
-        """Return it of rows; parameters as of `mean_cost_interval`."""
-        positives, negatives = np.flatnonzero(positive), np.flatnonzero(~positive)
-        return cls(
-            (len(positives), len(negatives)),
-            (float(cost[positives].max(initial=0.0)), float(cost[negatives].max(initial=0.0))),
-            (cost[positives][wrong[positives]], cost[negatives][wrong[negatives]]),
+        """Return what the decisions on rows cost; parameters as of `mean_cost_interval`."""
+        pos, neg = (
+            ClassCosts(int(np.count_nonzero(rows)), float(cost[rows].max(initial=0.0)), cost[rows & wrong])
+            for rows in (positive, ~positive)
         )
+        return cls(pos, neg)
 
     def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
         """Return what the decisions on the rows of both cost."""
-        pos, neg = (
-            (a + b, max(p, q), np.concatenate((m, n)))
-            for a, b, p, q, m, n in zip(
-                self.rows, other.rows, self.largest, other.largest, self.mistakes, other.mistakes, strict=True
-            )
-        )
-        return DecisionCosts((pos[0], neg[0]), (pos[1], neg[1]), (pos[2], neg[2]))
+        return DecisionCosts(self.pos + other.pos, self.neg + other.neg)
 
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean cost of a row with its interval; see `mean_cost_interval`."""
         check_level(level)
-        n, value, below, above = sum(self.rows), 0.0, 0.0, 0.0
-        for rows, largest, mistakes in zip(self.rows, self.largest, self.mistakes, strict=True):
-            if rows == 0:
+        n, value, below, above = self.pos.rows + self.neg.rows, 0.0, 0.0, 0.0
+        for costs in (self.pos, self.neg):
+            if costs.rows == 0:
                 continue
-            low, high = _bounds(np.sort(mistakes)[::-1], rows, largest, level)
-            mean, share = float(mistakes.sum()) / rows, rows / n
+            low, high = _bounds(np.sort(costs.mistakes)[::-1], costs.rows, costs.largest, level)
+            mean, share = float(costs.mistakes.sum()) / costs.rows, costs.rows / n
             value += share * mean
             below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")

@@ -112,19 +112,19 @@ class ScoreCounts:
         """Return the counts of the same rows in cells of scores that agree but for their last `shift` bits; see `shift`."""
         if shift <= self.shift:
             return self
-        keys = _keys(self.values) >> shift
+        keys = ordered_keys(self.values) >> shift
         first = _first_of_equal(keys)
         highest = np.minimum((keys[first] << shift) | ((1 << shift) - 1), HIGHEST)
         highest[highest == -1] = -2  # -0.0, which is no score: a score of 0.0 is in the next cell, but not above it
         pos, neg = (np.add.reduceat(column, first) if len(first) else column for column in (self.pos, self.neg))
-        return ScoreCounts(_numbers(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
+        return ScoreCounts(floats_of_keys(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
 
     def middles(self) -> np.ndarray:
         """Return a score for each value: itself, or the number in the middle of its cell."""
         if self.shift == 0:
             return self.values
-        keys = _keys(self.values)
-        return _numbers(keys - ((keys & ((1 << self.shift) - 1)) >> 1)) + 0.0
+        keys = ordered_keys(self.values)
+        return floats_of_keys(keys - ((keys & ((1 << self.shift) - 1)) >> 1)) + 0.0
 
     def threshold(self, n_below: int) -> float:
         """Return a threshold that so many of the lowest values do not exceed, and all others do.
@@ -133,7 +133,7 @@ class ScoreCounts:
         """
         values = self.values
         if n_below == 0:
-            lowest = _numbers(np.maximum(_keys(values[:1]) >> self.shift << self.shift, ~HIGHEST))[0]
+            lowest = floats_of_keys(np.maximum(ordered_keys(values[:1]) >> self.shift << self.shift, ~HIGHEST))[0]
             return math.nextafter(float(lowest), -math.inf)
         low, high = float(values[n_below - 1]), float(values[min(n_below, len(values) - 1)])
         middle = low / 2 + high / 2
@@ -179,7 +179,7 @@ class BoundedCounts:
         most = MOST_VALUES if counts.shift == 0 else MOST_CELLS
         if len(counts.values) <= most:
             return cls(counts)
-        keys = _keys(counts.values)
+        keys = ordered_keys(counts.values)
         # Two neighbours share a cell if they differ in the last `shift` bits only.
         shared = np.bincount(_bit_lengths(keys[1:] ^ keys[:-1]), minlength=65)
         cells = len(keys) - np.cumsum(shared)  # for a shift of 0, 1, 2, ...
@@ -199,13 +199,13 @@ HIGHEST = 0x7FEFFFFFFFFFFFFF
 """The key of the largest finite float; that of the smallest has all bits inverted."""
 
 
-def _keys(values: np.ndarray) -> np.ndarray:
+def ordered_keys(values: np.ndarray) -> np.ndarray:
     """Return the bits of floats as int64 that have the order of the floats; -0.0 comes just before 0.0."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 
-def _numbers(keys: np.ndarray) -> np.ndarray:
+def floats_of_keys(keys: np.ndarray) -> np.ndarray:
     """Return the floats that have these keys."""
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 

@@ -110,13 +110,15 @@ def threshold_at(
 ) -> float:
     """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
     requirements = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
-    given = [name for name, value in {**requirements, "cost": cost}.items() if value is not None]
-    if len(given) != 1:
+    names = [name for name, value in {**requirements, "cost": cost}.items() if value is not None]
+    if len(names) != 1:
         raise InputError(
-            f"threshold_at takes one of fpr, alerts, precision, recall and cost; {', '.join(given) or 'none'} is given"
+            f"threshold_at takes one of fpr, alerts, precision, recall and cost; {', '.join(names) or 'none'} is given"
         )
     if cost is not None:
-        flagged = _n_flagged_at_least_cost(counts, check_cost(cost))
+        check_cost(cost)
+        true, false = flagged_at(counts)
+        flagged = int(np.argmin(cost["false_alarm"] * false + cost["miss"] * (true[-1] - true)))
     else:
         flagged = max(n_flagged(counts, name, value) for name, value in requirements.items() if value is not None)
     return counts.threshold(len(counts.values) - flagged)
@@ -129,18 +131,18 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
     exact_columns(counts)
     table = confusion(counts, threshold)
     flagged = table["tp"] + table["fp"]
-    rows = counts.rows_pos + counts.rows_neg
     return OperatingPoint(
         threshold,
-        recall=_share_estimate(recall(table), table["tp"], counts.rows_pos, level),
-        fpr=_share_estimate(table["fp"] / counts.rows_neg, table["fp"], counts.rows_neg, level),
-        precision=_share_estimate(precision(table), table["tp"], flagged, level),
-        alerts=_share_estimate(flagged / rows, flagged, rows, level),
+        recall=_share_estimate(table["tp"], counts.rows_pos, level),
+        fpr=_share_estimate(table["fp"], counts.rows_neg, level),
+        precision=_share_estimate(table["tp"], flagged, level),
+        alerts=_share_estimate(flagged, counts.rows_pos + counts.rows_neg, level),
     )
 
 
-def _share_estimate(value: float, successes: float, n: float, level: float) -> Estimate:
-    return Estimate(float(value), *clopper_pearson(successes, n, level), level, "clopper-pearson")
+def _share_estimate(successes: float, n: float, level: float) -> Estimate:
+    value = successes / n if n > 0 else 0.0
+    return Estimate(value, *clopper_pearson(successes, n, level), level, "clopper-pearson")
 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
@@ -166,26 +168,20 @@ def expected_cost_interval(
     return Estimate(value, value - math.sqrt(below), value + math.sqrt(above), level, "mover")
 
 
-def check_cost(cost: Mapping[str, float]) -> Mapping[str, float]:
-    """Return the costs of a false alarm and of a miss, or raise an InputError unless both are given and above 0."""
+def check_cost(cost: Mapping[str, float]) -> None:
+    """Raise an InputError unless the costs of a false alarm and of a miss are given and above 0."""
     if set(cost) != set(COSTS):
         raise InputError(f"cost takes {' and '.join(COSTS)}; {', '.join(map(str, cost)) or 'none'} is given")
     for name, value in cost.items():
         if not 0 < value < math.inf:
             raise InputError(f"{name} is {value}; a number above 0 is needed")
-    return cost
-
-
-def _n_flagged_at_least_cost(counts: ScoreCounts, cost: Mapping[str, float]) -> int:
-    found, false = flagged_at(counts)
-    return int(np.argmin(cost["false_alarm"] * false + cost["miss"] * (found[-1] - found)))
 
 
 def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
     pos, neg = exact_columns(counts)
-    found, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
-    return found, false
+    true, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
+    return true, false
 
 
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
@@ -193,16 +189,16 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     none_allowed = name in ("fpr", "alerts")
     if not (0 <= value <= 1 and (none_allowed or value > 0)):
         raise InputError(f"{name} is {value}; it must be {'at least 0' if none_allowed else 'above 0'} and at most 1")
-    found, false = flagged_at(counts)
+    true, false = flagged_at(counts)
     if name == "recall":
-        return int(np.searchsorted(found / found[-1], value, side="left"))
+        return int(np.searchsorted(true / true[-1], value, side="left"))
     if name == "precision":
-        shares = found[1:] / (found[1:] + false[1:])
+        shares = true[1:] / (true[1:] + false[1:])
         good = np.flatnonzero(shares >= value)
         if len(good) == 0:
             raise InputError(f"precision is {value}; the highest precision of any threshold is {shares.max():.4g}")
         return int(good[-1]) + 1
-    rates = false / false[-1] if name == "fpr" else (found + false) / (found[-1] + false[-1])
+    rates = false / false[-1] if name == "fpr" else (true + false) / (true[-1] + false[-1])
     return int(np.searchsorted(rates, value, side="right")) - 1
 
 
@@ -212,8 +208,8 @@ def _share(part: float, rest: float) -> float:
 
 def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
     """Return the largest recall of any threshold whose false positive rate is at most `max_fpr`."""
-    found, _ = flagged_at(counts)
-    return float(found[n_flagged(counts, "fpr", max_fpr)] / found[-1])
+    true, _ = flagged_at(counts)
+    return float(true[n_flagged(counts, "fpr", max_fpr)] / true[-1])
 
 
 def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
@@ -225,23 +221,23 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
     check_share("min_precision", min_precision)
-    found, false = flagged_at(counts)
-    good = found[1:][found[1:] / (found[1:] + false[1:]) >= min_precision]
-    return float(good[-1] / found[-1]) if len(good) else 0.0
+    true, false = flagged_at(counts)
+    good = true[1:][true[1:] / (true[1:] + false[1:]) >= min_precision]
+    return float(good[-1] / true[-1]) if len(good) else 0.0
 
 
 def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`."""
     check_share("min_recall", min_recall)
-    found, false = (column[1:] for column in flagged_at(counts))
-    enough = found / found[-1] >= min_recall
-    return float((found[enough] / (found[enough] + false[enough])).max())
+    true, false = (column[1:] for column in flagged_at(counts))
+    enough = true / true[-1] >= min_recall
+    return float((true[enough] / (true[enough] + false[enough])).max())
 
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
     """Return the share of the positives among the k highest-scoring rows."""
-    found, _ = flagged_at(counts)
-    return _found_in_top(counts, k) / float(found[-1])
+    true, _ = flagged_at(counts)
+    return _found_in_top(counts, k) / float(true[-1])
 
 
 def precision_at_k(counts: ScoreCounts, k: float) -> float:
@@ -250,8 +246,8 @@ def precision_at_k(counts: ScoreCounts, k: float) -> float:
 
 
 def _found_in_top(counts: ScoreCounts, k: float) -> float:
-    found, false = flagged_at(counts)
-    flagged = found + false
+    true, false = flagged_at(counts)
+    flagged = true + false
     if not 0 < k <= flagged[-1]:
         raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")
-    return float(np.interp(k, flagged, found))
+    return float(np.interp(k, flagged, true))

@@ -1,6 +1,6 @@
 """Measures within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
+from aucdist.metrics.counts import refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
 
 GroupWeight = Literal["pairs", "groups"]
@@ -110,8 +111,8 @@ def auc_of_groups(
     rows = _by_group(y_true, y_score, groups, sample_weight)
     won, pairs = _pairs_won(rows)
     there = pairs > 0.0
-    weights = pairs[there] if group_weight == "pairs" else np.ones(int(there.sum()))
-    return _found(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
+    weights = pairs[there] if group_weight == "pairs" else None
+    return _of_groups(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
 
 
 def group_auc_score(
@@ -178,10 +179,7 @@ def ndcg_of_groups(
     if gain not in ("linear", "exponential"):
         raise InputError(f"gain is {gain!r}; 'linear' and 'exponential' are possible")
     grade = np.asarray(y_true, dtype=np.float64)
-    if (grade < 0).any():
-        raise InputError(
-            f"the grade of row {int(np.argmax(grade < 0))} (from 0) is negative; grades are at least 0 here"
-        )
+    refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
     rows = _by_group(relevance, y_score, groups, sample_weight)
     gained = _discounted_gain(rows, k)
@@ -192,8 +190,7 @@ def ndcg_of_groups(
         for column in (present, rows.weight, present & (rows.y > 0.0))
     )
     there = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
-    values = gained[there] / possible[there]
-    return _found(values, np.ones(len(values)), rows.names, there, "a grade above 0")
+    return _of_groups(gained[there] / possible[there], None, rows.names, there, "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
@@ -222,11 +219,10 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     ties = _ties(rows)
     relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)
     room = np.clip(k - ties.above, 0.0, ties.weight)
-    found = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
-    gained, total = (np.add.reduceat(of, ties.of_group) for of in (found, relevant))
+    first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
+    gained, total = (np.add.reduceat(of_tie, ties.of_group) for of_tie in (first, relevant))
     there = total > 0.0
-    values = gained[there] / total[there]
-    return _found(values, np.ones(len(values)), rows.names, there, "a label above 0")
+    return _of_groups(gained[there] / total[there], None, rows.names, there, "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
@@ -246,10 +242,10 @@ def measures_of_groups(
 ) -> Iterator[tuple[str, OfGroups]]:
     """Yield what a report says of groups: the AUC within them, and NDCG and recall for each k, by name."""
     yield "group_auc", auc_of_groups(y_true, y_score, groups=groups, group_weight=group_weight)
-    for name, measure in (("ndcg", ndcg_of_groups), ("group_recall", recall_of_groups)):
-        of: Callable[..., OfGroups] = measure
-        for k in ks:
-            yield f"{name}@{k}", of(y_true, y_score, groups=groups, k=k)
+    for k in ks:
+        yield f"ndcg@{k}", ndcg_of_groups(y_true, y_score, groups=groups, k=k)
+    for k in ks:
+        yield f"group_recall@{k}", recall_of_groups(y_true, y_score, groups=groups, k=k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,13 +266,8 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
     lengths = [v.size for v in (y, score, named, weight)]
     if len(set(lengths)) > 1 or not len(y):
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
-    if not np.isfinite(score).all():
-        raise InputError(f"the score of row {int(np.argmin(np.isfinite(score)))} (from 0) is not finite")
-    bad = ~(np.isfinite(weight) & (weight >= 0.0))
-    if bad.any():
-        raise InputError(
-            f"the weight of row {int(np.argmax(bad))} (from 0) is {weight[bad][0]}; weights are at least 0"
-        )
+    refuse("score", score, ~np.isfinite(score), "is not finite")
+    refuse("weight", weight, ~(np.isfinite(weight) & (weight >= 0.0)), "is negative or not finite")
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
@@ -332,7 +323,10 @@ def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
     return np.add.reduceat(of_tie, ties.of_group)
 
 
-def _found(values: np.ndarray, weights: np.ndarray, names: np.ndarray, there: np.ndarray, what: str) -> OfGroups:
+def _of_groups(
+    values: np.ndarray, weights: np.ndarray | None, names: np.ndarray, there: np.ndarray, what: str
+) -> OfGroups:
     if not len(values):
         raise InputError(f"none of the {len(names)} groups has {what}")
+    weights = np.ones(len(values)) if weights is None else weights
     return OfGroups(values, weights, int((~there).sum()), names[there])

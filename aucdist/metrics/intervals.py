@@ -162,7 +162,8 @@ def bootstrap_interval(
         If a class has no rows, there are weights, or a parameter is out of its range.
     """
     check_level(level)
-    check_resamples(n_resamples)
+    if n_resamples < 100:
+        raise InputError(f"n_resamples is {n_resamples}; at least 100 are needed for the ends of an interval")
     refuse_weights(counts)
     value = float(measure(counts))
     random = np.random.default_rng(seed)
@@ -188,12 +189,6 @@ def check_level(level: float, lowest: float = 0.5) -> None:
     if not (lowest <= level < 1 and level > 0):
         bound = f"at least {lowest}" if lowest else "above 0"
         raise InputError(f"level is {level}; it must be {bound} and below 1")
-
-
-def check_resamples(n_resamples: int) -> None:
-    """Raise an InputError if there are too few resamples for the ends of an interval."""
-    if n_resamples < 100:
-        raise InputError(f"n_resamples is {n_resamples}; at least 100 are needed for the ends of an interval")
 
 
 def refuse_weights(counts: ScoreCounts) -> None:

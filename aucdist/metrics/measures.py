@@ -156,13 +156,13 @@ def find_measure(name: str) -> Measure:
     kind, _, text = name.partition("@")
     if kind in WITH_PARAMETERS:
         function, parameters = WITH_PARAMETERS[kind]
-        given = text.split(",") if text else []
-        for parameter in parameters[len(given) :]:
+        texts = text.split(",") if text else []
+        for parameter in parameters[len(texts) :]:
             raise InputError(f"metric {kind!r} needs {parameter}, {MEANING[parameter]}")
         try:
             values: dict[str, Any] = {
                 p: v if v == COST_COLUMN and kind == EXPECTED_COST else float(v)
-                for p, v in zip(parameters, given, strict=True)
+                for p, v in zip(parameters, texts, strict=True)
             }
         except ValueError:
             raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None

@@ -14,7 +14,6 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.curves import roc_curve
 from aucdist.metrics.intervals import (
     Estimate,
     IntervalWarning,
@@ -23,7 +22,7 @@ from aucdist.metrics.intervals import (
     share_interval,
     unseen_bound,
 )
-from aucdist.metrics.ranking import area_interval, auc, exact_columns
+from aucdist.metrics.ranking import area_interval, auc, exact_columns, roc_curve
 
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
 ENOUGH_POSITIVES = 50
@@ -41,12 +40,12 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
     pos, neg = (column[::-1] for column in exact_columns(counts))
     total = float if counts.weighted else int
     n_pos, n_neg = total(pos.sum()), total(neg.sum())
-    found, false = np.cumsum(pos), np.cumsum(neg)
+    true, false = np.cumsum(pos), np.cumsum(neg)
     # Whole groups of equal scores are summed exactly. The group in which max_fpr lies contributes a trapezoid.
     k = int(np.searchsorted(false.astype(np.float64) / n_neg, max_fpr, side="right"))
-    area = total((neg[:k] * (2 * found[:k] - pos[:k])).sum()) / (2 * n_pos * n_neg)
+    area = total((neg[:k] * (2 * true[:k] - pos[:k])).sum()) / (2 * n_pos * n_neg)
     if k < len(false):
-        before = float(found[k] - pos[k]) / n_pos
+        before = float(true[k] - pos[k]) / n_pos
         width = max_fpr - float(false[k] - neg[k]) / n_neg
         slope = (float(pos[k]) / n_pos) / (float(neg[k]) / n_neg)
         area += width * (before + 0.5 * slope * width)
@@ -159,14 +158,18 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     rest = np.maximum(max_fpr - np.maximum(fpr, start), 0.0)
     width = np.diff(fpr)
     before = np.maximum(start - fpr, 0.0) * rest
-    beyond = np.where(width > 0, (rest[:-1] ** 2 - rest[1:] ** 2) / np.where(width > 0, 2 * width, 1.0), rest[:-1])
-    of_pos = beyond + np.where(width > 0, -np.diff(before) / np.where(width > 0, width, 1.0), 0.0)
+    beyond = _divided(rest[:-1] ** 2 - rest[1:] ** 2, 2 * width, rest[:-1])
+    of_pos = beyond + _divided(-np.diff(before), width, np.zeros(len(width)))
     low = np.minimum(tpr, at_max)
     above = np.maximum(low - min_tpr, 0.0)
     area = 0.5 * above**2 + max(at_max - min_tpr, 0.0) * (tpr - low)
-    height = np.diff(tpr)
-    of_neg = np.where(height > 0, np.diff(area) / np.where(height > 0, height, 1.0), above[:-1])
+    of_neg = _divided(np.diff(area), np.diff(tpr), above[:-1])
     return of_pos[::-1], of_neg[::-1]
+
+
+def _divided(x: np.ndarray, by: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Return quotients where the divisor is above 0, and other values elsewhere."""
+    return np.divide(x, by, out=otherwise.copy(), where=by > 0)
 
 
 def crossing(x: np.ndarray, y: np.ndarray, at: float) -> tuple[int, float]:

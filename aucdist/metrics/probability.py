@@ -108,8 +108,8 @@ def reliability(
 
 def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
     """Return the mean absolute difference of predicted and observed; see `aucdist.metrics.expected_calibration_error`."""
-    found = reliability(counts, n_bins, binning=binning)
-    return float(found.weight @ np.abs(found.predicted - found.observed)) / float(found.weight.sum())
+    bins = reliability(counts, n_bins, binning=binning)
+    return float(bins.weight @ np.abs(bins.predicted - bins.observed)) / float(bins.weight.sum())
 
 
 def _weight(counts: ScoreCounts) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The section of the page that reads an additive model: a step plot for each feature, heat maps of pairs, and the points."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from aucdist.report import plots
 from aucdist.report.plots import INK, MUTED, NEG, POS
-from aucdist.report.text import number_text
+from aucdist.report.text import Json, number_text
 
 MOST_SHAPES, MOST_PAIRS = 24, 8
 """So many are drawn: those with the widest spread."""
@@ -39,35 +40,32 @@ class AdditiveModel:
     n_halves: int | None = None
 
 
-def additive_section(model: AdditiveModel) -> dict[str, Any]:
+def additive_section(model: AdditiveModel) -> Json:
     """Return the variables of the section: ranking, figures of shapes and of pairs, points."""
-    from markupsafe import Markup
-
     parts, features = model.parts, model.features
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
     pairs = sorted(parts.pairs, key=lambda pair: -pair.spread)
-    widest = max([part.spread for part in (*shapes, *pairs)], default=0.0) or 1.0
     bands = {} if model.bands is None else dict(zip((s.feature for s in parts.shapes), model.bands, strict=True))
-    reach = max((_reach(shape, bands.get(shape.feature)) for shape in shapes), default=1.0) or 1.0
+    drawn_values = [values for s in shapes for values in (s.values, *bands.get(s.feature, ()))]
+    reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
     drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MOST_SHAPES]
     figures = []
     for k, shape in enumerate(drawn):
         name, note, band = features[shape.feature], shape_text(shape), bands.get(shape.feature)
         arrow, rule = DIRECTIONS[0 if model.directions is None else int(model.directions[shape.feature])]
         note = f"{rule}: {note}" if rule else note
-        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, shape_plot(shape, name, reach, band), 3.0)
-        figures.append({"name": name, "arrow": arrow, "note": note, "figure": Markup(svg)})
+        plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band)
+        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 3.0)
+        figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
     for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MOST_PAIRS]):
         names = [features[j] for j in pair.features]
-        note = f"from {number_text(float(pair.values.min()))} to {number_text(float(pair.values.max()))}"
-        svg = plots.inline_svg(f"pair-{k}", " and ".join(names), note, pair_plot(pair, names), 3.7)
-        heats.append({"name": " and ".join(names), "note": note, "figure": Markup(svg)})
-    ranking = [
-        {"name": name, "spread": number_text(spread, 3), "width": f"{100 * spread / widest:.1f}"}
-        for name, spread in sorted(_spreads(parts, features), key=lambda row: -row[1])
-        if spread > 0
-    ]
+        title, note = " and ".join(names), _ends_text(pair.values)
+        svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(pair_plot, pair=pair, names=names))
+        heats.append({"name": title, "note": note, "figure": svg})
+    spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
+    spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
+    ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
     return {
         "ranking": ranking[:MOST_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.pairs),
@@ -78,81 +76,63 @@ def additive_section(model: AdditiveModel) -> dict[str, Any]:
         "pairs": heats,
         "points": _points(model.points, [features[shape.feature] for shape in shapes]),
         "n_points": len(model.points),
+        "infinite": np.inf,
     }
-
-
-def _spreads(parts: Any, features: Sequence[str]) -> list[tuple[str, float]]:
-    own = [(features[shape.feature], shape.spread) for shape in parts.shapes]
-    return own + [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
-
-
-def _reach(shape: Any, band: tuple[np.ndarray, np.ndarray] | None) -> float:
-    """Return the largest absolute value of a shape and its band."""
-    return max(float(np.abs(values).max()) for values in (shape.values, *(band or ())))
 
 
 def shape_text(shape: Any) -> str:
     """Return what a shape's figure shows, as text."""
-    ends = f"from {number_text(float(shape.values.min()))} to {number_text(float(shape.values.max()))}"
+    ends = _ends_text(shape.values)
     return ends if shape.missing is None else f"{ends}; {number_text(shape.missing)} where the value is missing"
 
 
+def _ends_text(values: np.ndarray) -> str:
+    return f"from {number_text(float(values.min()))} to {number_text(float(values.max()))}"
+
+
 def shape_plot(
-    shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None
-) -> Callable[[Any], None]:
-    """Return a step plot of a feature's contribution in the feature's units, with the rows' histogram beneath.
+    axes: Any, shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None
+) -> None:
+    """Plot a feature's contribution as steps in the feature's units, with the rows' histogram beneath.
 
     `reach`: the largest absolute contribution of any feature: all plots have one scale.
     `band`: the lowest and the highest contribution of other fits in each bin.
     """
-
-    def plot(axes: Any) -> None:
-        edges = shape.edges
-        pad = 0.06 * float(edges[-1] - edges[0]) or max(abs(float(edges[0])), 1.0) * 0.5
-        ends = np.concatenate(([edges[0] - pad], edges, [edges[-1] + pad]))
-        beneath = axes.twinx()
-        # Density, as bins have about equal numbers of rows and different widths.
-        density = shape.shares / np.diff(ends)
-        beneath.stairs(density, ends, fill=True, color=MUTED, alpha=0.25, linewidth=0)
-        beneath.set(ylim=(0, 4.0 * float(density.max())), yticks=[])
-        beneath.grid(visible=False)
-        axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
-        if band is not None:
-            axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2, linewidth=0)
-        axes.stairs(shape.values, ends, baseline=None, color=POS, linewidth=1.8)
-        if shape.missing is not None:
-            axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
-            axes.legend(loc="upper left")
-        axes.set(xlabel=_plain(name), ylabel="Adds to the score", ylim=(-1.08 * reach, 1.08 * reach))
-        axes.set_zorder(beneath.get_zorder() + 1)
-        axes.patch.set_visible(False)
-
-    return plot
+    edges = shape.edges
+    pad = 0.06 * float(edges[-1] - edges[0]) or max(abs(float(edges[0])), 1.0) * 0.5
+    ends = np.concatenate(([edges[0] - pad], edges, [edges[-1] + pad]))
+    beneath = axes.twinx()
+    # Density, as bins have about equal numbers of rows and different widths.
+    density = shape.shares / np.diff(ends)
+    beneath.stairs(density, ends, fill=True, color=MUTED, alpha=0.25, linewidth=0)
+    beneath.set(ylim=(0, 4.0 * float(density.max())), yticks=[])
+    beneath.grid(visible=False)
+    axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
+    if band is not None:
+        axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2, linewidth=0)
+    axes.stairs(shape.values, ends, baseline=None, color=POS, linewidth=1.8)
+    if shape.missing is not None:
+        axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
+        axes.legend(loc="upper left")
+    axes.set(xlabel=_plain(name), ylabel="Adds to the score", ylim=(-1.08 * reach, 1.08 * reach))
+    axes.set_zorder(beneath.get_zorder() + 1)
+    axes.patch.set_visible(False)
 
 
-def pair_plot(pair: Any, names: Sequence[str]) -> Callable[[Any], None]:
-    """Return a heat map of what a pair of features adds to the score, beyond what each of both adds."""
-
-    def plot(axes: Any) -> None:
-        reach = float(np.abs(pair.values).max()) or 1.0
-        for (row, column), value in np.ndenumerate(pair.values):
-            corner = (column - 0.5, row - 0.5)
-            axes.add_patch(_cell(corner, POS if value > 0 else NEG, abs(value) / reach))
-        n_rows, n_columns = pair.values.shape
-        axes.set(
-            xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=_plain(names[1]), ylabel=_plain(names[0])
-        )
-        axes.grid(visible=False)
-        axes.set_xticks(*_ticks(pair.edges[1], pair.missing[1]), rotation=45)
-        axes.set_yticks(*_ticks(pair.edges[0], pair.missing[0]))
-
-    return plot
-
-
-def _cell(corner: tuple[float, float], colour: str, alpha: float) -> Any:
+def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
+    """Plot a heat map of what a pair of features adds to the score, beyond what each of both adds."""
     from matplotlib.patches import Rectangle
 
-    return Rectangle(corner, 1.0, 1.0, facecolor=colour, alpha=alpha, linewidth=0)
+    reach = float(np.abs(pair.values).max()) or 1.0
+    for (row, column), value in np.ndenumerate(pair.values):
+        colour = POS if value > 0 else NEG
+        cell = Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, facecolor=colour, alpha=abs(value) / reach, linewidth=0)
+        axes.add_patch(cell)
+    n_rows, n_columns = pair.values.shape
+    axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=_plain(names[1]), ylabel=_plain(names[0]))
+    axes.grid(visible=False)
+    axes.set_xticks(*_ticks(pair.edges[1], pair.missing[1]), rotation=45)
+    axes.set_yticks(*_ticks(pair.edges[0], pair.missing[0]))
 
 
 def _ticks(edges: np.ndarray, missing: bool) -> tuple[list[float], list[str]]:
@@ -169,21 +149,8 @@ def _plain(name: str) -> str:
     return short.replace("$", r"\$")
 
 
-def _points(table: pd.DataFrame, order: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of the table of points as text, features of a wide spread first."""
-    rows, place = [], {name: k for k, name in enumerate(order)}
+def _points(table: pd.DataFrame, order: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the rows of the table of points, features of a wide spread first: feature, ends of the bin, points, share."""
+    place = {name: k for k, name in enumerate(order)}
     table = table.sort_values("feature", key=lambda names: names.map(place), kind="stable")
-    for feature, above, upto, points, share in table.head(MOST_POINTS).itertuples(index=False):
-        if np.isnan(above):
-            values = "missing"
-        elif np.isinf(above) and np.isinf(upto):
-            values = "any"
-        elif np.isinf(above):
-            values = f"up to {number_text(float(upto))}"
-        else:
-            values = f"above {number_text(float(above))}" + (
-                "" if np.isinf(upto) else f", up to {number_text(float(upto))}"
-            )
-        part = "" if np.isnan(share) else f"{100 * share:.1f} %"
-        rows.append({"feature": feature, "values": values, "points": f"{points:.1f}", "share": part})
-    return rows
+    return list(table.head(MOST_POINTS).itertuples(index=False, name=None))

@@ -14,8 +14,11 @@ import pandas as pd
 
 from aucdist.extras import load_optional
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.curves import pr_band, pr_curve, roc_band, roc_curve
+from aucdist.metrics.ranking import pr_band, pr_curve, roc_band, roc_curve
 from aucdist.report.text import number_text
+
+Plot = Callable[[Any], None]
+"""Draws into the matplotlib axes that it is given."""
 
 # Placeholders, which the CSS variables of the page replace, so that one SVG serves light, dark and print.
 COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg", "card"), start=1)}
@@ -57,18 +60,24 @@ STYLE: Any = {
 }
 
 
-def inline_svg(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.7) -> str:
+class Svg(str):
+    """A picture, which templates do not escape."""
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = 3.7) -> Svg:
     """Return an accessible SVG element.
 
     `name`: unique on the page; every id in the element starts with it.
     `title` and `description`: the text for screen readers.
-    `plot`: draws into the matplotlib axes that it is given.
     `height`: in inches, to a width of 5.
     """
-    return _for_page(_svg(name, plot, height), name, title, description)
+    return Svg(_for_page(_svg(name, plot, height), name, title, description))
 
 
-def standalone_svg(name: str, plot: Callable[[Any], None]) -> str:
+def standalone_svg(name: str, plot: Plot) -> str:
     """Return a standalone SVG file, in the light colours of the pages on white."""
     svg = _svg(name, plot, 3.7)
     for colour, placeholder in COLOURS.items():
@@ -77,7 +86,7 @@ def standalone_svg(name: str, plot: Callable[[Any], None]) -> str:
     return f'{opening}><rect width="100%" height="100%" fill="#ffffff"/>{rest}'
 
 
-def _svg(name: str, plot: Callable[[Any], None], height: float) -> str:
+def _svg(name: str, plot: Plot, height: float) -> str:
     matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
@@ -100,7 +109,7 @@ def _for_page(svg: str, name: str, title: str, description: str) -> str:
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
     svg = svg.replace("xlink:href", "href")
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r' id="([^"]+)"', lambda match: match[0] if match[1] in used else "", svg)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", re.sub(r"\n +<", "\n<", svg))
     for colour, placeholder in COLOURS.items():
         svg = svg.replace(placeholder, f"var(--{colour})")
@@ -114,41 +123,57 @@ def _for_page(svg: str, name: str, title: str, description: str) -> str:
 
 
 def roc(
-    train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool, point: tuple[float, float] | None = None,
+    axes: Any, train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool, point: tuple[float, float] | None = None,
     max_fpr: float | None = None,
-) -> Callable[[Any], None]:  # fmt: skip
-    """Return a plot of the ROC curve, with a 95 % band around the test curve if its rows are not weighted.
+) -> None:  # fmt: skip
+    """Plot the ROC curve, with a 95 % band around the test curve if its rows are not weighted.
 
     `log_x`: whether false positive rates have a log scale.
     `point`: False and true positive rate of the threshold.
     `max_fpr`: the false positive rate up to which the model was trained.
     """
+    smallest = _set_roc_axes(axes, test or train, log_x)
+    if test is not None and not test.weighted:
+        axes.fill(*roc_outline(test, smallest), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+    _plot_train_and_test(axes, train, test, lambda counts: _roc_points(counts, smallest))
+    chance = np.array([0.0, 1.0]) if smallest is None else np.geomspace(smallest, 1, 100)
+    axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
+    if max_fpr is not None:
+        axes.axvline(max_fpr, linestyle="-.", color=NEG, linewidth=1, label="trained up to here")
+    if point is not None:
+        axes.plot(max(point[0], smallest or 0.0), point[1], "o", color=NEG, label="threshold")
+    if not log_x:
+        axes.legend(loc="lower right")
+    elif point is not None or max_fpr is not None:
+        axes.legend(**ABOVE)
 
-    def plot(axes: Any) -> None:
-        smallest = 10.0 ** np.floor(np.log10(1 / max((test or train).rows_neg, 10)))
-        if test is not None and not test.weighted:
-            x, y = roc_outline(test, smallest if log_x else None)
-            axes.fill(x, y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
-        for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
-            if counts is not None:
-                x, y = _roc_points(counts, smallest if log_x else None)
-                axes.plot(x, y, style, color=POS if label == "test" else INK, label=label)
-        chance = np.geomspace(smallest, 1, 100) if log_x else np.array([0.0, 1.0])
-        axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
-        if max_fpr is not None:
-            axes.axvline(max_fpr, linestyle="-.", color=NEG, linewidth=1, label="trained up to here")
-        if point is not None:
-            axes.plot(max(point[0], smallest) if log_x else point[0], point[1], "o", color=NEG, label="threshold")
-        axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
-        if log_x:
-            axes.set(xscale="log", xlim=(smallest, 1))
-            if point is not None or max_fpr is not None:
-                axes.legend(**ABOVE)
-        else:
-            axes.set_xlim(-0.01, 1.01)
-            axes.legend(loc="lower right")
 
-    return plot
+def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> None:
+    """Plot the ROC curves of several models."""
+    smallest = _set_roc_axes(axes, curves[0][1], log_x)
+    for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
+        axes.plot(*_roc_points(counts, smallest), style, color=colour, label=label)
+    if not log_x:
+        axes.legend(loc="lower right")
+
+
+def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float | None:
+    """Name and scale the axes, and return the left end of a log axis, or None."""
+    axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
+    if not log_x:
+        axes.set_xlim(-0.01, 1.01)
+        return None
+    smallest = float(10.0 ** np.floor(np.log10(1 / max(counts.rows_neg, 10))))
+    axes.set(xscale="log", xlim=(smallest, 1))
+    return smallest
+
+
+def _plot_train_and_test(
+    axes: Any, train: ScoreCounts, test: ScoreCounts | None, points: Callable[[ScoreCounts], tuple[Any, Any]]
+) -> None:
+    axes.plot(*points(train), ":", color=INK, label="train")
+    if test is not None:
+        axes.plot(*points(test), "-", color=POS, label="test")
 
 
 def _roc_points(counts: ScoreCounts, smallest: float | None) -> tuple[np.ndarray, np.ndarray]:
@@ -193,115 +218,62 @@ def pr_edges(counts: ScoreCounts, n_points: int = 300) -> tuple[np.ndarray, np.n
     return x, lowest, np.where(there, band.precision_high[points, np.newaxis], -np.inf).max(axis=0)
 
 
-def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[Any], None]:
-    """Return a plot of precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
+def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
+    """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
-    def plot(axes: Any) -> None:
-        if test is not None and not test.weighted:
-            axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
-        for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
-            if counts is not None:
-                curve = pr_curve(counts)
-                points = thin(curve.recall, curve.precision)
-                axes.plot(
-                    curve.recall[points],
-                    curve.precision[points],
-                    style,
-                    color=POS if label == "test" else INK,
-                    label=label,
-                )
-        shown = train if test is None else test
-        share = shown.n_pos / (shown.n_pos + shown.n_neg)
-        axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
-        axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
-        axes.legend(**ABOVE)
+    def points(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+        curve = pr_curve(counts)
+        kept = thin(curve.recall, curve.precision)
+        return curve.recall[kept], curve.precision[kept]
 
-    return plot
-
-
-def roc_curves(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Callable[[Any], None]:
-    """Return a plot of the ROC curves of several models."""
-
-    def plot(axes: Any) -> None:
-        smallest = 10.0 ** np.floor(np.log10(1 / max(curves[0][1].rows_neg, 10)))
-        for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
-            x, y = _roc_points(counts, smallest if log_x else None)
-            axes.plot(x, y, style, color=colour, label=label)
-        axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
-        if log_x:
-            axes.set(xscale="log", xlim=(smallest, 1))
-        else:
-            axes.set_xlim(-0.01, 1.01)
-            axes.legend(loc="lower right")
-
-    return plot
+    if test is not None and not test.weighted:
+        axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+    _plot_train_and_test(axes, train, test, points)
+    shown = train if test is None else test
+    share = shown.n_pos / (shown.n_pos + shown.n_neg)
+    axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
+    axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    axes.legend(**ABOVE)
 
 
 def metric_path(
-    x: np.ndarray, means: np.ndarray, errors: np.ndarray, chosen: int, name: str, metric: str
-) -> Callable[[Any], None]:
-    """Return a plot of a measure against one parameter, with bars of one standard error.
+    axes: Any, x: np.ndarray, means: np.ndarray, errors: np.ndarray, chosen: int, name: str, metric: str
+) -> None:
+    """Plot a measure against one parameter, with bars of one standard error.
 
     `x`, `means` and `errors`, of shape (n_settings,): ascending in x; nan where a setting failed.
     """
-
-    def plot(axes: Any) -> None:
-        axes.errorbar(
-            x,
-            means,
-            yerr=errors,
-            color=POS,
-            marker="o",
-            markersize=4,
-            capsize=3,
-            elinewidth=1,
-            label="mean, ± 1 standard error",
-        )
-        axes.plot(
-            x[chosen],
-            means[chosen],
-            "D",
-            color=INK,
-            markersize=8,
-            fillstyle="none",
-            markeredgewidth=1.6,
-            label="chosen",
-        )
-        log_x = bool((x > 0).all() and x.max() > 20 * x.min())
-        if log_x:
-            axes.set_xscale("log")
-        axes.set(xlabel=name + ", log scale" * log_x, ylabel=metric)
-        axes.legend(loc="best", fontsize=9)
-
-    return plot
+    bars: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 3, "elinewidth": 1}
+    axes.errorbar(x, means, yerr=errors, color=POS, label="mean, ± 1 standard error", **bars)
+    diamond: dict[str, Any] = {"markersize": 8, "fillstyle": "none", "markeredgewidth": 1.6}
+    axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", **diamond)
+    log_x = bool((x > 0).all() and x.max() > 20 * x.min())
+    axes.set(xlabel=name + ", log scale" * log_x, ylabel=metric, xscale="log" if log_x else "linear")
+    axes.legend(loc="best", fontsize=9)
 
 
-def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any], None]:
-    """Return a plot of the histograms of ``score - threshold`` by class, with a log scale if one class is ten times the other."""
-
-    def plot(axes: Any) -> None:
-        low, high = (end - threshold for end in central_range(counts))
-        edges = np.linspace(low, high, N_BINS + 1)
-        inside = np.clip(counts.values - threshold, low, high)
-        bars = [np.histogram(inside, edges, weights=weight)[0] for weight in (counts.neg, counts.pos)]
-        log_y = max(counts.n_pos, counts.n_neg) > 10 * min(counts.n_pos, counts.n_neg)
-        floor = 0.6 * min(float(b[b > 0].min()) for b in bars) if log_y else 0.0
-        for heights, name, colour, style in zip(bars, ("negative", "positive"), (NEG, POS), ("--", "-"), strict=True):
-            raised = np.maximum(heights, floor)
-            axes.stairs(raised, edges, baseline=floor, fill=True, alpha=0.25, color=colour)
-            axes.stairs(raised, edges, baseline=floor, linestyle=style, linewidth=1.5, color=colour, label=name)
-        if low <= 0.0 <= high:
-            axes.axvline(0.0, color=INK, linewidth=1, linestyle="-.", label="threshold")
-        label = "Weight per bar" if counts.weighted else "Rows per bar"
-        axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
-        axes.set_ylim(bottom=floor)
-        axes.legend(**ABOVE)  # bars may be highest anywhere
-
-    return plot
+def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> None:
+    """Plot the histograms of ``score - threshold`` by class, with a log scale if one class is ten times the other."""
+    low, high = (end - threshold for end in central_range(counts))
+    edges = np.linspace(low, high, N_BINS + 1)
+    inside = np.clip(counts.values - threshold, low, high)
+    bars = [np.histogram(inside, edges, weights=weight)[0] for weight in (counts.neg, counts.pos)]
+    log_y = max(counts.n_pos, counts.n_neg) > 10 * min(counts.n_pos, counts.n_neg)
+    floor = 0.6 * min(float(b[b > 0].min()) for b in bars) if log_y else 0.0
+    for heights, name, colour, style in zip(bars, ("negative", "positive"), (NEG, POS), ("--", "-"), strict=True):
+        raised = np.maximum(heights, floor)
+        axes.stairs(raised, edges, baseline=floor, fill=True, alpha=0.25, color=colour)
+        axes.stairs(raised, edges, baseline=floor, linestyle=style, linewidth=1.5, color=colour, label=name)
+    if low <= 0.0 <= high:
+        axes.axvline(0.0, color=INK, linewidth=1, linestyle="-.", label="threshold")
+    label = "Weight per bar" if counts.weighted else "Rows per bar"
+    axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
+    axes.set_ylim(bottom=floor)
+    axes.legend(**ABOVE)  # bars may be highest anywhere
 
 
-def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> Callable[[Any], None]:
-    """Return a plot of observed against predicted probability, with intervals if rows are not weighted.
+def reliability_diagram(axes: Any, counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> None:
+    """Plot observed against predicted probability, with intervals if rows are not weighted.
 
     `counts`: counts of the predicted probabilities.
     `n_bins`: number of bins, which have nearly equal numbers of rows.
@@ -311,97 +283,77 @@ def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float =
 
     bins = reliability(counts, n_bins, level=level)
     log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
-
-    def plot(axes: Any) -> None:
-        known = [v[v > 0] for v in (bins.predicted, bins.observed)]
-        least = 0.5 * float(min(v.min() for v in known if len(v))) if log else 0.0
-        clip = (lambda v: np.maximum(v, least)) if log else (lambda v: v)
-        line = np.array([least, 1.0])
-        axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
-        x, y = clip(bins.predicted), clip(bins.observed)
-        if not np.isnan(bins.low).any():
-            lengths = np.maximum(np.stack([y - clip(bins.low), clip(bins.high) - y]), 0.0)
-            axes.errorbar(
-                x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=f"{100 * level:g} % interval"
-            )
-        axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
-        scale = "log" if log else "linear"
-        axes.set(
-            xlabel="Predicted probability" + ", log scale" * log,
-            ylabel="Share of positives",
-            xscale=scale,
-            yscale=scale,
-        )
-        axes.legend(loc="upper left")
-
-    return plot
+    known = [v[v > 0] for v in (bins.predicted, bins.observed)]
+    least = 0.5 * float(min(v.min() for v in known if len(v))) if log else -np.inf
+    x, y, low, high = (np.maximum(v, least) for v in (bins.predicted, bins.observed, bins.low, bins.high))
+    line = np.array([max(least, 0.0), 1.0])
+    axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
+    if not np.isnan(low).any():
+        lengths, label = np.maximum(np.stack([y - low, high - y]), 0.0), f"{100 * level:g} % interval"
+        axes.errorbar(x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=label)
+    axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
+    axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")
+    if log:
+        axes.set(xscale="log", yscale="log")
+    axes.legend(loc="upper left")
 
 
-def shape_trace(trace: pd.DataFrame) -> Callable[[Any], None]:
-    """Return a plot of xi against the rounds of its estimation, and of the log-posterior or log-likelihood.
+def shape_trace(axes: Any, trace: pd.DataFrame) -> None:
+    """Plot xi against the rounds of its estimation, and the log-posterior or log-likelihood.
 
     `trace`: `xi_trace_` of a LinkClassifier.
     """
     level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
-
-    def plot(axes: Any) -> None:
-        marker = "." if len(trace) <= 40 else None
-        (shape,) = axes.plot(trace["round"], trace["xi"], "-", marker=marker, color=POS, label="xi, left")
-        beside = axes.twinx()
-        words = level.replace("_", " ")
-        (reached,) = beside.plot(trace["round"], trace[level], "--", color=NEG, label=f"{words}, right")
-        beside.grid(visible=False)
-        beside.spines["right"].set_visible(True)
-        axes.set(xlabel="Round", ylabel="Shape xi")
-        beside.set_ylabel(words.capitalize())
-        axes.legend(handles=[shape, reached], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=2, labelcolor=INK)
-
-    return plot
+    words = level.replace("_", " ")
+    marker = "." if len(trace) <= 40 else None
+    (shape,) = axes.plot(trace["round"], trace["xi"], "-", marker=marker, color=POS, label="xi, left")
+    beside = axes.twinx()
+    (reached,) = beside.plot(trace["round"], trace[level], "--", color=NEG, label=f"{words}, right")
+    beside.grid(visible=False)
+    beside.spines["right"].set_visible(True)
+    axes.set(xlabel="Round", ylabel="Shape xi")
+    beside.set_ylabel(words.capitalize())
+    axes.legend(handles=[shape, reached], **ABOVE | {"ncol": 2}, labelcolor=INK)
 
 
-def objective(history: pd.DataFrame) -> Callable[[Any], None]:
-    """Return a plot of primal and dual value against passes and seconds; the area between them is the gap."""
-
-    def plot(axes: Any) -> None:
-        x, primal, dual = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "primal", "dual"))
-        known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
-        marker = "." if len(x) <= 40 else None
-        axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
-        for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
-            points = np.isfinite(x) & np.isfinite(values)
-            axes.plot(x[points], values[points], style, marker=marker, color=colour, label=name)
-        positive = primal[np.isfinite(primal) & (primal > 0)]
-        if len(positive) and positive.max() > 20 * positive.min():
-            bounds = [positive.min(), *dual[np.isfinite(dual) & (dual > positive.min() / 20)]]
-            axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * positive.max()))
-        elif len(positive):
-            axes.set_ylim(0, 1.05 * positive.max())
-        axes.set(xlabel="Passes", ylabel="Objective")
-        _add_seconds_axis(axes, history)
-        axes.legend(loc="upper right")
-
-    return plot
+def objective(axes: Any, history: pd.DataFrame) -> None:
+    """Plot primal and dual value against passes and seconds; the area between them is the gap."""
+    x, primal, dual = _columns(history, "passes", "primal", "dual")
+    known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
+    marker = "." if len(x) <= 40 else None
+    axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
+    for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
+        points = np.isfinite(x) & np.isfinite(values)
+        axes.plot(x[points], values[points], style, marker=marker, color=colour, label=name)
+    positive = primal[np.isfinite(primal) & (primal > 0)]
+    if len(positive) and positive.max() > 20 * positive.min():
+        bounds = [positive.min(), *dual[np.isfinite(dual) & (dual > positive.min() / 20)]]
+        axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * positive.max()))
+    elif len(positive):
+        axes.set_ylim(0, 1.05 * positive.max())
+    axes.set(xlabel="Passes", ylabel="Objective")
+    _add_seconds_axis(axes, history)
+    axes.legend(loc="upper right")
 
 
-def relative_gap(history: pd.DataFrame) -> Callable[[Any], None]:
-    """Return a plot of the relative gap against passes and seconds, on a log scale."""
+def relative_gap(axes: Any, history: pd.DataFrame) -> None:
+    """Plot the relative gap against passes and seconds, on a log scale."""
+    x, gap = _columns(history, "passes", "relative_gap")
+    points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
+    axes.plot(x[points], gap[points], "-", marker="." if points.sum() <= 40 else None, color=POS)
+    axes.set(xlabel="Passes", ylabel="Relative gap, log scale")
+    if points.any():
+        axes.set_yscale("log")
+    _add_seconds_axis(axes, history)
 
-    def plot(axes: Any) -> None:
-        x, gap = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "relative_gap"))
-        points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-        marker = "." if points.sum() <= 40 else None
-        axes.plot(x[points], gap[points], "-", marker=marker, color=POS)
-        axes.set(xlabel="Passes", ylabel="Relative gap, log scale")
-        if points.any():
-            axes.set_yscale("log")
-        _add_seconds_axis(axes, history)
 
-    return plot
+def _columns(history: pd.DataFrame, *names: str) -> list[np.ndarray]:
+    return [history[name].to_numpy(dtype=float, na_value=np.nan) for name in names]
 
 
 def _add_seconds_axis(axes: Any, history: pd.DataFrame) -> None:
     """Add an upper axis with the seconds at each tick of the passes."""
-    passes, seconds = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "seconds"))
+    passes, seconds = _columns(history, "passes", "seconds")
     low, high = axes.get_xlim()
     at = [tick for tick in axes.get_xticks() if low <= tick <= high and passes[0] <= tick <= passes[-1]]
     if not np.isfinite(seconds).all() or len(at) < 2:

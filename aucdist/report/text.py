@@ -1,14 +1,17 @@
 """Numbers and results formatted as text, for the terminal, Prefect and the pages."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+Json = dict[str, Any]
+"""What a command prints by ``--json``, or a part of it; or what a template is given."""
 
 UNSEEN = "training rows, each scored by a model that had not seen it"
 """What sets a threshold out of fold."""
 
 
-def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
+def summary_rows(run: Json) -> list[tuple[str, str]]:
     """Return (label, value) for the summary table of a run, of two classes or of several.
 
     `run`: the object that ``aucdist train --json`` prints.
@@ -21,7 +24,7 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         rows = [
             ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
             ("Train AUC", auc_text(metrics["train_auc"])),
-            ("Test AUC", _test_auc(metrics)),
+            ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *([] if point is None else [("Operating point", operating_point_text(point))]),
             ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
@@ -57,7 +60,7 @@ GROUP_MEASURES = {
 """What measures within groups are called in a report, by their names in ``metrics.json``."""
 
 
-def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:
+def group_rows(groups: Json) -> list[tuple[str, str]]:
     """Return (label, value) for the groups of a run: how many have pairs, and the measures of those of the test rows.
 
     `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
@@ -68,16 +71,14 @@ def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:
     rest = "" if not without else f"; {without:,} more have rows of one class only and count nothing"
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
     for name, label in GROUP_MEASURES.items():
-        if (found := groups["measures"].get(name)) is not None:
-            low, high = found["interval"]
-            texts = [auc_text(v, found["value"], low, high) for v in (found["value"], low, high)]
+        if (measure := groups["measures"].get(name)) is not None:
             alike = ", each the same" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
-            value = "{} (95 % interval {} to {}) over {:,} groups".format(*texts, found["groups"])
-            rows.append((label, value + alike))
+            value = auc_with_interval(measure["value"], measure["interval"])
+            rows.append((label, f"{value} over {measure['groups']:,} groups{alike}"))
     return rows
 
 
-def group_sentences(groups: dict[str, Any]) -> list[str]:
+def group_sentences(groups: Json) -> list[str]:
     """Return what the groups of a run say, as sentences; parameters as of `group_rows`."""
     rows = dict(group_rows(groups))
     counted = rows.pop("Groups", None)
@@ -87,9 +88,9 @@ def group_sentences(groups: dict[str, Any]) -> list[str]:
     return [*measured, f"Pairs are rows of one group: {counted}."]
 
 
-def wanted_text(wanted: dict[str, Any]) -> str:
+def wanted_text(requirement: Json) -> str:
     """Return what an operating point is to meet, as the beginning of a sentence."""
-    ((name, value),) = wanted.items()
+    ((name, value),) = requirement.items()
     if name == "fpr":
         return f"At {_one_in(value, 'false alarm')} negatives"
     if name == "alerts":
@@ -105,64 +106,54 @@ def wanted_text(wanted: dict[str, Any]) -> str:
     return f"Where {number_text(100 * value)} of 100 positives are to be found"
 
 
-def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
+def operating_points_text(classes: Sequence[Json]) -> str:
     """Return what the thresholds of several classes find, as a sentence.
 
     `classes`: ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
     """
     points = [row["operating_point"] for row in classes]
-    found = [point["recall"]["value"] for point in points]
+    recalls = [point["recall"]["value"] for point in points]
     origin = f" The thresholds were set on {UNSEEN}." if points[0].get("out_of_fold") else ""
     return (
-        f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(found) / len(found))} of a "
-        f"class's rows in the mean over classes, and {percent_text(min(found))} of the class with the fewest "
+        f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(recalls) / len(recalls))} of a "
+        f"class's rows in the mean over classes, and {percent_text(min(recalls))} of the class with the fewest "
         f"({points[0]['rows']} rows).{origin}"
     )
 
 
-def operating_point_text(point: dict[str, Any]) -> str:
+def operating_point_text(point: Json) -> str:
     """Return what a threshold finds, and how many of its alarms are right, as a sentence.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
     where = wanted_text(point["wanted"])
-    right = point["precision"]["value"]
+    cost = ""
+    if (costs := point.get("expected_cost")) is not None:
+        value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
+        ends = _ends(costs["interval"], lambda end: number_text(100 * end))
+        cost = f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model, {without}."
+    right, recall = point["precision"]["value"], point["recall"]
+    ends = _ends(recall["interval"], lambda end: number_text(100 * end, 2))
     alarms = (
         "there is no alarm"
         if point["alerts"]["value"] == 0
         else f"of 100 alarms {number_text(100 * right, 2)} are right"
     )
-    return (
-        f"{where} it finds {_of_100(point['recall'])} positives{_ends(point['recall'])}; {alarms}.{_cost_text(point)}"
-    )
+    return f"{where} it finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}.{cost}"
 
 
-def _cost_text(point: dict[str, Any]) -> str:
-    """Return what 100 rows cost, as a sentence; empty unless costs were given."""
-    if "expected_cost" not in point:
-        return ""
-    value, interval, without = cost_of_100_text(point["expected_cost"])
-    ends = f" (95 %: {interval})" if interval else ""
-    return f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model, {without}."
-
-
-def cost_of_100_text(cost: dict[str, Any]) -> tuple[str, str, str]:
-    """Return what 100 rows cost, the ends of its interval, empty where there is none, and what they cost without a model.
-
-    `cost`: ``expected_cost`` of the object that ``aucdist train --json`` prints.
-    """
-    ends = "" if cost["interval"] is None else " to ".join(number_text(100 * end) for end in cost["interval"])
-    return number_text(100 * cost["value"]), ends, number_text(100 * cost["without_model"])
-
-
-def threshold_origin_text(point: dict[str, Any]) -> str:
+def threshold_origin_text(point: Json) -> str:
     """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
     rate = point["fpr"]
-    ends = "" if rate["interval"] is None else " (95 %: {} to {})".format(*map(percent_text, rate["interval"]))
+    ends = _ends(rate["interval"], percent_text)
     known = "these training rows" if point["rows"] == "training" else "the training rows"
     if point.get("out_of_fold"):
         known = UNSEEN
     return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
+
+
+def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
+    return "" if interval is None else " (95 %: {} to {})".format(*map(text, interval))
 
 
 def _one_in(share: float, what: str) -> str:
@@ -171,18 +162,7 @@ def _one_in(share: float, what: str) -> str:
     return f"{number_text(1000 * share)} {what}s in 1,000"
 
 
-def _of_100(rate: dict[str, Any]) -> str:
-    return f"{number_text(100 * rate['value'], 2)} of 100"
-
-
-def _ends(rate: dict[str, Any]) -> str:
-    if rate["interval"] is None:
-        return ""
-    low, high = (number_text(100 * end, 2) for end in rate["interval"])
-    return f" (95 %: {low} to {high})"
-
-
-def search_verdict(search: dict[str, Any]) -> str:
+def search_verdict(search: Json) -> str:
     """Return the result of a search as a sentence.
 
     `search`: the object that ``aucdist cv --json`` prints.
@@ -191,15 +171,13 @@ def search_verdict(search: dict[str, Any]) -> str:
     score, spread = search["score"], search["interval"]
     if score is None:
         return f"Chosen: {best}; no score, because a fold failed."
-    texts = [auc_text(v, score, *(spread or ())) for v in (score, *(spread or ()))]
-    between = f" (95 % interval {texts[1]} to {texts[2]})" if spread else ""
     if "of_classes" in search:
         n, topics = len(search["of_classes"]["rows"]), search["of_classes"]["topics"]
         measured = f"{search['metric']} of {n} {'topics' if topics else 'classes'}"
     else:
         measured = search["metric"]
     folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
-    return f"Chosen: {best}; mean {measured} {folds} {texts[0]}{between}."
+    return f"Chosen: {best}; mean {measured} {folds} {auc_with_interval(score, spread)}."
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
@@ -210,14 +188,14 @@ def parameters_text(parameters: Mapping[str, Any]) -> str:
 def value_text(value: Any) -> str:
     """Return the value of a parameter as text; of a feature map, its name and what it is given."""
     if isinstance(value, Mapping):
-        given = [f"{name} {value_text(v)}" for name, v in value.items() if name != "map"]
-        return f"{value.get('map', '')}{' with ' if given and 'map' in value else ''}{', '.join(given)}"
+        arguments = [f"{name} {value_text(v)}" for name, v in value.items() if name != "map"]
+        return f"{value.get('map', '')}{' with ' if arguments and 'map' in value else ''}{', '.join(arguments)}"
     if value is None:
         return "none"
     return number_text(value, 4) if isinstance(value, float) else str(value)
 
 
-def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
+def certificate_text(certificate: Json, over: str = "") -> str:
     """Return what the certificate proves, as a predicate after "the objective is".
 
     `certificate`: with ``primal`` and ``dual``.
@@ -232,7 +210,7 @@ def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
     return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
 
 
-def directions_text(free: dict[str, Any]) -> str:
+def directions_text(free: Json) -> str:
     """Return what directions of features cost, as a sentence.
 
     `free`: ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of
@@ -243,14 +221,14 @@ def directions_text(free: dict[str, Any]) -> str:
     by = f", {number_text(less, 2)} % less" if less > 0.0 else ""
     objectives = [number_text(value, 5) for value in (own["objective"], free["objective"])]
     which, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
-    areas = [auc_text(one, other) for one, other in ((own[which], free[which]), (free[which], own[which]))]
+    areas = [auc_text(area, other) for area, other in ((own[which], free[which]), (free[which], own[which]))]
     return (
         f"With the directions of features the objective is {objectives[0]} and the {rows} AUC {areas[0]}; without them "
         f"{objectives[1]}{by}, and {areas[1]}."
     )
 
 
-def proved_excess(certificate: dict[str, Any]) -> float | None:
+def proved_excess(certificate: Json) -> float | None:
     """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
 
     The minimum is at least the dual value, so this is ``primal / dual - 1``, slightly more than the relative gap, which is
@@ -300,6 +278,15 @@ def auc_text(value: float | None, *beside: float) -> str:
     return f"{value:.{decimals}f}"
 
 
+def auc_with_interval(
+    value: float | None, interval: Sequence[float] | None, form: str = " (95 % interval {} to {})"
+) -> str:
+    """Return an AUC and its interval, if there is one, with the same decimals."""
+    if value is None or interval is None:
+        return auc_text(value)
+    return auc_text(value, *interval) + form.format(*(auc_text(end, value, *interval) for end in interval))
+
+
 def percent_text(share: float) -> str:
     """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1."""
     rest = 100 * min(share, 1 - share)
@@ -318,12 +305,3 @@ def seconds_text(value: float) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
-
-
-def _test_auc(metrics: dict[str, Any]) -> str:
-    area, interval = metrics["test_auc"], metrics["test_auc_interval"]
-    if interval is None:
-        return auc_text(area)
-    low, high = interval
-    texts = [auc_text(v, area, low, high) for v in (area, low, high)]
-    return "{} (95 % interval {} to {})".format(*texts)

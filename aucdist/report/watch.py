@@ -3,10 +3,9 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from aucdist.report.html import render_template
-from aucdist.report.text import percent_text
+from aucdist.report.text import Json, percent_text
 
 MOST_FEATURES = 60
 LEAST_PSI = 0.1
@@ -35,7 +34,7 @@ MOVED = {
 }
 
 
-def alarm_text(alarm: dict[str, Any]) -> str:
+def alarm_text(alarm: Json) -> str:
     """Return an alarm in a sentence without a full stop."""
     if alarm["what"] in ("new", "unreadable"):
         return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
@@ -53,42 +52,39 @@ def _interval(value: dict[str, float]) -> str:
     return f"{value['value']:.3f} ({value['low']:.3f} to {value['high']:.3f})"
 
 
-def render_watch_page(title: str, records: Sequence[dict[str, Any]]) -> str:
+def render_watch_page(title: str, records: Sequence[Json]) -> str:
     """Return the page as HTML. Equal records give equal text.
 
     `records`: the records of the batches, the first one first, each with ``performance``, None without labels.
     """
-    from markupsafe import Markup
-
-    def figure(name: str, last: str, svg: str) -> dict[str, Any]:
-        return {"name": name, "last": last, "svg": Markup(svg)}
-
-    measures = [figure(*_measure(name, records)) for name in NAMES if any(_measured(r, name) for r in records)]
     psi = [record["found"]["score"]["psi"] for record in records]
     several = any("scores" in record["found"] for record in records)
     of_score = "Largest PSI of the scores of the classes" if several else "PSI of the score"
     rare = [record["found"]["rare"]["share"] for record in records]
-    overall = [
-        figure(of_score, f"{psi[-1]:.3f}" if psi else "", _line(psi, _alarmed(records, "score"), LEAST_PSI)),
-        figure(
-            "Hardly known rows", percent_text(rare[-1]) if rare else "", _line(rare, _alarmed(records, "rare"), None)
-        ),
-    ]
+    last_rare = percent_text(rare[-1]) if rare else ""
     features = _features(records)
     return render_template(
         Path(__file__).with_name("watch.html"),
         title=title,
         sentences=_sentences(records),
-        measures=measures,
-        overall=overall,
-        features=[figure(*one) for one in features[:MOST_FEATURES]],
+        measures=[_measure(name, records) for name in NAMES if any(_measured(r, name) for r in records)],
+        overall=[
+            _series(of_score, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
+            _series("Hardly known rows", last_rare, rare, _alarmed(records, "rare"), None),
+        ],
+        features=features[:MOST_FEATURES],
         hidden=max(len(features) - MOST_FEATURES, 0),
         least=LEAST_PSI,
-        batches=[_batch(record) for record in reversed(records)],
+        batches=[record | {"alarms": list(map(alarm_text, _alarms(record)[:12]))} for record in reversed(records)],
+        width=WIDTH,
+        height=HEIGHT,
+        edge=EDGE,
+        x=_x,
+        y=_y,
     )
 
 
-def _sentences(records: Sequence[dict[str, Any]]) -> list[str]:
+def _sentences(records: Sequence[Json]) -> list[str]:
     if not records:
         return ["No batch was watched yet."]
     last, alarms = records[-1], _alarms(records[-1])
@@ -99,118 +95,67 @@ def _sentences(records: Sequence[dict[str, Any]]) -> list[str]:
     return [f"The last batch, {last['batch']}, raised {number}:", *map(alarm_text, alarms[:5]), *more]
 
 
-def _alarms(record: dict[str, Any]) -> list[dict[str, Any]]:
-    known = record["performance"]
-    found = record["found"]["alarms"] + ([] if known is None else known["alarms"])
-    return sorted(found, key=lambda alarm: (alarm["p"], -alarm["value"]))
-
-
-def _batch(record: dict[str, Any]) -> dict[str, Any]:
-    known = record["performance"]
-    return {
-        "name": record["batch"],
-        "time": record["time"][:16].replace("T", " "),
-        "version": "" if record["version"] is None else record["version"],
-        "rows": f"{record['rows']:,}",
-        "labelled": "" if known is None else f"{known['labelled']:,}",
-        "alarms": "; ".join(map(alarm_text, _alarms(record)[:12])),
-    }
+def _alarms(record: Json) -> list[Json]:
+    alarms = record["found"]["alarms"] + (record["performance"] or {"alarms": []})["alarms"]
+    return sorted(alarms, key=lambda alarm: (alarm["p"], -alarm["value"]))
 
 
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 """The alarm of a single class that belongs to the figure of all."""
 
 
-def _alarmed(records: Sequence[dict[str, Any]], what: str) -> list[bool]:
+def _alarmed(records: Sequence[Json], what: str) -> list[bool]:
     return [any(alarm["what"] in (what, OF_CLASSES.get(what)) for alarm in _alarms(record)) for record in records]
 
 
-def _features(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return name, last value and picture of each feature,"""
-    series: dict[str, list[float | None]] = {}
-    alarmed: dict[str, list[bool]] = {}
-    for place, record in enumerate(records):
-        named = {alarm["column"] for alarm in record["found"]["alarms"]}
-        for column in record["found"]["columns"]:
-            name = column["name"]
-            series.setdefault(name, [None] * len(records))[place] = column["psi"]
-            alarmed.setdefault(name, [False] * len(records))[place] = name in named
-    order = sorted(series, key=lambda name: (not any(alarmed[name][-4:]), -max(v or 0.0 for v in series[name][-4:])))
-    return [(name, f"{series[name][-1] or 0.0:.3f}", _line(series[name], alarmed[name], LEAST_PSI)) for name in order]
+def _features(records: Sequence[Json]) -> list[Json]:
+    """Return the series of each feature: those with an alarm in the last four batches first, then those that have moved most."""
+    psi = [{column["name"]: column["psi"] for column in record["found"]["columns"]} for record in records]
+    alarmed = [{alarm["column"] for alarm in record["found"]["alarms"]} for record in records]
+    names = dict.fromkeys(name for of_batch in psi for name in of_batch)
+    features = []
+    for name in names:
+        values = [of_batch.get(name) for of_batch in psi]
+        features.append(
+            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
+        )
+    features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
+    return features
 
 
-def _measured(record: dict[str, Any], name: str) -> dict[str, float] | None:
-    known = record["performance"]
-    found: dict[str, float] | None = None if known is None else known["measures"].get(name)
-    return found
+def _series(name: str, last: str, values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> Json:
+    """Return what the picture of a series shows: from 0 to its largest value, or to twice the least that counts."""
+    high = max([*(v for v in values if v is not None), 2.0 * (least or 0.005)])
+    return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
-def _measure(name: str, records: Sequence[dict[str, Any]]) -> tuple[str, str, str]:
+def _measured(record: Json, name: str) -> dict[str, float] | None:
+    measure: dict[str, float] | None = (record["performance"] or {"measures": {}})["measures"].get(name)
+    return measure
+
+
+def _measure(name: str, records: Sequence[Json]) -> Json:
+    """Return what the picture of a measure shows: its intervals, and those that were promised."""
     values = [_measured(record, name) for record in records]
-    promised = [
-        None if r["performance"] is None or r["performance"]["promised"] is None
-        else r["performance"]["promised"]["measures"].get(name)
-        for r in records
-    ]  # fmt: skip
-    last = next(value for value in reversed(values) if value is not None)
+    promised = [((r["performance"] or {}).get("promised") or {"measures": {}})["measures"].get(name) for r in records]
     shown = [v for v in [*values, *promised] if v is not None]
-    low, high = min(v["low"] for v in shown), max(v["high"] for v in shown)
-    place = _places(len(records))
-    bands = "".join(
-        f'<rect x="{x - _step(len(records)) / 2:.1f}" y="{_y(p["high"], low, high):.1f}" width="{_step(len(records)):.1f}" '
-        f'height="{max(_y(p["low"], low, high) - _y(p["high"], low, high), 1.0):.1f}" fill="var(--grid)" opacity=".5"/>'
-        for x, p in zip(place, promised, strict=True) if p is not None
-    )  # fmt: skip
-    marks = "".join(
-        f'<path d="M{x:.1f} {_y(v["low"], low, high):.1f}V{_y(v["high"], low, high):.1f}" stroke="var(--muted)"/>'
-        + _dot(x, _y(v["value"], low, high), alarm)
-        for x, v, alarm in zip(place, values, _alarmed(records, name), strict=True) if v is not None
-    )  # fmt: skip
-    return NAMES[name], _interval(last), _svg(bands + marks, low, high)
+    return {
+        "name": NAMES[name],
+        "last": _interval(next(value for value in reversed(values) if value is not None)),
+        "values": values,
+        "promised": promised,
+        "alarmed": _alarmed(records, name),
+        "low": min(v["low"] for v in shown),
+        "high": max(v["high"] for v in shown),
+    }
 
 
-def _line(values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> str:
-    """Return the picture of a series: from 0 to its largest value, or twice the least that counts."""
-    there = [v for v in values if v is not None]
-    high = max([*there, 2.0 * (least or 0.005)])
-    place = _places(len(values))
-    points = [(x, _y(v, 0.0, high), a) for x, v, a in zip(place, values, alarmed, strict=True) if v is not None]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points) if points else ""
-    dashed = "" if least is None else (
-        f'<path d="M{EDGE} {_y(least, 0.0, high):.1f}H{WIDTH - EDGE}" stroke="var(--muted)" stroke-dasharray="4 3"/>'
-    )  # fmt: skip
-    dots = "".join(_dot(x, y, True) for x, y, a in points if a)
-    last = "" if not points or points[-1][2] else _dot(points[-1][0], points[-1][1], False)
-    return _svg(f'{dashed}<path d="{path}" fill="none" stroke="var(--neg)" stroke-width="1.6"/>{dots}{last}', 0.0, high)
-
-
-def _svg(content: str, low: float, high: float) -> str:
-    scale = (
-        f'<text x="{WIDTH}" y="10" text-anchor="end">{_number(high)}</text>'
-        f'<text x="{WIDTH}" y="{HEIGHT - 1}" text-anchor="end">{_number(low)}</text>'
-    )
-    return f'<svg viewBox="0 0 {WIDTH + 2:.0f} {HEIGHT:.0f}" aria-hidden="true">{content}{scale}</svg>'
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.095 or value == 0 else f"{value:.3f}"
-
-
-def _dot(x: float, y: float, alarm: bool) -> str:
-    fill = "var(--pos)" if alarm else "var(--card)"
-    stroke = "var(--pos)" if alarm else "var(--neg)"
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
-
-
-def _places(n: int) -> list[float]:
-    """Return where batches lie from left to right; the last one always at the same place."""
-    return [WIDTH - 34.0 - (n - 1 - i) * _step(n) for i in range(n)]
-
-
-def _step(n: int) -> float:
-    return min((WIDTH - 34.0 - EDGE) / max(n - 1, 1), 16.0)
+def _x(i: int, n: int) -> float:
+    """Return where the i-th of n batches lies from left to right; the last one always at the same place."""
+    return WIDTH - 34.0 - (n - 1 - i) * min((WIDTH - 34.0 - EDGE) / max(n - 1, 1), 16.0)
 
 
 def _y(value: float, low: float, high: float) -> float:
+    """Return the height of a value in a picture, from the top."""
     share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.5
     return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

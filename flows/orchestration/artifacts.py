@@ -14,7 +14,8 @@ def create_roc_artifact(result: dict[str, Any], key: str, description: str) -> N
     """Make the test ROC curve of a run an image artifact; a run without test rows, or of several classes, has none."""
     if result["metrics"]["test_auc"] is None or "classes" in result:
         return
-    svg = standalone_svg("roc", roc_curves([("test", score_counts(result["run"]))], log_x=False))
+    curves = [("test", score_counts(result["run"]))]
+    svg = standalone_svg("roc", lambda axes: roc_curves(axes, curves, log_x=False))
     image = base64.b64encode(svg.encode()).decode()
     create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
 
@@ -22,8 +23,7 @@ def create_roc_artifact(result: dict[str, Any], key: str, description: str) -> N
 def flat_row(result: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of a result as one row of a table, without nesting."""
     flat = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
-    nested = {k: v for k, v in result.items() if isinstance(v, dict)}
-    return flat | {k: v for part in nested.values() for k, v in part.items()}
+    return flat | {k: v for part in result.values() if isinstance(part, dict) for k, v in part.items()}
 
 
 def summary_markdown(result: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.metrics import counts as counts_module
-from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, _bit_lengths, _keys, _numbers
+from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, _bit_lengths, floats_of_keys, ordered_keys
 from aucdist.metrics.decisions import best_threshold, confusion, threshold_at
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc, auc_error, delong_variance
@@ -59,10 +59,10 @@ def test_any_partition_in_any_order_gives_the_same_bits(rows, limits, n_parts, r
 def test_cells_are_the_dictionary_of_the_leading_bits(rows, shift):
     twin: dict[int, list[int]] = {}
     for label, score in rows:
-        twin.setdefault(int(_keys(np.array([score + 0.0]))[0]) >> shift, [0, 0])[label == 1] += 1
+        twin.setdefault(int(ordered_keys(np.array([score + 0.0]))[0]) >> shift, [0, 0])[label == 1] += 1
     found = counts_of(rows).in_cells(shift)
     assert [[n, p] for n, p in zip(found.neg, found.pos, strict=True)] == [twin[key] for key in sorted(twin)]
-    assert (_keys(found.values) >> shift).tolist() == sorted(twin)
+    assert (ordered_keys(found.values) >> shift).tolist() == sorted(twin)
     assert (found.rows_pos, found.rows_neg) == (counts_of(rows).rows_pos, counts_of(rows).rows_neg)
     assert np.isfinite(found.values).all()
 
@@ -100,13 +100,13 @@ def test_bit_lengths_are_those_of_the_numbers_without_a_sign(numbers):
 @given(st.lists(st.floats(allow_nan=False), min_size=1))
 def test_keys_have_the_order_of_the_numbers_and_can_be_undone(numbers):
     values = np.sort(np.array(numbers) + 0.0)
-    assert (_keys(values)[1:] >= _keys(values)[:-1]).all()
-    assert _numbers(_keys(values)).tobytes() == values.tobytes()
+    assert (ordered_keys(values)[1:] >= ordered_keys(values)[:-1]).all()
+    assert floats_of_keys(ordered_keys(values)).tobytes() == values.tobytes()
 
 
 def test_the_highest_key_is_that_of_the_largest_number():
     ends = np.array([-np.finfo(np.float64).max, np.finfo(np.float64).max])
-    assert _keys(ends).tolist() == [~HIGHEST, HIGHEST]
+    assert ordered_keys(ends).tolist() == [~HIGHEST, HIGHEST]
 
 
 def test_rows_that_score_zero_are_above_the_cell_of_the_small_negative_ones():

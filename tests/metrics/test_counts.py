@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.curves import roc_band, roc_curve
 from aucdist.metrics.decisions import best_threshold, confusion
-from aucdist.metrics.ranking import auc, average_precision, delong_variance
+from aucdist.metrics.ranking import auc, average_precision, delong_variance, roc_band, roc_curve
 
 SCORES = st.sampled_from([-2.5, -1.0, -0.0, 0.0, 0.1, 1 / 3, 1.0, 1e-300, 7e300])
 ROWS = st.lists(st.tuples(st.sampled_from([-1, 1]), SCORES), max_size=60)

@@ -163,12 +163,12 @@ def test_all_measures_have_names():
     ("call", "message"),
     [
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
-        (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score of row 1"),
+        (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score at position 1 .* is not finite"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "'pairs' and 'groups'"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
-        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "row 1 .* is -1"),
+        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a k"),
     ],
 )  # fmt: skip

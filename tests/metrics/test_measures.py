@@ -6,8 +6,8 @@ from sklearn import metrics as sk
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.curves import pr_band, pr_curve
 from aucdist.metrics.measures import MEASURES, find_measure
+from aucdist.metrics.ranking import pr_band, pr_curve
 
 pytestmark = pytest.mark.nojit
 

@@ -23,7 +23,7 @@ def test_reliability_diagram(share, log, weighted):
         "reliability",
         "Reliability",
         "What was predicted and what came true.",
-        reliability_diagram(counts(share, weighted)),
+        lambda axes: reliability_diagram(axes, counts(share, weighted)),
     )
     assert ("log scale" in svg) == log
     assert ("95 % interval" in svg) == (not weighted)
@@ -34,18 +34,19 @@ def test_reliability_diagram(share, log, weighted):
 def test_a_rare_class_without_positives_in_some_bins_is_drawn():
     p = np.linspace(1e-6, 1e-3, 1000)
     y = np.where(np.arange(1000) > 997, 1, -1)
-    assert "<svg" in inline_svg("r", "t", "d", reliability_diagram(ScoreCounts.from_scores(y, p)))
+    found = ScoreCounts.from_scores(y, p)
+    assert "<svg" in inline_svg("r", "t", "d", lambda axes: reliability_diagram(axes, found))
 
 
 def test_scores_are_refused():
     with pytest.raises(InputError, match="predict_proba"):
-        reliability_diagram(ScoreCounts.from_scores(np.array([1, -1]), np.array([3.0, -2.0])))
+        reliability_diagram(None, ScoreCounts.from_scores(np.array([1, -1]), np.array([3.0, -2.0])))
 
 
 @pytest.mark.parametrize("level", ["log_posterior", "log_likelihood"])
 def test_shape_trace(level):
     trace = pd.DataFrame({"round": [1, 2, 3], "xi": [0.1, 0.2, 0.25], level: [-30.0, -20.0, -19.0]})
-    svg = inline_svg("shape", "Shape", "How xi was found.", shape_trace(trace))
+    svg = inline_svg("shape", "Shape", "How xi was found.", lambda axes: shape_trace(axes, trace))
     assert "Shape xi" in svg
     assert level.replace("_", " ").capitalize() in svg
     assert len(re.findall("<path", svg)) > 5
