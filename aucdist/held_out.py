@@ -10,9 +10,9 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.drift.batch import more_than
 from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile
-from aucdist.drift.statistics import more_than
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassModels, LinearModel, labels_schema, refuse_infinite
 from aucdist.model import DIGESTS, PROFILE, load_model

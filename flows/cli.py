@@ -135,7 +135,7 @@ COMMANDS: tuple[Command, ...] = (
         page="in-service",
         model="flows.watch.config:WatchConfig",
         function="flows.watch.run:watch",
-        lines="flows.watch.text:watch_lines",
+        lines="flows.watch.run:watch_lines",
         flow="flows.watch.flow:watch",
         more=(
             "The page index.html in the folder of --state shows all batches. The exit code is 3 if there are alarms."

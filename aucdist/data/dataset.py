@@ -58,16 +58,20 @@ class Schema:
     topics: bool = False
     sets: tuple[tuple[Count, ...], ...] = ()
 
-    def column_of_each(self) -> list[str]:
-        """Return for each feature the column that it is made of."""
-        made = {f"{name}={value}": name for name, values in self.categories.items() for value in values}
-        made |= {f"{name}#{i}": name for name, n in self.hashed.items() for i in range(n)}
-        made |= {feature: name for name, parts in self.dates.items() for feature in date_features(name, parts)}
-        return [made.get(name, name) for name in self.feature_names]
-
     def columns(self) -> list[str]:
         """Return the columns that the features are made of, in their order."""
-        return list(dict.fromkeys(self.column_of_each()))
+        return list(self.by_column())
+
+    def by_column(self) -> dict[str, dict[int, Any]]:
+        """Return for each column the places of its features, and the category, number or part that each stands for, or None."""
+        made: dict[str, Any] = {f"{name}={c}": (name, c) for name, of in self.categories.items() for c in of}
+        made |= {f"{name}.{part}": (name, part) for name, of in self.dates.items() for part in of}
+        made |= {f"{name}#{i}": (name, i) for name, n in self.hashed.items() for i in range(n)}
+        columns: dict[str, dict[int, Any]] = {}
+        for j, feature in enumerate(self.feature_names):
+            column, item = made.get(feature, (feature, None))
+            columns.setdefault(column, {})[j] = item
+        return columns
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""

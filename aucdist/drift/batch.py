@@ -1,20 +1,18 @@
 """The rows of a batch in the bins of a profile, and what has moved."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block
+from aucdist.drift.performance import alarms_of
 from aucdist.drift.profile import RARE, Profile, WatchedColumn
-from aucdist.drift.statistics import kolmogorov_smirnov, more_than, psi, total_variation
 from aucdist.kernels.row_statistics import count_numbers
 from aucdist.maps.bins import Columns
-from aucdist.metrics.compare import holm
 
-ALPHA = 0.001
-"""Of all tests of a batch together, by Holm: one false alarm in about a thousand batches."""
 LEAST = {
     "moved": 0.1,
     "score": 0.1,
@@ -51,10 +49,7 @@ class BatchCounts:
 
     def __add__(self, other: "BatchCounts") -> "BatchCounts":
         """Return the counts of the rows of both."""
-        return BatchCounts(
-            self.rows + other.rows, self.cells + other.cells, self.outside + other.outside, self.score + other.score,
-            self.rare + other.rare,
-        )  # fmt: skip
+        return BatchCounts(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @classmethod
     def of(cls, profile: Profile, block: Block, scores: np.ndarray) -> "BatchCounts":
@@ -69,15 +64,15 @@ class BatchCounts:
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
         for k, column in enumerate(profile.columns):
-            known_rarely, found = np.array(column.counts) < RARE, np.zeros(column.n_cells, dtype=np.int64)
+            known_rarely, cell_counts = np.array(column.counts) < RARE, np.zeros(column.n_cells, dtype=np.int64)
             if column.kind == "numbers":
                 x, edges = values.column(column.at[0]), np.array(column.edges, dtype=np.float64)
-                outside[k] = count_numbers(x, edges, column.low, column.high, known_rarely, found, rare)
+                outside[k] = count_numbers(x, edges, column.low, column.high, known_rarely, cell_counts, rare)
             else:
                 cells = column.cells(values, n)
-                found += np.bincount(cells, minlength=column.n_cells)
+                cell_counts += np.bincount(cells, minlength=column.n_cells)
                 rare |= known_rarely[cells]
-            counts.append(found)
+            counts.append(cell_counts)
         bins = [
             np.bincount(bins.cells(column), minlength=len(bins.counts))
             for bins, column in zip(profile.scores.values(), np.atleast_2d(scores.T), strict=True)
@@ -116,32 +111,31 @@ def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
         place += column.n_cells
         columns.append(_column(profile, column, counts, int(batch.outside[k]), batch.rows, tests))
     scores = _scores(profile, batch)
-    for one in scores:
-        what = "score" if one["class"] is None else "class score"
-        tests.append({"what": what, "column": one["class"], "value": one["psi"], "p": one["p"]})
+    for score in scores:
+        what = "score" if score["class"] is None else "class score"
+        tests.append({"what": what, "column": score["class"], "value": score["psi"], "p": score["p"]})
     rare = _rare(profile, batch)
     tests.append({"what": "rare", "column": None, "value": rare["share"] - rare["expected"], "p": rare["p"]})
-    for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
-        test["p"] = corrected
-    alarms = [test for test in tests if batch.rows and test["p"] < ALPHA and test["value"] >= LEAST[test["what"]]]
-    columns.sort(key=lambda one: -one["psi"])
-    score = max(scores, key=lambda one: one["psi"])
-    found = {"rows": batch.rows, "columns": columns, "score": score, "rare": rare, "alarms": alarms}
-    if score["class"] is None:
-        del score["class"]
-        return found
-    return found | {"scores": sorted(scores, key=lambda one: -one["psi"])}
+    alarms = alarms_of(tests, LEAST) if batch.rows else []
+    columns.sort(key=lambda column: -column["psi"])
+    scores.sort(key=lambda score: -score["psi"])
+    result = {"rows": batch.rows, "columns": columns, "score": scores[0], "rare": rare, "alarms": alarms}
+    if profile.score is None:
+        return result | {"scores": scores}
+    del scores[0]["class"]
+    return result
 
 
 def _scores(profile: Profile, batch: BatchCounts) -> list[dict[str, Any]]:
     """Return PSI and distance of the score, or of the score of each class."""
-    found, place = [], 0
+    distances, place = [], 0
     for name, bins in profile.scores.items():
         reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
         place += len(bins.counts)
         distance, p = kolmogorov_smirnov(reference, counts)
-        found.append({"class": name, "psi": psi(reference, counts), "distance": distance, "p": p, "rows": bins.rows})
-    return found
+        index = psi(reference, counts)
+        distances.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
+    return distances
 
 
 def _column(
@@ -183,9 +177,89 @@ def _share(count: int, rows: int) -> float:
     return count / rows if rows else 0.0
 
 
-def total(parts: Sequence[BatchCounts], profile: Profile) -> BatchCounts:
-    """Return the counts of all parts."""
-    found = BatchCounts.none(profile)
-    for part in parts:
-        found = found + part
-    return found
+# ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------
+
+SMOOTHED = 0.5
+"""Added to each bin for the PSI, which would be infinite where one of the two has no rows."""
+FEWEST = 5.0
+"""Expected rows below which bins are joined for the chi-squared test."""
+
+
+def psi(reference: np.ndarray, counts: np.ndarray) -> float:
+    """Return the population stability index, the sum over bins of ``(q - p) log(q / p)``.
+
+    Where both are samples of one population of n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``: it is not 0.
+
+    Parameters
+    ----------
+    reference, counts : ndarray of shape (n_bins,)
+        Rows of each bin.
+    """
+    p, q = ((c + SMOOTHED) / (c.sum() + SMOOTHED * len(c)) for c in (np.asarray(reference), np.asarray(counts)))
+    return float(((q - p) * np.log(q / p)).sum())
+
+
+def kolmogorov_smirnov(reference: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Return the largest difference of the distribution functions at the ends of the bins, and its asymptotic p-value.
+
+    On bins the distance is at most that of the values, so that the p-value is on the safe side.
+
+    Parameters
+    ----------
+    reference, counts : ndarray of shape (n_bins,)
+        Rows of each bin, of ascending values.
+    """
+    n, m = float(np.sum(reference)), float(np.sum(counts))
+    if n == 0 or m == 0:
+        return 0.0, 1.0
+    distance = float(np.abs(np.cumsum(reference) / n - np.cumsum(counts) / m).max())
+    return distance, float(kolmogorov(math.sqrt(n * m / (n + m)) * distance))
+
+
+def total_variation(reference: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Return half the sum of the differences of shares, and the p-value of the chi-squared test of homogeneity.
+
+    Bins of fewer than 5 expected rows are joined for the test.
+
+    Parameters
+    ----------
+    reference, counts : ndarray of shape (n_bins,)
+        Rows of each category.
+    """
+    first, second = np.asarray(reference, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    n, m = float(first.sum()), float(second.sum())
+    if n == 0 or m == 0:
+        return 0.0, 1.0
+    distance = 0.5 * float(np.abs(first / n - second / m).sum())
+    both = first + second
+    small = both * min(n, m) / (n + m) < FEWEST
+    table = np.stack([np.append(column[~small], column[small].sum()) for column in (first, second)])
+    table = table[:, table.sum(axis=0) > 0]
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / (n + m)
+    freedom = table.shape[1] - 1
+    if freedom < 1:
+        return distance, 1.0
+    return distance, float(chdtrc(freedom, ((table - expected) ** 2 / expected).sum()))
+
+
+def more_than(count: int, n: int, before: int, n_before: int) -> float:
+    """Return the p-value for the hypothesis that a share is no higher than before.
+
+    The number of rows is binomial with the share ``(before + 1) / (n_before + 2)``, or the normal test of two shares decides
+    where that gives a larger p-value: the share before is an estimate, too.
+
+    Parameters
+    ----------
+    count, n : int
+        Of the new rows.
+    before, n_before : int
+        Of the rows before.
+    """
+    if n == 0 or n_before == 0 or count == 0:
+        return 1.0
+    share = (before + 1) / (n_before + 2)
+    exact = float(bdtrc(count - 1, n, min(share, 1.0)))
+    pooled = (count + before) / (n + n_before)
+    spread = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_before))
+    normal = 0.5 * math.erfc((count / n - before / n_before) / spread / math.sqrt(2)) if spread > 0 else 1.0
+    return max(exact, normal)

@@ -56,16 +56,16 @@ def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
     Where values are missing (nan) it is the larger one of those that are there, and of their being there.
     """
     there = ~np.isnan(values)
-    found = _either_way(values[there], rows[there], positives[there])
-    return found if there.all() else max(found, _either_way(there.astype(np.float64), rows, positives))
+    area = _either_way(values[there], rows[there], positives[there])
+    return area if there.all() else max(area, _either_way(there.astype(np.float64), rows, positives))
 
 
 def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
     """Return the share of positive rows in each category; categories of few rows count as one."""
     few = rows < FEW
-    found = positives / np.maximum(rows, 1)
-    found[few] = positives[few].sum() / max(rows[few].sum(), 1)
-    return found
+    share = positives / np.maximum(rows, 1)
+    share[few] = positives[few].sum() / max(rows[few].sum(), 1)
+    return share
 
 
 def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:

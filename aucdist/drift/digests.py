@@ -41,8 +41,8 @@ class RowDigests:
         if len(self.kept) == MOST_KEPT:
             digests = digests[digests <= self.kept[-1]]
         at = np.searchsorted(self.kept, digests)
-        found = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
-        return len(digests), int(np.count_nonzero(found))
+        known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
+        return len(digests), int(np.count_nonzero(known))
 
     def to_bytes(self) -> bytes:
         """Return them as a ``.npy`` file."""
@@ -84,8 +84,8 @@ def digests_of(block: Block) -> np.ndarray:
 
 def fit_digests(blocks: Blocks) -> RowDigests:
     """Return the digests of all rows; one reduction."""
-    found: RowDigests = blocks.without_memory().reduce(_digests_step)["digests"]
-    return found
+    digests: RowDigests = blocks.without_memory().reduce(_digests_step)["digests"]
+    return digests
 
 
 def _digests_step(block: Block, memory: Any) -> tuple[Any, Summary]:
@@ -95,18 +95,18 @@ def _digests_step(block: Block, memory: Any) -> tuple[Any, Summary]:
 def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
     """Return the `n` smallest different numbers, ascending; all of them where they are fewer."""
     if len(numbers) > 2 * n + 1:
-        found = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # the smallest ones, and most rows are there once
-        if len(found) >= n:
-            return found[:n]
+        least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # the smallest ones, and most rows are there once
+        if len(least) >= n:
+            return least[:n]
     return np.unique(numbers)[:n]
 
 
 def count_known(blocks: Blocks, known: RowDigests) -> tuple[int, int]:
     """Return what `RowDigests.look_up` returns of all rows; one reduction."""
-    found = blocks.without_memory().reduce(_known_step, known)
-    return int(found["checked"]), int(found["known"])
+    counts = blocks.without_memory().reduce(_known_step, known)
+    return int(counts["checked"]), int(counts["known"])
 
 
 def _known_step(block: Block, memory: Any, known: RowDigests) -> tuple[Any, Summary]:
-    checked, found = known.look_up(digests_of(block))
-    return memory, {"checked": checked, "known": found}
+    checked, n_known = known.look_up(digests_of(block))
+    return memory, {"checked": checked, "known": n_known}

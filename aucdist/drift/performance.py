@@ -14,7 +14,8 @@ from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
 
 ALPHA = 0.001
-"""How often a batch without change may raise an alarm, all its measures together, by Holm."""
+"""Of all tests of a batch together, by Holm: one false alarm in about a thousand batches without change. So for the tests of its
+labelled rows."""
 LEAST = {"macro_auc": 0.01, "class auc": 0.01, "auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
 """What a loss must be, besides significant, to raise an alarm. Of the calibration it is the change of the ratio of the
 positives to their expected number."""
@@ -37,30 +38,21 @@ def performance(
         ``low``, ``high``. Empty where a class has no rows.
     """
     n_pos = int((y == 1).sum())
-    found: dict[str, Any] = {"rows": len(y), "n_pos": n_pos, "measures": {}}
-    if n_pos in (0, len(y)):
-        return found
-    counts, measures = ScoreCounts.from_scores(y, scores), found["measures"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
-        spread = auc_interval(counts)
-        measures["auc"] = {"value": spread.auc, "low": spread.low, "high": spread.high}
-        if max_fpr is not None:
-            measures["partial_auc"] = _of(partial_auc_interval(counts, max_fpr, standardized=True))
+    measures: dict[str, dict[str, float]] = {}
+    if 0 < n_pos < len(y):
+        counts = ScoreCounts.from_scores(y, scores)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
+            measures["auc"] = _ends(auc_interval(counts))
+            if max_fpr is not None:
+                measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr, standardized=True))
         point = operating_point(counts, 0.0)
-    for name in ("recall", "fpr", "precision"):
-        estimate = getattr(point, name)
-        if math.isfinite(estimate.value):
-            measures[name] = _of(estimate)
-    if probability is not None:
-        p = probability(scores)[:, 1]
-        expected, spread_of_sum = float(p.sum()), math.sqrt(float((p * (1 - p)).sum()))
-        if expected > 0:
-            reach = Z * spread_of_sum / expected
-            measures["calibration"] = {
-                "value": n_pos / expected, "low": max(n_pos / expected - reach, 0.0), "high": n_pos / expected + reach,
-            }  # fmt: skip
-    return found
+        measures |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
+        p = np.zeros(0) if probability is None else probability(scores)[:, 1]
+        if (expected := float(p.sum())) > 0:
+            ratio, reach = n_pos / expected, Z * math.sqrt(float((p * (1 - p)).sum())) / expected
+            measures["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
+    return {"rows": len(y), "n_pos": n_pos, "measures": measures}
 
 
 def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
@@ -72,22 +64,18 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
         ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
     """
     which = measured_classes(members)
-    found: dict[str, Any] = {"rows": len(members), "measures": {}, "classes": []}
-    if not len(which):
-        return found
-    area, low, high = macro_auc_interval(members[:, which], scores[:, which])
-    found["measures"]["macro_auc"] = {"value": area, "low": low, "high": high}
+    measures: dict[str, dict[str, float]] = {}
+    classes: list[dict[str, Any]] = []
+    if len(which):
+        area, low, high = macro_auc_interval(members[:, which], scores[:, which])
+        measures["macro_auc"] = {"value": area, "low": low, "high": high}
     for k in which.tolist():
-        counts = ScoreCounts.from_scores(np.where(members[:, k], 1, -1), scores[:, k])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
-            spread = auc_interval(counts)
-        auc = {"value": spread.auc, "low": spread.low, "high": spread.high}
-        found["classes"].append({"name": names[k], "n_pos": int(counts.n_pos), "auc": auc})
-    return found
+        own = performance(np.where(members[:, k], 1, -1), scores[:, k])
+        classes.append({"name": names[k], "n_pos": own["n_pos"], "auc": own["measures"]["auc"]})
+    return {"rows": len(members), "measures": measures, "classes": classes}
 
 
-def _of(estimate: Any) -> dict[str, float]:
+def _ends(estimate: Any) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
@@ -99,30 +87,36 @@ def losses(now: dict[str, Any], promised: dict[str, Any] | None) -> list[dict[st
 
     `now` and `promised`: as `performance` returns them; `promised` of the run's test rows, or None where it had none.
     """
-    tests: list[dict[str, Any]] = []
-    before = {} if promised is None else promised["measures"]
-    for name in ("macro_auc", "auc", "partial_auc", "recall"):
-        if name in now["measures"] and name in before:
-            tests.append({"what": name, "column": None, **_loss(now["measures"][name], before[name])})
-    of_classes = {} if promised is None else {one["name"]: one["auc"] for one in promised.get("classes", [])}
-    for one in now.get("classes", []):
-        if one["name"] in of_classes:
-            tests.append({"what": "class auc", "column": one["name"], **_loss(one["auc"], of_classes[one["name"]])})
-    ratio = now["measures"].get("calibration")
-    if ratio is not None:
+    before = {"measures": {}} if promised is None else promised
+    tests = [
+        _loss(name, None, now["measures"][name], before["measures"][name])
+        for name in ("macro_auc", "auc", "partial_auc", "recall")
+        if name in now["measures"] and name in before["measures"]
+    ]
+    areas = {row["name"]: row["auc"] for row in before.get("classes", ())}
+    for row in now.get("classes", ()):
+        if row["name"] in areas:
+            tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
+    if (ratio := now["measures"].get("calibration")) is not None:
         # The map to probabilities has errors of its own, which are in what the run promised.
-        own = before.get("calibration", {"value": 1.0, "high": 1.0})
+        own = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z for part in (ratio, own)))
         off = abs(ratio["value"] - own["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
         tests.append({"what": "calibration", "column": None, "value": off, "p": p})
-    for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
-        test["p"] = corrected
-    return [test for test in tests if test["p"] < ALPHA and test["value"] >= LEAST[test["what"]]]
+    return alarms_of(tests, LEAST)
 
 
-def _loss(now: dict[str, float], before: dict[str, float]) -> dict[str, float]:
+def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> dict[str, Any]:
     """Return how much lower a measure is than it was, as ``value``, and the one-sided ``p`` of that."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (now, before)))
     loss = before["value"] - now["value"]
-    return {"value": loss, "p": 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0}
+    p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
+    return {"what": what, "column": column, "value": loss, "p": p}
+
+
+def alarms_of(tests: list[dict[str, Any]], least: dict[str, float]) -> list[dict[str, Any]]:
+    """Return the tests that are significant, their p-values corrected together by Holm, and at least as large as alarms are."""
+    for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
+        test["p"] = corrected
+    return [test for test in tests if test["p"] < ALPHA and test["value"] >= least[test["what"]]]

@@ -67,10 +67,10 @@ class WatchedColumn:
             out = np.empty(n, dtype=np.uint8)
             encode_column(columns.column(self.at[0]), np.array(self.edges, dtype=np.float64), 1, out)
             return out
-        found = np.zeros(n, dtype=np.int64)
+        cells = np.zeros(n, dtype=np.int64)
         for k, (j, cut) in enumerate(zip(self.at, self.edges, strict=True)):
-            found[columns.column(j) > cut] = k + 1
-        return found
+            cells[columns.column(j) > cut] = k + 1
+        return cells
 
 
 @dataclass(frozen=True)
@@ -148,18 +148,18 @@ class Profile:
         InputError
             If it is damaged.
         """
-        found = parse_checked(data, cls, where)
-        for column in found.columns:
+        profile = parse_checked(data, cls, where)
+        for column in profile.columns:
             ascending = column.kind == "categories" or all(np.diff(column.edges) > 0)
-            fits = column.n_cells == len(column.counts) and max(column.at) < found.n_features
+            fits = column.n_cells == len(column.counts) and max(column.at) < profile.n_features
             if not (ascending and fits and len(column.edges) <= MOST_CELLS):
                 raise InputError(f"{where} is damaged: the cells of {column.name!r} do not fit together")
-        if not found.scores:
+        if not profile.scores:
             raise InputError(f"{where} is damaged: it has no bins of a score")
-        for bins in found.scores.values():
+        for bins in profile.scores.values():
             if len(bins.counts) != len(bins.edges) + 1 or not all(np.diff(bins.edges) > 0):
                 raise InputError(f"{where} is damaged: the bins of the score do not fit together")
-        return found
+        return profile
 
 
 MOST_CELLS = 2**16
@@ -180,13 +180,13 @@ def fit_columns(
         The weights, which say what is watched where there are more than `MOST_COLUMNS` columns.
     """
     columns = _watched(schema, preprocessor, draw_rows(blocks), coef)
-    found = blocks.without_memory().reduce(_count_step, tuple(columns))
-    ranges: ColumnRanges = found["ranges"]
+    totals = blocks.without_memory().reduce(_count_step, tuple(columns))
+    ranges: ColumnRanges = totals["ranges"]
     counted, place = [], 0
     for column in columns:
         end = place + column.n_cells
         low, high = (0.0, 0.0) if column.kind == "categories" else _range(ranges, column.at[0])
-        counts = tuple(int(n) for n in found["cells"][place:end])
+        counts = tuple(int(n) for n in totals["cells"][place:end])
         counted.append(replace(column, counts=counts, low=low, high=high))
         place = end
     return tuple(counted)
@@ -209,17 +209,15 @@ def _range(ranges: ColumnRanges, j: int) -> tuple[float, float]:
 
 def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[WatchedColumn]:
     """Return the columns that are watched, without counts."""
-    place = {name: j for j, name in enumerate(schema.feature_names)}
-    columns, of_categories = [], set()
-    cuts = _cuts(preprocessor, len(place)) if schema.categories else np.zeros(0)
-    for name, values in schema.categories.items():
-        known = [(value, place[f"{name}={value}"]) for value in values if f"{name}={value}" in place]
-        if known:
-            at = tuple(j for _, j in known)
-            of_categories |= set(at)
+    columns, numbers = [], []
+    cuts = _cuts(preprocessor, len(schema.feature_names)) if schema.categories else np.zeros(0)
+    for name, features in schema.by_column().items():
+        if name in schema.categories:
+            at = tuple(features)
             edges = tuple(float(cuts[j]) for j in at)
-            columns.append(WatchedColumn(name, "categories", at, edges, tuple(value for value, _ in known), 0.0, 0.0))
-    numbers = [j for j in range(len(place)) if j not in of_categories]
+            columns.append(WatchedColumn(name, "categories", at, edges, tuple(features.values()), 0.0, 0.0))
+        else:
+            numbers += list(features)
     room = max(MOST_COLUMNS - len(columns), 0)
     if len(numbers) > room:
         numbers = _largest(numbers, room, drawn, coef)

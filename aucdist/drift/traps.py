@@ -53,9 +53,9 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MOST_ROWS` rows of blocks, chosen by their ids, whatever the blocks."""
     wide = blocks.n_features > MOST_FEATURES
     rates = [min(1.0, MOST_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    found = blocks.without_memory().reduce(_sampled, rates, 0 if wide else blocks.n_features)
-    order = np.argsort(np.concatenate(found["row_id"]), kind="stable")
-    values, positive, row_id = (np.concatenate(found[key])[order] for key in ("values", "positive", "row_id"))
+    sampled = blocks.without_memory().reduce(_sampled, rates, 0 if wide else blocks.n_features)
+    order = np.argsort(np.concatenate(sampled["row_id"]), kind="stable")
+    values, positive, row_id = (np.concatenate(sampled[key])[order] for key in ("values", "positive", "row_id"))
     return Sample(values, positive, row_id, rates[1] / rates[0])
 
 
@@ -91,21 +91,16 @@ def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
     """Return what each column says alone: numbers as they are, categories by their share of positive rows."""
     if not sample.values.shape[1]:
         return {}
-    position = {name: j for j, name in enumerate(schema.feature_names)}
-    found: dict[str, Alone] = {}
-    categories = {name: [v for v in values if f"{name}={v}" in position] for name, values in schema.categories.items()}
-    of_category = {f"{name}={value}": name for name, values in categories.items() for value in values}
-    for (name, j), column in zip(position.items(), schema.column_of_each(), strict=True):
-        if name in of_category:
-            if column not in found:
-                flags = sample.values[:, [position[f"{column}={value}"] for value in categories[column]]]
-                code = np.where((flags > flags.min(axis=0)).any(axis=1), np.argmax(flags, axis=1), flags.shape[1])
-                found[column] = _alone(code, sample, [*categories[column], "another value"])
-            continue
-        of_values = _alone(sample.values[:, j], sample, None)
-        if column not in found or of_values.auc > found[column].auc:
-            found[column] = of_values
-    return found
+    alone_by_column: dict[str, Alone] = {}
+    for column, features in schema.by_column().items():
+        if column in schema.categories:
+            flags = sample.values[:, list(features)]
+            code = np.where((flags > flags.min(axis=0)).any(axis=1), np.argmax(flags, axis=1), flags.shape[1])
+            alone_by_column[column] = _alone(code, sample, [*features.values(), "another value"])
+        else:
+            of_each = [_alone(sample.values[:, j], sample, None) for j in features]
+            alone_by_column[column] = max(of_each, key=lambda of_feature: of_feature.auc)
+    return alone_by_column
 
 
 def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> Alone:
@@ -132,21 +127,21 @@ def traps_of(sample: Sample, schema: Schema) -> list[str]:
 
     `sample`: of the training rows.
     """
-    found = _leaks(columns_alone(sample, schema))
-    found += _identifiers(sample, schema)
+    sentences = _leaks(columns_alone(sample, schema))
+    sentences += _identifiers(sample, schema)
     one_each = np.ones(len(sample.row_id), dtype=np.int64)
     position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
     if position >= SUSPICIOUS:
-        found.append(
+        sentences.append(
             f"The rows are in the order of their classes: the number of a row alone has an AUC of {position:.4f}. Whatever else "
             "follows that order (a file, a day, a device) gives the label away."
         )
-    return found
+    return sentences
 
 
 def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
     """Return what to say of columns of dates in which training rows are later than test rows."""
-    found = []
+    sentences = []
     for name, parts in schema.dates.items():
         part = next((part for part in ("days", "year") if part in parts), None)
         if part is None:
@@ -156,12 +151,12 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
             continue
         later = float(np.mean(train.values[:, j] > np.nanmedian(test.values[:, j])))
         if later > LATER:
-            found.append(
+            sentences.append(
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows: a model of "
                 f"rows to come does not know the future. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and "
                 f"choose by `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
-    return found
+    return sentences
 
 
 def _leaks(columns: dict[str, Alone]) -> list[str]:
@@ -169,9 +164,9 @@ def _leaks(columns: dict[str, Alone]) -> list[str]:
         (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
         key=lambda name: (-columns[name].auc, name),
     )
-    found = [f"{_leak(name, columns[name])}, leave it out by `drop: [{name}]`." for name in named[:MOST_NAMED]]
+    sentences = [f"{_leak(name, columns[name])}, leave it out by `drop: [{name}]`." for name in named[:MOST_NAMED]]
     more = len(named) - MOST_NAMED
-    return found + [f"{more} more columns give the label away in one of these ways."] * (more > 0)
+    return sentences + [f"{more} more columns give the label away in one of these ways."] * (more > 0)
 
 
 def _leak(name: str, column: Alone) -> str:
@@ -185,7 +180,7 @@ def _leak(name: str, column: Alone) -> str:
 
 
 def _identifiers(sample: Sample, schema: Schema) -> list[str]:
-    found = []
+    sentences = []
     for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
         values = sample.values[:, j]
         n_values = len(np.unique(values))
@@ -193,11 +188,11 @@ def _identifiers(sample: Sample, schema: Schema) -> list[str]:
             steps = np.diff(values)
             if IDENTIFIER.fullmatch(name) or (steps > 0.0).all() or (steps < 0.0).all():
                 every = "every row" if n_values == len(values) else "nearly every row"
-                found.append(
+                sentences.append(
                     f"Column {name!r} differs in {every} and numbers the rows: leave it out by `drop: [{name}]`, as new rows "
                     "have other numbers."
                 )
-    return found[:MOST_NAMED]
+    return sentences[:MOST_NAMED]
 
 
 def known_rows(known: int, checked: int) -> list[str]:

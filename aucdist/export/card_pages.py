@@ -67,24 +67,24 @@ def verdict(card: Scorecard) -> str:
 
 def sentences(card: Scorecard) -> list[str]:
     """Return what the points mean, and what rounding them cost."""
-    scaling, rounding, found = card.scaling, card.rounding, []
+    scaling, rounding, texts = card.scaling, card.rounding, []
     odds = scaling.get("points_to_double_odds")
     if odds is not None:
-        found.append(
+        texts.append(
             f"{number_text(odds)} points more double the odds; {number_text(scaling['base_points'])} points stand for odds of "
             f"{number_text(scaling['base_odds'])} to 1."
         )
-    found.append(f"Rows have from {card.least} to {card.most} points.")
-    found.append(
+    texts.append(f"Rows have from {card.least} to {card.most} points.")
+    texts.append(
         f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, "
         f"and the difference of any two rows at most {number_text(rounding['most_pair'])}."
     )
     for part in ("train", "test"):
         if part in rounding:
-            found.append(_measured(part, rounding[part]))
+            texts.append(_measured(part, rounding[part]))
     if "not_measured" in rounding:
-        found.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")
-    return found
+        texts.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")
+    return texts
 
 
 def _measured(part: str, values: dict[str, Any]) -> str:
@@ -141,12 +141,7 @@ def to_page(card: Scorecard, title: str) -> str:
     from aucdist.report.html import render_template  # loads pandas
 
     rows = card_rows(card)
-    groups: list[dict[str, Any]] = []
-    for row in rows:
-        if not groups or groups[-1]["feature"] != row.feature:
-            groups.append({"feature": row.feature, "lines": []})
-        share = "" if row.share is None else f"{100 * row.share:.1f} %"
-        groups[-1]["lines"].append({"value": row.value, "points": row.points, "share": share})
+    groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
     return render_template(
         Path(__file__).with_name("card.html"),
         title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),

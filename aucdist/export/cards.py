@@ -100,10 +100,6 @@ class _Draft:
         saved = 2 if len(self.ends) == 2 and self.missing is None and not self.is_category else 1
         return float(costs[k]) / saved, k
 
-    def merge(self, k: int) -> None:
-        """Make one row of rows k and k + 1."""
-        del self.ends[k]
-
     def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
         """Return the points of each row of the card, those of a missing value, and the value that counts as 0 points."""
         value, _ = self.merged()
@@ -237,7 +233,7 @@ def _merge_until(drafts: list[_Draft], rows: int, factor: float) -> None:
                 f"rows is {rows}, and this card can lose rows down to {least}: missing values keep a row of their own; "
                 f"allowed are {max(least, LEAST_ROWS)} and more"
             )
-        drafts[at].merge(k)
+        del drafts[at].ends[k]
         drafts[at].merge_equal(factor)
 
 
@@ -287,29 +283,24 @@ class Losses:
     def __init__(self, model: LinearModel, card: Scorecard):
         self._models = (model, card_model(card))
         self._points_per_score = card.scaling["points_per_score"]
-        self._labels: list[np.ndarray] = []
-        self._weights: list[np.ndarray] = []
-        self._scores: list[tuple[np.ndarray, np.ndarray]] = []
+        self._rows: list[tuple[np.ndarray, ...]] = []
 
     def add(self, block: Block) -> None:
         """Score more rows."""
-        self._labels.append(block.y)
-        self._weights.append(block.weights())
-        of_model, of_card = (model.decision_function(block.X) for model in self._models)
-        self._scores.append((of_model, of_card))
+        scores = (model.decision_function(block.X) for model in self._models)
+        self._rows.append((block.y, block.weights(), *scores))
 
     @property
     def has_both_classes(self) -> bool:
         """Whether any two rows can be compared."""
-        return len(np.unique(np.concatenate([np.zeros(0, np.int8), *self._labels]))) == 2
+        return len({sign for y, *_ in self._rows for sign in np.unique(y).tolist()}) == 2
 
     def values(self) -> dict[str, Any]:
         """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
-        y, weight = np.concatenate(self._labels), np.concatenate(self._weights)
-        of_model, of_card = (np.concatenate(scores) for scores in zip(*self._scores, strict=True))
+        y, weight, of_model, of_card = map(np.concatenate, zip(*self._rows, strict=True))
         areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (of_card, of_model)]
-        found = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
-        return found | self._losses(y, weight, of_model, of_card)
+        values = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
+        return values | self._losses(y, weight, of_model, of_card)
 
     def _losses(self, y: np.ndarray, weight: np.ndarray, of_model: np.ndarray, of_card: np.ndarray) -> dict[str, Any]:
         model, card = self._models

@@ -4,14 +4,14 @@ Numbers are written with as many digits as tell them from all other floats, so t
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
 
 from aucdist import __version__
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, PortableColumn, Score, Steps, portable
+from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Steps, Trees, TreeSplit, portable
 from aucdist.linear_model import ClassModels, LinearModel
-
-if TYPE_CHECKING:
-    from aucdist.maps.explain import PairShape, Shape
 
 VERSION = 1
 """Of the description. It grows when a reader of the older one would go wrong."""
@@ -50,21 +50,15 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     >>> json.loads(to_json(LinearModel(np.array([1.0, -2.0]), 0.5, schema, scaling, {})))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
     """
-    content = _of_classes(model, contributions) if isinstance(model, ClassModels) else _content(model, contributions)
+    if isinstance(model, ClassModels):
+        of_each = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
+        classes = [{"name": name, "spread": by, "model": _content(one, contributions)} for name, by, one in of_each]
+        content = {
+            "format": "aucdist models", "version": VERSION, "aucdist": __version__, "topics": model.topics, "classes": classes,
+        }  # fmt: skip
+    else:
+        content = _content(model, contributions)
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _of_classes(model: ClassModels, contributions: bool) -> dict[str, Any]:
-    return {
-        "format": "aucdist models",
-        "version": VERSION,
-        "aucdist": __version__,
-        "topics": model.topics,
-        "classes": [
-            {"name": name, "spread": float(spread), "model": _content(one, contributions)}
-            for name, spread, one in zip(model.classes, model.spreads, model.models, strict=True)
-        ],
-    }
 
 
 def _content(model: LinearModel, contributions: bool) -> dict[str, Any]:
@@ -92,7 +86,7 @@ def _content(model: LinearModel, contributions: bool) -> dict[str, Any]:
             for j, feature in enumerate(described.features)
         ],
         "unit_rows": described.unit_rows,
-        "score": _score(described.score),
+        "score": {"kind": KINDS[type(described.score)]} | _plain(described.score),
         "threshold": 0.0,
         "probability": None if model.probability is None else model.probability.to_json(),
     }
@@ -112,44 +106,20 @@ def _column(column: PortableColumn, described: Portable) -> dict[str, Any]:
     return content
 
 
-def _score(score: Score) -> dict[str, Any]:
-    if isinstance(score, Linear):
+KINDS = {Linear: "linear", Steps: "steps", Kernel: "kernel", Trees: "trees"}
+
+
+def _plain(part: Any) -> Any:
+    """Return a part of a score as JSON has it: arrays and tuples as lists, records as objects, without the shares of rows."""
+    if isinstance(part, np.ndarray):
+        return part.tolist()
+    if isinstance(part, tuple):
+        return [_plain(item) for item in part]
+    if isinstance(part, TreeSplit):
         return {
-            "kind": "linear", "constant": score.constant, "weights": score.weights.tolist(),
-            "centers": score.centers.tolist(),
+            "feature": part.feature, "at_most": part.at_most, "missing": "then" if part.missing_to_then else "else",
+            "then": _plain(part.then), "else": _plain(part.otherwise),
         }  # fmt: skip
-    if isinstance(score, Steps):
-        return {
-            "kind": "steps", "constant": score.constant, "shapes": [_shape(shape) for shape in score.shapes],
-            "pairs": [_pair(pair) for pair in score.pairs],
-        }  # fmt: skip
-    if isinstance(score, Kernel):
-        return {
-            "kind": "kernel", "constant": score.constant, "centers": score.centers.tolist(),
-            "scales": score.scales.tolist(), "weights": score.weights.tolist(), "width": score.width,
-            "landmarks": score.landmarks.tolist(), "amounts": score.amounts.tolist(),
-        }  # fmt: skip
-    return {"kind": "trees", "constant": score.constant, "trees": [_node(tree) for tree in score.trees]}
-
-
-def _shape(shape: "Shape") -> dict[str, Any]:
-    return {
-        "feature": shape.feature, "edges": shape.edges.tolist(), "values": shape.values.tolist(),
-        "missing": shape.missing,
-    }  # fmt: skip
-
-
-def _pair(pair: "PairShape") -> dict[str, Any]:
-    return {
-        "features": list(pair.features), "edges": [edges.tolist() for edges in pair.edges],
-        "missing": list(pair.missing), "values": pair.values.tolist(),
-    }  # fmt: skip
-
-
-def _node(node: Node) -> dict[str, Any]:
-    if isinstance(node, Leaf):
-        return {"value": node.value}
-    return {
-        "feature": node.feature, "at_most": node.at_most, "missing": "then" if node.missing_to_then else "else",
-        "then": _node(node.then), "else": _node(node.otherwise),
-    }  # fmt: skip
+    if is_dataclass(part):
+        return {field.name: _plain(getattr(part, field.name)) for field in fields(part) if field.name != "shares"}
+    return part

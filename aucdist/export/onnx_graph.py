@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
-from aucdist.export.portable import AS_MISSING, ZERO, Leaf, Node, Portable, PortableColumn, TreeSplit
+from aucdist.export.portable import AS_MISSING, ZERO, Leaf, Node, Portable, PortableColumn
+from aucdist.export.probability import Target, Term
 from aucdist.extras import load_optional
+from aucdist.objectives.probability_maps import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The operators' versions: 5 has trees of double precision (onnx 1.17, onnxruntime 1.20)."""
 ML = "ai.onnx.ml"
 
 
-class Graph:
-    """A graph in the making. Its methods add nodes, and take and return the names of values.
+class Graph(Target):
+    """A graph in the making, whose values are terms. Constants are numbers or arrays: floats, integers or truth values.
 
     `taken`: names that inner values may not have: those of the inputs and outputs.
     """
@@ -31,29 +33,43 @@ class Graph:
         self._outputs: list[Any] = []
 
     def _name(self) -> str:
-        name = f"value {len(self._taken)}"
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
+        return unused_name(f"value {len(self._taken)}", self._taken)
+
+    def number(self, value: Any) -> str:
+        """Return the name of a constant."""
+        name = self._name()
+        self._constants.append(self._to_tensor(np.asarray(value), name))
         return name
 
-    def add(self, operator: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
+    def operation(self, operator: str, *parts: str, output: str = "", domain: str = "", **options: Any) -> str:
         """Add a node and return the name of its output."""
         name = output or self._name()
-        given = {key: self._to_tensor(v) if isinstance(v, np.ndarray) else v for key, v in attributes.items()}
-        self._nodes.append(self._helper.make_node(operator, list(inputs), [name], domain=domain, **given))
+        attributes = {key: self._to_tensor(v) if isinstance(v, np.ndarray) else v for key, v in options.items()}
+        self._nodes.append(self._helper.make_node(operator, list(parts), [name], domain=domain, **attributes))
         return name
 
-    def constant(self, value: Any, dtype: Any = np.float64) -> str:
-        """Return the name of a constant: a number, or an array of them."""
-        name = self._name()
-        self._constants.append(self._to_tensor(np.asarray(value, dtype=dtype), name))
-        return name
+    def kept(self, part: str, name: str) -> str:
+        """Return the name that a number has already."""
+        return part
 
-    def input(self, name: str, kind: str, n_columns: int | None = None) -> str:
+    def interpolated(self, points: IsotonicMap, score: str) -> str:
+        """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
+        widths, rises, scores = np.diff(points.scores), np.diff(points.probabilities), Term(self, score)
+        there = rises > 0
+        if not there.any():
+            return (scores * 0.0 + points.probabilities[0]).name
+        widths, rises, starts = widths[there], rises[there], points.scores[:-1][there]
+        beyond = self.column(scores) - starts
+        share = self.apply("Max", beyond / np.where(widths > 0, widths, 1.0), 0.0)
+        share = self.apply("Min", share, 1.0)
+        reached = self.as_double(self.apply("GreaterOrEqual", beyond, 0.0))
+        share = self.apply("Where", widths > 0, share, reached)
+        return (self.vector(share @ rises[:, np.newaxis]) + points.probabilities[0]).name
+
+    def input(self, name: str, kind: str, n_columns: int | None = None) -> Term:
         """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``: a number for each row, or so many."""
         self._inputs.append(self._value(name, kind, n_columns))
-        return name
+        return Term(self, name)
 
     def output(self, name: str, kind: str, n_columns: int | None = None) -> None:
         """Name an output, with a number for each row, or so many."""
@@ -63,36 +79,57 @@ class Graph:
         shape = ["rows"] if n_columns is None else ["rows", n_columns]
         return self._helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
 
-    def as_double(self, x: str) -> str:
+    def as_double(self, x: Term) -> Term:
         """Return numbers of double precision."""
-        return self.add("Cast", x, to=self._onnx.TensorProto.DOUBLE)
+        return self.apply("Cast", x, to=self._onnx.TensorProto.DOUBLE)
 
-    def column(self, x: str) -> str:
+    def column(self, x: Term) -> Term:
         """Return a vector as a matrix of one column."""
-        return self.add("Unsqueeze", x, self.constant([1], np.int64))
+        return self.apply("Unsqueeze", x, [1])
 
-    def vector(self, x: str) -> str:
+    def vector(self, x: Term) -> Term:
         """Return a matrix of one column as a vector."""
-        return self.add("Squeeze", x, self.constant([1], np.int64))
+        return self.apply("Squeeze", x, [1])
 
-    def trees(self, x: str, trees: Sequence[Node], n_targets: int = 1) -> str:
+    def sum(self, x: Term) -> Term:
+        """Return the sum of each row, as a matrix of one column."""
+        return self.apply("ReduceSum", x, [1])
+
+    def is_missing(self, x: Term) -> Term:
+        """Return where numbers are nan."""
+        return self.apply("IsNaN", x)
+
+    def trees(self, x: Term, trees: Sequence[Node], n_targets: int = 1) -> Term:
         """Return the sums of the leaves that rows reach, of shape (rows, n_targets); each tree has a split.
 
         With several targets the tree k has the target k.
         """
-        lists, roots = _Lists(), []
+        splits: list[dict[str, Any]] = []
+        leaves: list[float] = []
+        roots: list[int] = []
         targets: list[int] = []
+
+        def add(node: Node) -> tuple[int, int]:
+            """Add a node and all below it; return its place among the splits or the leaves, and whether it is a leaf."""
+            if isinstance(node, Leaf):
+                leaves.append(node.value)
+                return len(leaves) - 1, 1
+            row, place = {"featureids": node.feature, "splits": node.at_most}, len(splits)
+            splits.append(row | {"missing_value_tracks_true": int(node.missing_to_then)})
+            then, otherwise = add(node.then), add(node.otherwise)
+            splits[place] |= {"truenodeids": then[0], "trueleafs": then[1]}
+            splits[place] |= {"falsenodeids": otherwise[0], "falseleafs": otherwise[1]}
+            return place, 0
+
         for k, tree in enumerate(trees):
-            assert isinstance(tree, TreeSplit)
-            roots.append(lists.split(tree))
-            targets += [k if n_targets > 1 else 0] * (len(lists.leaves) - len(targets))
-        return self.add(
+            roots.append(add(tree)[0])
+            targets += [k if n_targets > 1 else 0] * (len(leaves) - len(targets))
+        columns: dict[str, Any] = {f"nodes_{name}": [row[name] for row in splits] for name in splits[0]}
+        columns["nodes_splits"] = np.array(columns["nodes_splits"])
+        return self.apply(
             "TreeEnsemble", x, domain=ML, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
-            nodes_modes=np.zeros(len(lists.features), dtype=np.uint8), nodes_splits=np.array(lists.edges),
-            nodes_featureids=lists.features, nodes_missing_value_tracks_true=lists.missing,
-            nodes_truenodeids=lists.then[0], nodes_trueleafs=lists.then[1],
-            nodes_falsenodeids=lists.otherwise[0], nodes_falseleafs=lists.otherwise[1],
-            leaf_targetids=targets, leaf_weights=np.array(lists.leaves),
+            nodes_modes=np.zeros(len(splits), dtype=np.uint8), leaf_targetids=targets, leaf_weights=np.array(leaves),
+            **columns,
         )  # fmt: skip
 
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:
@@ -110,46 +147,24 @@ class Graph:
         return model
 
 
-class _Lists:
-    """Trees as the lists that the operator takes: of splits, whose children are splits or leaves, and of leaves."""
-
-    def __init__(self) -> None:
-        self.features: list[int] = []
-        self.edges: list[float] = []
-        self.missing: list[int] = []
-        self.then: tuple[list[int], list[int]] = ([], [])
-        self.otherwise: tuple[list[int], list[int]] = ([], [])
-        self.leaves: list[float] = []
-
-    def split(self, node: TreeSplit) -> int:
-        """Add a split and all below it, and return its place."""
-        place = len(self.features)
-        self.features.append(node.feature)
-        self.edges.append(node.at_most)
-        self.missing.append(int(node.missing_to_then))
-        for numbers, are_leaves in (self.then, self.otherwise):
-            numbers.append(0)
-            are_leaves.append(0)
-        for (numbers, are_leaves), child in ((self.then, node.then), (self.otherwise, node.otherwise)):
-            are_leaves[place] = int(isinstance(child, Leaf))
-            if isinstance(child, Leaf):
-                numbers[place] = len(self.leaves)
-                self.leaves.append(child.value)
-            else:
-                numbers[place] = self.split(child)
-        return place
+def unused_name(name: str, taken: set[str]) -> str:
+    """Return a name with as many underscores as it needs to be none of those taken, and take it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 MINUTE = 60_000_000
 """In microseconds."""
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
-NAT = np.iinfo(np.int64).min
+NAT = int(np.iinfo(np.int64).min)
 """The missing date of NumPy."""
 SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
 """Of missing texts: no operator compares texts whatever their case."""
 
 
-def features_of(graph: Graph, described: Portable) -> tuple[str, str]:
+def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     """Add the inputs of a graph, and return the features and whether each row is refused.
 
     Returns the features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
@@ -158,35 +173,33 @@ def features_of(graph: Graph, described: Portable) -> tuple[str, str]:
         X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)
     else:
         pieces = [_piece(graph, i, described) for i in range(len(described.columns))]
-        X = graph.add("Concat", *pieces, axis=1)
+        X = graph.apply("Concat", *pieces, axis=1)
         order = [j for features in described.of_columns for j in features]
         if order != sorted(order):
-            X = graph.add("Gather", X, graph.constant(np.argsort(order), np.int64), axis=1)
+            X = graph.apply("Gather", X, np.argsort(order), axis=1)
     fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
     if not np.isnan(fill).all():
-        X = graph.add("Where", graph.add("IsNaN", X), graph.constant(fill), X)
+        X = graph.is_missing(X).choose(fill, X)
     return X, _refused(graph, described, X)
 
 
-def _refused(graph: Graph, described: Portable, X: str) -> str:
+def _refused(graph: Graph, described: Portable, X: Term) -> Term:
     """Return the rows of which a value is missing that is needed, or is -1 or less where its logarithm was taken."""
     kinds = [described.columns[feature.column].kind for feature in described.features]
     required = [f.required or kind == "category" for f, kind in zip(described.features, kinds, strict=True)]
-    counts = [_count(graph, graph.add("IsNaN", X), required)]
+    total = _count(graph, graph.is_missing(X), required)
     logged = [feature.logged for feature in described.features]
     if any(logged):
-        counts.append(_count(graph, graph.add("LessOrEqual", X, graph.constant(-1.0)), logged))
-    total = counts[0] if len(counts) == 1 else graph.add("Add", *counts)
-    return graph.vector(graph.add("Greater", total, graph.constant(0.0)))
+        total += _count(graph, graph.apply("LessOrEqual", X, -1.0), logged)
+    return graph.vector(total > 0.0)
 
 
-def _count(graph: Graph, flags: str, of: list[bool]) -> str:
+def _count(graph: Graph, flags: Term, of: list[bool]) -> Term:
     """Return the number of flags of each row, of some columns."""
-    mask = np.array(of, dtype=np.float64)[:, np.newaxis]
-    return graph.add("MatMul", graph.as_double(flags), graph.constant(mask))
+    return graph.as_double(flags) @ np.array(of, dtype=np.float64)[:, np.newaxis]
 
 
-def _piece(graph: Graph, i: int, described: Portable) -> str:
+def _piece(graph: Graph, i: int, described: Portable) -> Term:
     """Return the features of a column, of shape (rows, n_features of the column)."""
     column = described.columns[i]
     if column.kind == "number":
@@ -197,86 +210,67 @@ def _piece(graph: Graph, i: int, described: Portable) -> str:
     return _category(graph, column, values, described.spelling.words)
 
 
-def _without(graph: Graph, X: str, described: Portable) -> str:
+def _without(graph: Graph, X: Term, described: Portable) -> Term:
     """Return numbers, and nan for those that say that a value is missing."""
     for absent in described.spelling.missing_numbers:
-        X = graph.add("Where", graph.add("Equal", X, graph.constant(absent)), graph.constant(np.nan), X)
+        X = graph.apply("Equal", X, float(absent)).choose(np.nan, X)
     return X
 
 
-def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> str:
+def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
     """Return 0/1 features; nan where a category is refused."""
     zero, refuse = len(values), len(values) + 1
     code = {value: k for k, value in enumerate(values)}
     says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
     missing, unknown = (says.get(what, refuse) for what in (column.if_missing, column.if_unknown))
     keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | code
-    codes = graph.add(
+    codes = graph.apply(
         "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
         values_int64s=list(keys.values()), default_int64=unknown,
     )  # fmt: skip
     codes = graph.column(codes)
-    ones = graph.as_double(graph.add("Equal", codes, graph.constant(np.arange(len(values)), np.int64)))
-    refused = graph.add("Equal", codes, graph.constant(refuse, np.int64))
-    return graph.add("Where", refused, graph.constant(np.nan), ones)
+    ones = graph.as_double(graph.apply("Equal", codes, np.arange(len(values))))
+    return graph.apply("Equal", codes, refuse).choose(np.nan, ones)
 
 
-def _date(graph: Graph, column: PortableColumn) -> str:
+def _date(graph: Graph, column: PortableColumn) -> Term:
     """Return the parts of dates; nan where a date is missing."""
-    given = graph.input(column.name, "INT64")
-    missing = graph.add("Equal", given, graph.constant(NAT, np.int64))
-    time = graph.add("Where", missing, graph.constant(0, np.int64), given)
-    nan = graph.constant(np.nan)
-    pieces = [graph.column(graph.add("Where", missing, nan, _part(graph, time, part))) for part in column.parts]
-    return graph.add("Concat", *pieces, axis=1)
+    time = graph.input(column.name, "INT64")
+    missing = graph.apply("Equal", time, NAT)
+    time = missing.choose(0, time)
+    pieces = [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
+    return graph.apply("Concat", *pieces, axis=1)
 
 
-def _part(graph: Graph, time: str, part: str) -> str:
+def _part(graph: Graph, time: Term, part: str) -> Term:
     """Return a part of dates, one of `aucdist.data.dataset.PARTS`."""
     if part == "days":
-        return graph.add("Div", graph.as_double(time), graph.constant(float(DAY)))
+        return graph.as_double(time) / float(DAY)
     if part == "hour":
-        hours = graph.as_double(_floored(graph, _rest(graph, time, DAY), HOUR))
-        minutes = graph.as_double(_floored(graph, _rest(graph, time, HOUR), MINUTE))
-        return graph.add("Add", hours, graph.add("Div", minutes, graph.constant(60.0)))
-    day = _floored(graph, time, DAY)
+        return graph.as_double(_floored(time % DAY, HOUR)) + graph.as_double(_floored(time % HOUR, MINUTE)) / 60.0
+    day = _floored(time, DAY)
     if part == "weekday":  # 1970-01-01 was a Thursday
-        return graph.as_double(_rest(graph, graph.add("Add", day, graph.constant(3, np.int64)), 7))
+        return graph.as_double((day + 3) % 7)
     year, month = _year_and_month(graph, day)
     return graph.as_double(year if part == "year" else month)
 
 
-def _rest(graph: Graph, x: str, by: int) -> str:
-    """Return what is left of integers, 0 or more."""
-    return graph.add("Mod", x, graph.constant(by, np.int64))
+def _floored(x: Term, by: int) -> Term:
+    """Return quotients of integers, rounded down; the rest of a division by ``%`` is 0 or more."""
+    return (x - x % by) / by
 
 
-def _floored(graph: Graph, x: str, by: int) -> str:
-    """Return quotients of integers, rounded down."""
-    return graph.add("Div", graph.add("Sub", x, _rest(graph, x, by)), graph.constant(by, np.int64))
-
-
-def _year_and_month(graph: Graph, day: str) -> tuple[str, str]:
+def _year_and_month(graph: Graph, day: Term) -> tuple[Term, Term]:
     """Return year and month of days since 1970-01-01, in the Gregorian calendar.
 
     Days are counted from 0000-03-01, so that a leap day ends its year, and in eras of 400 years, which are equally long; the five
     months from March on have 153 days, as have those from August on.
     """
-
-    def add(x: str, by: int) -> str:
-        return graph.add("Add", x, graph.constant(by, np.int64))
-
-    def times(x: str, by: int) -> str:
-        return graph.add("Mul", x, graph.constant(by, np.int64))
-
-    since = add(day, 719_468)
-    era, of_era = _floored(graph, since, 146_097), _rest(graph, since, 146_097)
-    leap = graph.add("Sub", _floored(graph, of_era, 1460), _floored(graph, of_era, 36_524))
-    leap = graph.add("Add", leap, _floored(graph, of_era, 146_096))
-    year = _floored(graph, graph.add("Sub", of_era, leap), 365)
-    before = graph.add("Sub", _floored(graph, year, 4), _floored(graph, year, 100))
-    of_year = graph.add("Sub", of_era, graph.add("Add", times(year, 365), before))
-    from_march = _floored(graph, add(times(of_year, 5), 2), 153)
-    month = add(_rest(graph, add(from_march, 2), 12), 1)
-    next_year = graph.add("Cast", graph.add("Less", month, graph.constant(3, np.int64)), to=7)  # int64
-    return graph.add("Add", graph.add("Add", year, times(era, 400)), next_year), month
+    since = day + 719_468
+    era, of_era = _floored(since, 146_097), since % 146_097
+    leap = _floored(of_era, 1460) - _floored(of_era, 36_524) + _floored(of_era, 146_096)
+    year = _floored(of_era - leap, 365)
+    of_year = of_era - (year * 365 + (_floored(year, 4) - _floored(year, 100)))
+    month = (_floored(of_year * 5 + 2, 153) + 2) % 12 + 1
+    next_year = graph.apply("Cast", month < 3, to=7)  # int64
+    return year + era * 400 + next_year, month

@@ -7,14 +7,23 @@ import numpy as np
 
 from aucdist import __version__
 from aucdist.errors import InputError
-from aucdist.export.onnx_graph import ML, Graph, features_of
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, TreeSplit, portable, portable_classes
-from aucdist.export.probability import ProbabilityTarget, probability_of
+from aucdist.export.onnx_graph import ML, Graph, features_of, unused_name
+from aucdist.export.portable import (
+    Kernel,
+    Leaf,
+    Linear,
+    Node,
+    Portable,
+    Steps,
+    TreeSplit,
+    portable,
+    portable_classes,
+)
+from aucdist.export.probability import Term, probability_of
 from aucdist.linear_model import ClassModels, LinearModel
-from aucdist.objectives.probability_maps import IsotonicMap
 
 ONE_CLASS = "contributions are of one class: export the folder of one of them to {target}, or all of them to json"
-OUTPUTS = ("score", "probability", "prediction")
+OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) -> Any:
@@ -55,38 +64,35 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     added = model.contribution_names() if isinstance(model, LinearModel) and contributions else []
     first, width = of_classes[0], len(of_classes) if several else None
     first.refuse_hashes("onnx")
-    names = {column.name for column in first.columns}
-    score, probability, prediction, parts = (_free(output, names) for output in (*OUTPUTS, "contributions"))
-    graph = Graph([*names, score, probability, prediction, parts, "features"])
+    names = {"features", *(column.name for column in first.columns)}
+    score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
+    graph = Graph(list(names))
     X, refused = features_of(graph, first)
     X = _transformed(graph, first, X)
-    nan, columns = graph.constant(np.nan), [graph.add("Add", *_score(graph, one, X)) for one in of_classes]
+    columns = [_score(graph, described, X) for described in of_classes]
     if isinstance(model, ClassModels):
-        scores = graph.add("Div", graph.add("Concat", *columns, axis=1), graph.constant(model.spreads))
+        scores = graph.apply("Concat", *columns, axis=1) / model.spreads
     else:
         scores = graph.vector(columns[0])
-    graph.add("Where", graph.column(refused) if several else refused, nan, scores, output=score)
+    checked = (graph.column(refused) if several else refused).choose(np.nan, scores, output=score)
     graph.output(score, "DOUBLE", width)
-    without = graph.add("IsNaN", score)
+    without = graph.is_missing(checked)
     best = _probabilities(graph, model, scores)
     if best is not None:
-        graph.add("Where", without, nan, best, output=probability)
+        without.choose(np.nan, best, output=probability)
         graph.output(probability, "DOUBLE", width)
     if isinstance(model, ClassModels) and not model.topics:
-        place = graph.add("ArgMax", best or scores, axis=1, keepdims=0)
-        place = graph.add("Where", refused, graph.constant(-1, np.int64), place)
-        graph.add(
+        place = refused.choose(-1, graph.apply("ArgMax", best or scores, axis=1, keepdims=0))
+        graph.apply(
             "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(of_classes))),
             values_strings=list(model.classes), default_string="",
         )  # fmt: skip
         graph.output(prediction, "STRING")
     else:
-        one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
-        signs = graph.add("Where", graph.add("Greater", scores, graph.constant(0.0)), one, minus)
-        graph.add("Where", without, none, signs, output=prediction)
+        without.choose(0, (scores > 0.0).choose(1, -1), output=prediction)
         graph.output(prediction, "INT64", width)
     if added:
-        graph.add("Where", graph.column(refused), nan, _contributions(graph, first, X, len(added)), output=parts)
+        graph.column(refused).choose(np.nan, _contributions(graph, first, X, len(added)), output=parts)
         graph.output(parts, "DOUBLE", len(added))
     said: dict[str, Any] = {"features": [column.name for column in first.columns]}
     if isinstance(model, ClassModels):
@@ -99,91 +105,74 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)
 
 
-def _free(output: str, names: set[str]) -> str:
-    while output in names or output == "features":
-        output += "_"
-    return output
-
-
-def _probabilities(graph: Graph, model: LinearModel | ClassModels, scores: str) -> str | None:
+def _probabilities(graph: Graph, model: LinearModel | ClassModels, scores: Term) -> Term | None:
     """Return the probability of the positive class, or of each class, of shape (rows, classes); those of classes sum to 1."""
-    target = OnnxProbability(graph)
     if isinstance(model, LinearModel):
-        return None if model.probability is None else probability_of(target, model.probability, scores)
+        return None if model.probability is None else probability_of(scores, model.probability)
     columns = []
     for k, one in enumerate(model.models):
         if one.probability is None:
             return None
-        of_class = graph.vector(graph.add("Gather", scores, graph.constant([k], np.int64), axis=1))
-        columns.append(graph.column(probability_of(target, one.probability, of_class)))
-    found = graph.add("Concat", *columns, axis=1)
+        own = graph.vector(graph.apply("Gather", scores, [k], axis=1))
+        columns.append(graph.column(probability_of(own, one.probability)))
+    probabilities = graph.apply("Concat", *columns, axis=1)
     if model.topics:
-        return found
-    total = graph.add("ReduceSum", found, graph.constant([1], np.int64))
-    there = graph.add("Greater", total, graph.constant(0.0))
-    shares = graph.add("Div", found, graph.add("Where", there, total, graph.constant(1.0)))
-    return graph.add("Where", there, shares, graph.constant(1.0 / len(columns)))
+        return probabilities
+    total = graph.sum(probabilities)
+    there = total > 0.0
+    return there.choose(probabilities / there.choose(total, 1.0), 1.0 / len(columns))
 
 
-def _transformed(graph: Graph, described: Portable, X: str) -> str:
+def _transformed(graph: Graph, described: Portable, X: Term) -> Term:
     """Return the features with their logarithms, in rows of length one where the model has those."""
     if described.with_logs:
         logged = np.zeros(len(described.features), dtype=bool)
         logged[list(described.with_logs)] = True
-        X = graph.add("Where", graph.constant(logged, np.bool_), _log1p(graph, X), X)
+        X = graph.apply("Where", logged, _log1p(graph, X), X)
     if described.unit_rows:
-        axis = graph.constant([1], np.int64)
-        squares = graph.add("ReduceSum", graph.add("Mul", X, X), axis)
-        positive = graph.add("Greater", squares, graph.constant(0.0))
-        length = graph.add("Sqrt", graph.add("Where", positive, squares, graph.constant(1.0)))
-        X = graph.add("Div", X, length)
+        squares = graph.sum(X * X)
+        X = X / graph.apply("Sqrt", (squares > 0.0).choose(squares, 1.0))
     return X
 
 
-def _log1p(graph: Graph, X: str) -> str:
+def _log1p(graph: Graph, X: Term) -> Term:
     """Return log(1 + x) to full precision near 0 (after Kahan)."""
-    one = graph.constant(1.0)
-    more = graph.add("Add", one, X)
-    quotient = graph.add("Div", X, graph.add("Sub", more, one))
-    logged = graph.add("Mul", graph.add("Log", more), quotient)
-    return graph.add("Where", graph.add("Equal", more, one), X, logged)
+    more = X + 1.0
+    return graph.apply("Equal", more, 1.0).choose(X, more.log() * (X / (more - 1.0)))
 
 
-def _score(graph: Graph, described: Portable, X: str) -> tuple[str, str]:
-    """Return two parts of the score, of shapes (rows, 1) and (): what the features add, and the constant."""
+def _score(graph: Graph, described: Portable, X: Term) -> Term:
+    """Return the score, of shape (rows, 1)."""
     score = described.score
     if isinstance(score, Linear):
-        centred = graph.add("Sub", X, graph.constant(score.centers))
-        return graph.add("MatMul", centred, graph.constant(score.weights[:, np.newaxis])), graph.constant(
-            score.constant
-        )
+        return (X - score.centers) @ score.weights[:, np.newaxis] + score.constant
     if isinstance(score, Kernel):
-        return _kernel(graph, score, X), graph.constant(score.constant)
+        z = (X - score.centers) * score.scales
+        lengths = np.einsum("ij,ij->i", score.landmarks, score.landmarks)
+        distances = graph.sum(z * z) + lengths - z @ (2.0 * score.landmarks.T)
+        # Rounding can make a distance slightly negative.
+        exponents = graph.apply("Max", distances, 0.0) * (-1.0 / score.width**2)
+        kernel = graph.apply("Exp", exponents) @ score.amounts[:, np.newaxis]
+        return kernel + z @ score.weights[:, np.newaxis] + score.constant
     trees = _trees_of(score) if isinstance(score, Steps) else list(score.trees)
     constant = score.constant + sum(tree.value for tree in trees if isinstance(tree, Leaf))
     trees = [tree for tree in trees if not isinstance(tree, Leaf)]
-    if trees:
-        return graph.trees(X, trees), graph.constant(constant)
-    none = graph.add("ReduceSum", graph.as_double(graph.add("IsNaN", X)), graph.constant([1], np.int64))
-    return graph.add("Mul", none, graph.constant(0.0)), graph.constant(constant)
+    return (graph.trees(X, trees) if trees else _zeros(graph, X)) + constant
 
 
-def _contributions(graph: Graph, described: Portable, X: str, n: int) -> str:
+def _zeros(graph: Graph, X: Term) -> Term:
+    return graph.sum(graph.as_double(graph.is_missing(X))) * 0.0
+
+
+def _contributions(graph: Graph, described: Portable, X: Term, n: int) -> Term:
     """Return what each feature and each pair adds, and the constant, of shape (rows, n)."""
     score, constants = described.score, np.zeros(n)
-    if isinstance(score, Linear):
-        adds = graph.add("Mul", graph.add("Sub", X, graph.constant(score.centers)), graph.constant(score.weights))
-        adds = graph.add("Pad", adds, graph.constant([0, 0, 0, 1], np.int64), graph.constant(0.0))
-    else:
-        assert isinstance(score, Steps)
-        trees = _trees_of(score)
-        if not trees:
-            zeros = graph.add("Mul", graph.as_double(graph.add("IsNaN", X)), graph.constant(0.0))
-            adds = graph.add("ReduceSum", zeros, graph.constant([1], np.int64))
-        else:
-            adds = graph.trees(X, trees, n)
     constants[-1] = score.constant
-    return graph.add("Add", adds, graph.constant(constants))
+    if isinstance(score, Linear):
+        return graph.apply("Pad", (X - score.centers) * score.weights, [0, 0, 0, 1], 0.0) + constants
+    assert isinstance(score, Steps)
+    trees = _trees_of(score)
+    return (graph.trees(X, trees, n) if trees else _zeros(graph, X)) + constants
 
 
 def _trees_of(score: Steps) -> list[Node]:
@@ -201,57 +190,6 @@ def _trees_of(score: Steps) -> list[Node]:
         tree = of_bins(a, pair.edges[0], rows[int(of_rows) :])
         trees.append(with_missing(a, rows[0], tree) if of_rows else tree)
     return trees
-
-
-def _kernel(graph: Graph, score: Kernel, X: str) -> str:
-    z = graph.add("Mul", graph.add("Sub", X, graph.constant(score.centers)), graph.constant(score.scales))
-    squares = graph.add("ReduceSum", graph.add("Mul", z, z), graph.constant([1], np.int64))
-    products = graph.add("MatMul", z, graph.constant(2.0 * score.landmarks.T))
-    lengths = graph.constant(np.einsum("ij,ij->i", score.landmarks, score.landmarks))
-    distances = graph.add("Sub", graph.add("Add", squares, lengths), products)
-    # Rounding can make a distance slightly negative.
-    exponents = graph.add(
-        "Mul", graph.add("Max", distances, graph.constant(0.0)), graph.constant(-1.0 / score.width**2)
-    )
-    kernel = graph.add("MatMul", graph.add("Exp", exponents), graph.constant(score.amounts[:, np.newaxis]))
-    linear = graph.add("MatMul", z, graph.constant(score.weights[:, np.newaxis]))
-    return graph.add("Add", kernel, linear)
-
-
-class OnnxProbability(ProbabilityTarget):
-    """The formulas of probabilities as nodes of a graph."""
-
-    def __init__(self, graph: Graph):
-        self._graph = graph
-
-    def number(self, value: float) -> str:
-        """Return a constant."""
-        return self._graph.constant(value)
-
-    def operation(self, operator: str, *parts: str) -> str:
-        """Add a node."""
-        return self._graph.add(operator, *parts)
-
-    def kept(self, part: str, name: str) -> str:
-        """Return the name that a number has already."""
-        return part
-
-    def interpolated(self, found: IsotonicMap, score: str) -> str:
-        """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
-        graph = self._graph
-        widths, rises = np.diff(found.scores), np.diff(found.probabilities)
-        there = rises > 0
-        if not there.any():
-            zero = graph.add("Mul", score, graph.constant(0.0))
-            return graph.add("Add", zero, graph.constant(found.probabilities[0]))
-        widths, rises, starts = widths[there], rises[there], found.scores[:-1][there]
-        beyond = graph.add("Sub", graph.column(score), graph.constant(starts))
-        share = graph.add("Div", beyond, graph.constant(np.where(widths > 0, widths, 1.0)))
-        share = graph.add("Min", graph.add("Max", share, graph.constant(0.0)), graph.constant(1.0))
-        reached = graph.as_double(graph.add("GreaterOrEqual", beyond, graph.constant(0.0)))
-        share = graph.add("Where", graph.constant(widths > 0, np.bool_), share, reached)
-        total = graph.vector(graph.add("MatMul", share, graph.constant(rises[:, np.newaxis])))
-        return graph.add("Add", total, graph.constant(found.probabilities[0]))
 
 
 def of_shape(feature: int, edges: np.ndarray, values: np.ndarray) -> Node:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aucdist.data.dataset import Schema, date_features
+from aucdist.data.dataset import Schema
 from aucdist.data.formats.table_form import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
 from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.metrics.counts import floats_of_keys, ordered_keys
 
 if TYPE_CHECKING:
-    from aucdist.maps.base import FittedMap
     from aucdist.maps.bins import BinMap
     from aucdist.maps.explain import PairShape, Shape
     from aucdist.maps.forest import Forest
@@ -135,12 +135,14 @@ class Kernel:
     centers: np.ndarray
     scales: np.ndarray
     weights: np.ndarray
+    width: float
     landmarks: np.ndarray
     amounts: np.ndarray
-    width: float
 
 
 Score = Linear | Steps | Trees | Kernel
+InUnits = Callable[[np.ndarray, int], np.ndarray]
+"""From edges of a scaled feature and its number to the edges in the units of its column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +163,10 @@ class Portable:
     @cached_property
     def of_columns(self) -> tuple[tuple[int, ...], ...]:
         """For each column the positions of the features that are made of it."""
-        found: list[list[int]] = [[] for _ in self.columns]
+        made: list[list[int]] = [[] for _ in self.columns]
         for j, feature in enumerate(self.features):
-            found[feature.column].append(j)
-        return tuple(map(tuple, found))
+            made[feature.column].append(j)
+        return tuple(map(tuple, made))
 
     @property
     def spelling(self) -> Spelling:
@@ -206,31 +208,32 @@ def portable_classes(model: ClassModels, target: str) -> list[Portable]:
 
     Raises InputError as `portable`; or if a row may have a score for one class and none for another.
     """
-    found = [portable(one) for one in model.models]
-    if any(one.features != found[0].features for one in found):
+    of_classes = [portable(one) for one in model.models]
+    if any(described.features != of_classes[0].features for described in of_classes):
         raise InputError(
             f"the models of the classes need different values, which one export to {target} cannot say: export the folder of "
             "each class"
         )
-    return found
+    return of_classes
 
 
 def _columns(
     schema: Schema, reading: dict[str, object]
 ) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
     """Return the columns, and for each feature its column and which of the column's features it is."""
-    items: dict[str, tuple[PortableColumn, str | int | None]] = {}
-    for name, values in schema.categories.items():
-        items |= {f"{name}={value}": (_category(name, values, reading), value) for value in values}
-    for name, size in schema.hashed.items():
-        items |= {f"{name}#{i}": (PortableColumn(name, "hash", size=size), i) for i in range(size)}
-    for name, parts in schema.dates.items():
-        column = PortableColumn(name, "date", parts=parts)
-        items |= {feature: (column, part) for feature, part in zip(date_features(name, parts), parts, strict=True)}
-    found = [items.get(name, (PortableColumn(name), None)) for name in schema.feature_names]
-    columns = list(dict.fromkeys(column for column, _ in found))
-    position = {column: i for i, column in enumerate(columns)}
-    return tuple(columns), [(position[column], item) for column, item in found]
+    columns: list[PortableColumn] = []
+    made: dict[int, tuple[int, str | int | None]] = {}
+    for name, features in schema.by_column().items():
+        made |= {j: (len(columns), item) for j, item in features.items()}
+        if name in schema.categories:
+            columns.append(_category(name, schema.categories[name], reading))
+        elif name in schema.hashed:
+            columns.append(PortableColumn(name, "hash", size=schema.hashed[name]))
+        elif name in schema.dates:
+            columns.append(PortableColumn(name, "date", parts=schema.dates[name]))
+        else:
+            columns.append(PortableColumn(name))
+    return tuple(columns), [made[j] for j in range(len(made))]
 
 
 def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) -> PortableColumn:
@@ -265,7 +268,10 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
     if fitted is None:
         shift, factor = _scaling(model.preprocessor, d)
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
-    in_units = _in_units(model.preprocessor, unit_rows)
+
+    def in_units(edges: np.ndarray, j: int) -> np.ndarray:
+        return edges if unit_rows else edges_in_units(edges, j, model.preprocessor)
+
     if isinstance(fitted, BinMap):
         steps = _steps(fitted, model, in_units)
         return steps, {shape.feature for shape in steps.shapes if shape.missing is None}
@@ -273,11 +279,7 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
         return Trees(model.intercept, forest(fitted, model.coef, in_units)), set()
     if isinstance(fitted, NystroemFeatures):
         return _kernel(fitted, model), set(range(d))
-    raise _not_described(fitted)
-
-
-def _not_described(fitted: "FittedMap") -> InputError:
-    return InputError(
+    raise InputError(
         f"a model with the feature map {type(fitted).__name__} cannot be exported: linear models can, and those of bins, leaves "
         "and landmarks (nystroem)"
     )
@@ -289,16 +291,7 @@ def _scaling(preprocessor: Preprocessor, d: int) -> tuple[np.ndarray, np.ndarray
     return shift, np.ones(d) if preprocessor.factor is None else preprocessor.factor
 
 
-def _in_units(preprocessor: Preprocessor, unit_rows: bool) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Return the function that takes edges and a feature, and returns them in the units of its column."""
-
-    def in_units(edges: np.ndarray, j: int) -> np.ndarray:
-        return edges if unit_rows else edges_in_units(edges, j, preprocessor)
-
-    return in_units
-
-
-def _steps(fitted: "BinMap", model: LinearModel, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Steps:
+def _steps(fitted: "BinMap", model: LinearModel, in_units: InUnits) -> Steps:
     from aucdist.maps.explain import additive
 
     parts = additive(fitted, model.coef, model.intercept)
@@ -317,8 +310,8 @@ def _kernel(fitted: "NystroemFeatures", model: LinearModel) -> Kernel:
     n = fitted.directions.shape[1]
     linear = LINEAR_SCALE * model.coef[n:] if fitted.linear == "keep" else np.zeros(fitted.n_features_in)
     return Kernel(
-        model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.landmarks,
-        fitted.directions @ model.coef[:n], fitted.sigma,
+        model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.sigma, fitted.landmarks,
+        fitted.directions @ model.coef[:n],
     )  # fmt: skip
 
 
@@ -326,7 +319,7 @@ ZEROS = 1
 """In `aucdist.maps.forest.Forest.missing`: zeros are missing values."""
 
 
-def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> tuple[Node, ...]:
+def forest(fitted: "LeafMap", w: np.ndarray, in_units: InUnits) -> tuple[Node, ...]:
     """Return the trees that have more than one leaf.
 
     `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
@@ -341,20 +334,17 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
     )
 
 
-def _node(found: "Forest", place: int, values: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Node:
+def _node(trees: "Forest", place: int, values: np.ndarray, in_units: InUnits) -> Node:
     if place < 0:
         return Leaf(float(values[-1 - place]))
-    feature, edge = int(found.features[place]), found.thresholds[place]
-    if found.missing[place] == ZEROS:
+    feature, edge = int(trees.features[place]), trees.thresholds[place]
+    if trees.missing[place] == ZEROS:
         raise InputError("a tree takes zeros for missing values, which cannot be exported")
     # LightGBM takes a missing value for 0 where the training rows of the feature had none.
-    to_then = bool(found.default_left[place] if found.missing[place] else edge >= 0.0)
+    to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)
     (at_most,) = in_units(np.array([edge]), feature)
-    then, otherwise = (_node(found, int(child[place]), values, in_units) for child in (found.left, found.right))
+    then, otherwise = (_node(trees, int(child[place]), values, in_units) for child in (trees.left, trees.right))
     return TreeSplit(feature, float(at_most), to_then, then, otherwise)
-
-
-LEAST = np.iinfo(np.int64).min
 
 
 def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
@@ -370,14 +360,15 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     logged = j in preprocessor.log1p
     if not logged and preprocessor.factor is None:
         return edges
-    low = np.full(len(edges), _place(np.nextafter(-1.0, 0.0) if logged else -np.finfo(np.float64).max))
-    high = np.full(len(edges), _place(np.finfo(np.float64).max))
+    largest = np.finfo(np.float64).max
+    ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -largest, largest]))
+    low, high = (np.full(len(edges), end) for end in ends)
     with np.errstate(over="ignore"):
         while (low < high).any():
             middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # half of the sum, rounded up, without overflow
-            below = _scaled(_value(middle), j, preprocessor) <= edges
+            below = _scaled(floats_of_keys(middle), j, preprocessor) <= edges
             low, high = np.where(below, middle, low), np.where(below, high, middle - 1)
-    return _value(low)
+    return floats_of_keys(low)
 
 
 def _scaled(x: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
@@ -387,14 +378,3 @@ def _scaled(x: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
     if preprocessor.shift is not None:
         x = x - preprocessor.shift[j]
     return x if preprocessor.factor is None else x * preprocessor.factor[j]
-
-
-def _place(x: float) -> int:
-    """Return the place of a number in the order of all floats: 0 for 0, 1 for the smallest above it."""
-    bits = int(np.float64(x).view(np.int64))
-    return bits if bits >= 0 else int(LEAST) - bits
-
-
-def _value(place: np.ndarray) -> np.ndarray:
-    """Return the numbers in these places."""
-    return np.where(place < 0, LEAST - place, place).view(np.float64)

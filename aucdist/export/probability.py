@@ -2,6 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.kernels.link_functions import NO_SHAPE
@@ -30,15 +33,15 @@ LARGEST = 700.0
 """Arguments of exp end here, both ways: some systems refuse to overflow, or to underflow."""
 
 
-class ProbabilityTarget(ABC):
-    """What a system has for the formulas. Numbers and conditions are texts of its language, or names in it."""
+class Target(ABC):
+    """What a system has for formulas. Numbers and conditions are texts of its language, or names in it."""
 
     @abstractmethod
-    def number(self, value: float) -> str:
+    def number(self, value: Any) -> str:
         """Return a number of double precision."""
 
     @abstractmethod
-    def operation(self, operator: str, *parts: str) -> str:
+    def operation(self, operator: str, *parts: str, **options: Any) -> str:
         """Return the result of an operator of ONNX: Add, Sub, Mul, Div, Neg, Abs, Exp, Log, Greater, Less or Where."""
 
     @abstractmethod
@@ -46,79 +49,94 @@ class ProbabilityTarget(ABC):
         """Return a name for a number that is used more than once."""
 
     @abstractmethod
-    def interpolated(self, found: IsotonicMap, score: str) -> str:
+    def interpolated(self, points: IsotonicMap, score: str) -> str:
         """Return the probability between the points of a calibration."""
+
+    def apply(self, operator: str, *parts: "Operand", **options: Any) -> "Term":
+        """Return the result of an operator, given terms, numbers and what else the system takes for constants."""
+        names = [part.name if isinstance(part, Term) else self.number(part) for part in parts]
+        return Term(self, self.operation(operator, *names, **options))
 
 
 class Term:
     """A number, or a condition, of each row in the language of a system."""
 
-    def __init__(self, target: ProbabilityTarget, name: str):
+    __array_ufunc__ = None  # an array beside an operator is a constant, and not an array of terms
+
+    def __init__(self, target: Target, name: str):
         self.target, self.name = target, name
 
-    def _with(self, operator: str, *parts: "Term | float") -> "Term":
-        names = (part.name if isinstance(part, Term) else self.target.number(part) for part in parts)
-        return Term(self.target, self.target.operation(operator, *names))
+    def __add__(self, other: "Operand") -> "Term":
+        return self.target.apply("Add", self, other)
 
-    def __add__(self, other: "Term | float") -> "Term":
-        return self._with("Add", self, other)
+    def __sub__(self, other: "Operand") -> "Term":
+        return self.target.apply("Sub", self, other)
 
-    def __rsub__(self, other: float) -> "Term":
-        return self._with("Sub", other, self)
+    def __rsub__(self, other: "Operand") -> "Term":
+        return self.target.apply("Sub", other, self)
 
-    def __mul__(self, other: "Term | float") -> "Term":
-        return self._with("Mul", self, other)
+    def __mul__(self, other: "Operand") -> "Term":
+        return self.target.apply("Mul", self, other)
 
-    def __truediv__(self, other: "Term | float") -> "Term":
-        return self._with("Div", self, other)
+    def __truediv__(self, other: "Operand") -> "Term":
+        return self.target.apply("Div", self, other)
 
-    def __rtruediv__(self, other: float) -> "Term":
-        return self._with("Div", other, self)
+    def __rtruediv__(self, other: "Operand") -> "Term":
+        return self.target.apply("Div", other, self)
+
+    def __mod__(self, other: "Operand") -> "Term":
+        return self.target.apply("Mod", self, other)
+
+    def __matmul__(self, other: "Operand") -> "Term":
+        return self.target.apply("MatMul", self, other)
 
     def __neg__(self) -> "Term":
-        return self._with("Neg", self)
+        return self.target.apply("Neg", self)
 
     def __abs__(self) -> "Term":
-        return self._with("Abs", self)
+        return self.target.apply("Abs", self)
 
     def __gt__(self, other: float) -> "Term":
-        return self._with("Greater", self, other)
+        return self.target.apply("Greater", self, other)
 
     def __lt__(self, other: float) -> "Term":
-        return self._with("Less", self, other)
+        return self.target.apply("Less", self, other)
 
-    def choose(self, yes: "Term | float", no: "Term | float") -> "Term":
+    def choose(self, yes: "Operand", no: "Operand", **options: Any) -> "Term":
         """Return one number where this condition holds, and another where it does not."""
-        return self._with("Where", self, yes, no)
+        return self.target.apply("Where", self, yes, no, **options)
 
     def exp(self) -> "Term":
         """Return exp of this within the range of floating point, and its ends beyond."""
         x = self.kept("x")
-        return self._with("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
+        return self.target.apply("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
 
     def log(self) -> "Term":
         """Return the natural logarithm."""
-        return self._with("Log", self)
+        return self.target.apply("Log", self)
 
     def kept(self, name: str) -> "Term":
         """Return the same number, by a name, since it is used more than once."""
         return Term(self.target, self.target.kept(self.name, name))
 
 
-def probability_of(target: ProbabilityTarget, found: ProbabilityMap, score: str) -> str:
+Operand = Term | float | np.ndarray | list[int]
+
+
+def probability_of(score: Term, probability: ProbabilityMap) -> Term:
     """Return the probability of the positive class, given the score.
 
     Raises InputError for a map of another kind than those of `aucdist.objectives.probability_maps`.
     """
-    if isinstance(found, LinkMap):
-        above, below = _link(found.link, (Term(target, score) * found.slope + found.offset).kept("u"))
-    elif isinstance(found, IsotonicMap):
-        above = Term(target, target.interpolated(found, score)).kept("p")
+    if isinstance(probability, LinkMap):
+        above, below = _link(probability.link, (score * probability.slope + probability.offset).kept("u"))
+    elif isinstance(probability, IsotonicMap):
+        above = Term(score.target, score.target.interpolated(probability, score.name)).kept("p")
         below = 1.0 - above
     else:
-        raise InputError(f"probabilities by {type(found).__name__} cannot be exported")
-    weighted = (above * found.odds).kept("w")
-    return (weighted / (weighted + below)).name
+        raise InputError(f"probabilities by {type(probability).__name__} cannot be exported")
+    weighted = (above * probability.odds).kept("w")
+    return weighted / (weighted + below)
 
 
 def _link(link: Link, u: Term) -> tuple[Term, Term]:
@@ -158,7 +176,7 @@ def _tail(x: Term) -> Term:
 
 def _polynomial(coefs: Sequence[float], x: Term) -> Term:
     """Return a polynomial whose highest power comes first."""
-    found = x * coefs[0] + coefs[1]
+    value = x * coefs[0] + coefs[1]
     for coef in coefs[2:]:
-        found = found * x + coef
-    return found
+        value = value * x + coef
+    return value

@@ -8,14 +8,23 @@ into it but in quotes.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY, Spelling
 from aucdist.errors import InputError
 from aucdist.export.onnx_model import ONE_CLASS
-from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable, portable_classes
-from aucdist.export.probability import ProbabilityTarget, probability_of
+from aucdist.export.portable import (
+    AS_MISSING,
+    REFUSE,
+    Kernel,
+    Portable,
+    PortableColumn,
+    portable,
+    portable_classes,
+)
+from aucdist.export.probability import Target, Term, probability_of
 from aucdist.export.sql_expressions import (
     case,
     contributions_of,
@@ -30,7 +39,7 @@ from aucdist.export.sql_expressions import (
     total,
 )
 from aucdist.linear_model import ClassModels, LinearModel
-from aucdist.objectives.probability_maps import IsotonicMap
+from aucdist.objectives.probability_maps import IsotonicMap, ProbabilityMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
@@ -92,13 +101,14 @@ def to_sql(
 
 
 @dataclass
-class Query:
-    """A query, stage by stage.
+class Query(Target):
+    """A query, stage by stage; formulas of probabilities add stages too, each of which keeps one more number.
 
     `source`: the table in quotes, then the stage that was added last.
     `carried`: the columns that stand beside the scores.
     `stages`: what stands in the WITH clause.
     `values`: for each feature the expression of its value in the last stage.
+    `aliases`: the numbers that the next stage selects from the last one.
     """
 
     described: Portable
@@ -106,6 +116,7 @@ class Query:
     carried: list[str]
     stages: list[str] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         twice = [name for name in self.carried if self.carried.count(name) > 1]
@@ -115,219 +126,39 @@ class Query:
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
         self._refused = ""  # the condition under which a row has no score
-        self._flag = ""  # the alias of the column that says so, where there is one
-        self._kept: list[str] = []  # the aliases that each later stage carries
 
     def add(self, name: str, selected: dict[str, str]) -> None:
-        """Add a stage that selects the carried columns, and expressions by their names."""
+        """Add a stage that selects the carried columns and the aliases, and expressions by their names."""
         stage = free_name(name, self._tables)
-        columns = [*(identifier(column) for column in self.carried), *self._kept]
+        columns = [*(identifier(column) for column in self.carried), *self.aliases]
         columns += [f"{expression} AS {alias}" for alias, expression in selected.items()]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
         self.source = stage
 
-    def alias(self, wanted: str) -> str:
+    def alias(self, name: str) -> str:
         """Return a name that no carried column has."""
-        return free_name(wanted, self._names)
+        return free_name(name, self._names)
 
-    def read_cells(self) -> None:
-        """Add the stage of the columns as numbers, and as texts where they hold categories."""
-        selected: dict[str, str] = {}
-        self.values = [""] * len(self.described.features)
-        for i, column in enumerate(self.described.columns):
-            cell, of_column = identifier(column.name), self.described.of_columns[i]
-            if column.kind == "category":
-                alias = self._texts[i] = self.alias(f"c{i}")
-                selected[alias] = _category(cell, column, self.described.spelling.words)
-                for j in of_column:
-                    is_one = self.is_category(i, str(self.described.features[j].item))
-                    self.values[j] = case([(is_one, number(1.0))], number(0.0))
-                continue
-            for j in of_column:
-                feature = self.described.features[j]
-                if column.kind == "date":
-                    value = date_part(_converted(cell, "TIMESTAMP", self.described.spelling), str(feature.item))
-                else:
-                    value = _converted(cell, "DOUBLE PRECISION", self.described.spelling)
-                for absent in self.described.spelling.missing_numbers if column.kind == "number" else ():
-                    value = f"NULLIF({value}, {number(absent)})"
-                if feature.fill is not None:
-                    value = f"COALESCE({value}, {number(feature.fill)})"
-                self.values[j] = self.alias(f"x{j}")
-                selected[self.values[j]] = value
-        self.add("cells", selected)
-        self._refused = " OR ".join(self._conditions())
-
-    def is_category(self, column: int, value: str) -> str:
-        """Return the condition that a column has a category."""
-        alias = self._texts[column]
-        return f"{alias} IS NULL" if value == MISSING_CATEGORY else f"{alias} = {text(value)}"
-
-    def _conditions(self) -> list[str]:
-        """Return the conditions under which a row has no score."""
-        found = []
-        for j, feature in enumerate(self.described.features):
-            if self.described.columns[feature.column].kind == "category":
-                continue
-            if feature.required:
-                found.append(f"{self.values[j]} IS NULL")
-            if feature.logged:
-                found.append(f"{self.values[j]} <= {number(-1.0)}")
-        for i, alias in self._texts.items():
-            column = self.described.columns[i]
-            if column.if_missing == REFUSE:
-                found.append(f"{alias} IS NULL")
-            if column.if_unknown == REFUSE:
-                found.append(f"NOT {one_of(alias, column.values)}")
-        return found
-
-    def make_features(self) -> None:
-        """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
-        flag = self._flag = self.alias("refused")
-        selected = {flag: case([(self._refused, "1")], "0") if self._refused else "0"}
-        names = [self.alias(f"f{j}") for j in range(len(self.values))]
-        for j, value in enumerate(self.values):
-            selected[names[j]] = _log1p(value) if j in self.described.with_logs else value
-        self.add("features", selected)
-        if self.described.unit_rows:
-            square = self.alias("square")
-            kept = {name: name for name in (flag, *names)}
-            self.add("lengths", kept | {square: total([f"{name} * {name}" for name in names])})
-            length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
-            self.add("scaled", {flag: flag} | {name: f"{name} / {length}" for name in names})
-        self.values, self._texts, self._refused = names, {}, f"{flag} = 1"
-
-    def with_score(self, contributions: Sequence[str] = ()) -> str:
-        """Add the stages of contributions, of the score and of the probability, and return the whole query.
-
-        `contributions` are their names, the last that of the constant, if they are to be there.
-        """
-        if isinstance(self.described.score, Kernel):
-            self._center(self.described.score)
-        adds = {identifier(self.alias(name)): name for name in contributions}
-        if adds:
-            terms = contributions_of(self.described, self.values)
-            if self._refused:
-                terms = [case([(self._refused, "NULL")], term) for term in terms]
-            self.add("parts", dict(zip(adds, terms, strict=True)))
-            score, self._kept = total(list(adds)), list(adds)
-        else:
-            score = score_of(self.described, self.values, dict(self._texts), self.is_category)
-            if self._refused:
-                score = case([(self._refused, "NULL")], score)
-        s = self.alias("s")
-        self.add("scored", {s: score})
-        probability = self.described.model.probability
-        outputs = {self.alias("score"): s}
-        if probability is not None:
-            found = probability_of(SqlProbability(self, s), probability, s)
-            outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], found)
-        outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
-        return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *self._kept])
-
-    def with_scores(self, model: ClassModels, of_classes: Sequence[Portable]) -> str:
-        """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
-        s = [self.alias(f"s{k}") for k in range(len(of_classes))]
-        selected = {}
-        for name, described, spread in zip(s, of_classes, model.spreads, strict=True):
-            score = score_of(described, self.values, dict(self._texts), self.is_category)
-            score = score if spread == 1.0 else f"({score}) / {number(spread)}"
-            selected[name] = case([(self._refused, "NULL")], score) if self._refused else score
-        self.add("scored", selected)
-        kept = dict(zip(s, s, strict=True))
-        outputs = dict(zip(kept, (f"score {name}" for name in model.classes), strict=True))
-        best = s
-        if all(one.probability is not None for one in model.models):
-            best = [self.alias(f"p{k}") for k in range(len(s))]
-            for one, score, p in zip(model.models, s, best, strict=True):
-                self._kept = [name for name in kept if name != score]
-                assert one.probability is not None
-                found = probability_of(SqlProbability(self, score), one.probability, score)
-                self._kept = []
-                self.add("probable", kept | {p: case([(f"{score} IS NULL", "NULL")], found)})
-                kept[p] = p
-            if not model.topics:
-                self._divide_by_sum(kept, best)
-            outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
-        if model.topics:
-            alarms = [
-                case([(f"{name} > 0", text(f",{topic}"))], "''") for name, topic in zip(s, model.classes, strict=True)
-            ]
-            prediction = case([(f"{s[0]} IS NULL", "NULL")], f"SUBSTR({' || '.join(alarms)}, 2)")
-        else:
-            prediction = self._largest(kept, best, model.classes)
-        columns = [f"{name} AS {identifier(self.alias(wanted))}" for name, wanted in outputs.items()]
-        return self._query([f"{prediction} AS {self.alias('prediction')}", *columns])
-
-    def _query(self, columns: Sequence[str]) -> str:
-        """Return the whole query, whose last stage selects these columns behind those that are carried."""
-        last = "SELECT\n  " + ",\n  ".join([*map(identifier, self.carried), *columns]) + f"\nFROM {self.source}"
-        return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
-
-    def _divide_by_sum(self, kept: dict[str, str], probabilities: Sequence[str]) -> None:
-        """Add the stages in which the probabilities of a row sum to 1."""
-        sums = self.alias("sums")
-        self.add("summed", kept | {sums: total(list(probabilities))})
-        equal = number(1.0 / len(probabilities))
-        shares = {
-            p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in probabilities
-        }
-        self.add("shared", kept | shares)
-
-    def _largest(self, kept: dict[str, str], values: Sequence[str], names: Sequence[str]) -> str:
-        """Add the stage of the largest value, and return the name of the first class that has it."""
-        most = self.alias("most")
-        self.add("compared", kept | {most: _greatest(values)})
-        return case([(f"{value} = {most}", text(name)) for value, name in zip(values, names, strict=True)], "NULL")
-
-    def _center(self, kernel: Kernel) -> None:
-        """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
-        names = [self.alias(f"z{j}") for j in range(len(self.values))]
-        centred = {
-            name: f"({value} - {number(center)}) * {number(scale)}"
-            for name, value, center, scale in zip(names, self.values, kernel.centers, kernel.scales, strict=True)
-        }
-        self.add("centred", {self._flag: self._flag} | centred)
-        square = self.alias("square")
-        self.add(
-            "squared",
-            {name: name for name in (self._flag, *names)} | {square: total([f"{name} * {name}" for name in names])},
-        )
-        self.values = [*names, square]
-
-
-OPERATIONS = {
-    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
-    "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
-}  # fmt: skip
-
-
-class SqlProbability(ProbabilityTarget):
-    """The formulas of probabilities as stages of a query, each of which keeps one more number."""
-
-    def __init__(self, query: Query, score: str):
-        self._query, self._names = query, [score]
-
-    def number(self, value: float) -> str:
+    def number(self, value: Any) -> str:
         """Return a number of double precision."""
         return number(value)
 
-    def operation(self, operator: str, *parts: str) -> str:
+    def operation(self, operator: str, *parts: str, **options: Any) -> str:
         """Return an expression."""
         return OPERATIONS[operator].format(*parts)
 
     def kept(self, part: str, name: str) -> str:
         """Add a stage with a number, and return its name."""
-        if part in self._names:
+        if part in self.aliases:
             return part
-        alias = self._query.alias(name)
-        self._query.add(f"with_{name}", {kept: kept for kept in self._names} | {alias: part})
-        self._names.append(alias)
+        alias = self.alias(name)
+        self.add(f"with_{name}", {alias: part})
+        self.aliases = [*self.aliases, alias]
         return alias
 
-    def interpolated(self, found: IsotonicMap, score: str) -> str:
+    def interpolated(self, points: IsotonicMap, score: str) -> str:
         """Return the probability between the points of a calibration."""
-        x, p = found.scores, found.probabilities
+        x, p = points.scores, points.probabilities
         cases = [(f"{score} < {number(x[0])}", number(p[0]))]
         for k in np.flatnonzero(np.diff(x) > 0):
             # A step that is too steep for floating point is a step.
@@ -337,6 +168,166 @@ class SqlProbability(ProbabilityTarget):
             line = f"{number(p[k])} + {number(slope)} * ({score} - {number(x[k])})" if rises else number(p[k])
             cases.append((f"{score} < {number(x[k + 1])}", line))
         return case(cases, number(p[-1]))
+
+    def read_cells(self) -> None:
+        """Add the stage of the columns as numbers, and as texts where they hold categories."""
+        selected: dict[str, str] = {}
+        refused: list[str] = []  # the conditions under which a row has no score
+        features, spelling = self.described.features, self.described.spelling
+        self.values = [""] * len(features)
+        for i, column in enumerate(self.described.columns):
+            cell, of_column = identifier(column.name), self.described.of_columns[i]
+            if column.kind == "category":
+                alias = self._texts[i] = self.alias(f"c{i}")
+                selected[alias] = _category(cell, column, spelling.words)
+                for j in of_column:
+                    is_one = self.is_category(i, str(features[j].item))
+                    self.values[j] = case([(is_one, number(1.0))], number(0.0))
+                refused += [f"{alias} IS NULL"] * (column.if_missing == REFUSE)
+                refused += [f"NOT {one_of(alias, column.values)}"] * (column.if_unknown == REFUSE)
+                continue
+            for j in of_column:
+                feature = features[j]
+                if column.kind == "date":
+                    value = date_part(_converted(cell, "TIMESTAMP", spelling), str(feature.item))
+                else:
+                    value = _converted(cell, "DOUBLE PRECISION", spelling)
+                    for absent in spelling.missing_numbers:
+                        value = f"NULLIF({value}, {number(absent)})"
+                if feature.fill is not None:
+                    value = f"COALESCE({value}, {number(feature.fill)})"
+                x = self.values[j] = self.alias(f"x{j}")
+                selected[x] = value
+                refused += [f"{x} IS NULL"] * feature.required + [f"{x} <= {number(-1.0)}"] * feature.logged
+        self.add("cells", selected)
+        self._refused = " OR ".join(refused)
+
+    def is_category(self, column: int, value: str) -> str:
+        """Return the condition that a column has a category."""
+        alias = self._texts[column]
+        return f"{alias} IS NULL" if value == MISSING_CATEGORY else f"{alias} = {text(value)}"
+
+    def make_features(self) -> None:
+        """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
+        flag = self.alias("refused")
+        selected = {flag: case([(self._refused, "1")], "0") if self._refused else "0"}
+        names = [self.alias(f"f{j}") for j in range(len(self.values))]
+        for j, value in enumerate(self.values):
+            selected[names[j]] = _log1p(value) if j in self.described.with_logs else value
+        self.add("features", selected)
+        if self.described.unit_rows:
+            square = self._add_square("lengths", [flag, *names], names)
+            length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
+            self.aliases = [flag]
+            self.add("scaled", {name: f"{name} / {length}" for name in names})
+        self.values, self._texts, self._refused, self.aliases = names, {}, f"{flag} = 1", [flag]
+
+    def _add_square(self, stage: str, aliases: list[str], names: Sequence[str]) -> str:
+        """Add a stage with the sum of the squares of features, and return its name."""
+        square, self.aliases = self.alias("square"), aliases
+        self.add(stage, {square: total([f"{name} * {name}" for name in names])})
+        return square
+
+    def _unless_refused(self, expression: str) -> str:
+        return case([(self._refused, "NULL")], expression) if self._refused else expression
+
+    def _score(self, described: Portable) -> str:
+        return score_of(described, self.values, self._texts, self.is_category)
+
+    def _probability(self, score: str, probability: ProbabilityMap) -> str:
+        """Return the probability of a score, which is NULL where the score is."""
+        expression = probability_of(Term(self, score), probability).name
+        return case([(f"{score} IS NULL", "NULL")], expression)
+
+    def with_score(self, contributions: Sequence[str] = ()) -> str:
+        """Add the stages of contributions, of the score and of the probability, and return the whole query.
+
+        `contributions` are their names, the last that of the constant, if they are to be there.
+        """
+        if isinstance(self.described.score, Kernel):
+            self._center(self.described.score)
+        adds = [identifier(self.alias(name)) for name in contributions]
+        if adds:
+            terms = map(self._unless_refused, contributions_of(self.described, self.values))
+            self.aliases = []
+            self.add("parts", dict(zip(adds, terms, strict=True)))
+        score = total(adds) if adds else self._unless_refused(self._score(self.described))
+        self.aliases, s = adds, self.alias("s")
+        self.add("scored", {s: score})
+        self.aliases = [*adds, s]
+        outputs = {self.alias("score"): s}
+        if (probability := self.described.model.probability) is not None:
+            outputs[self.alias("probability")] = self._probability(s, probability)
+        outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
+        return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *adds])
+
+    def with_scores(self, model: ClassModels, of_classes: Sequence[Portable]) -> str:
+        """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
+        s = [self.alias(f"s{k}") for k in range(len(of_classes))]
+        selected = {}
+        for name, described, spread in zip(s, of_classes, model.spreads, strict=True):
+            score = self._score(described)
+            selected[name] = self._unless_refused(score if spread == 1.0 else f"({score}) / {number(spread)}")
+        self.aliases = []
+        self.add("scored", selected)
+        self.aliases, best = s, s
+        outputs = dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
+        if all(one.probability is not None for one in model.models):
+            best = [self.alias(f"p{k}") for k in range(len(s))]
+            for k, one in enumerate(model.models):
+                assert one.probability is not None
+                probability = self._probability(s[k], one.probability)
+                self.aliases = [*s, *best[:k]]
+                self.add("probable", {best[k]: probability})
+                self.aliases = [*s, *best[: k + 1]]
+            if not model.topics:
+                self._divide_by_sum(s, best)
+            outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
+        if model.topics:
+            alarms = [
+                case([(f"{name} > 0", text(f",{topic}"))], "''") for name, topic in zip(s, model.classes, strict=True)
+            ]
+            prediction = case([(f"{s[0]} IS NULL", "NULL")], f"SUBSTR({' || '.join(alarms)}, 2)")
+        else:
+            most = self.alias("most")
+            self.add("compared", {most: _greatest(best)})
+            first = [(f"{value} = {most}", text(name)) for value, name in zip(best, model.classes, strict=True)]
+            prediction = case(first, "NULL")
+        columns = [f"{name} AS {identifier(self.alias(output))}" for name, output in outputs.items()]
+        return self._query([f"{prediction} AS {self.alias('prediction')}", *columns])
+
+    def _query(self, columns: Sequence[str]) -> str:
+        """Return the whole query, whose last stage selects these columns behind those that are carried."""
+        last = "SELECT\n  " + ",\n  ".join([*map(identifier, self.carried), *columns]) + f"\nFROM {self.source}"
+        return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
+
+    def _divide_by_sum(self, s: list[str], probabilities: list[str]) -> None:
+        """Add the stages in which the probabilities of a row sum to 1."""
+        sums = self.alias("sums")
+        self.add("summed", {sums: total(probabilities)})
+        equal = number(1.0 / len(probabilities))
+        self.aliases = s
+        self.add(
+            "shared",
+            {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in probabilities},
+        )
+        self.aliases = [*s, *probabilities]
+
+    def _center(self, kernel: Kernel) -> None:
+        """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
+        names = [self.alias(f"z{j}") for j in range(len(self.values))]
+        centred = {
+            name: f"({value} - {number(center)}) * {number(scale)}"
+            for name, value, center, scale in zip(names, self.values, kernel.centers, kernel.scales, strict=True)
+        }
+        self.add("centred", centred)
+        self.values = [*names, self._add_square("squared", [*self.aliases, *names], names)]
+
+
+OPERATIONS = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
+    "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
+}  # fmt: skip
 
 
 def _greatest(values: Sequence[str]) -> str:

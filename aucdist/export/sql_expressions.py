@@ -3,11 +3,15 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, Trees
+
+if TYPE_CHECKING:
+    from aucdist.maps.explain import PairShape
 
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 
@@ -127,44 +131,48 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     `is_category`: from a column and a category to the condition that the column has it.
     """
     score = described.score
-    if isinstance(score, Linear):
-        adds = {
-            j: _product(values[j], weight, center)
-            for j, (weight, center) in enumerate(zip(score.weights, score.centers, strict=True))
-        }
-        both = {
-            j: (w * (0.0 - c), w * (1.0 - c)) for j, (w, c) in enumerate(zip(score.weights, score.centers, strict=True))
-        }
-        return _sum(described, score.constant, adds, both, texts, is_category)
-    if isinstance(score, Steps):
-        adds = {
-            shape.feature: _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing)
-            for shape in score.shapes
-        }
-        both = {}
-        for shape in score.shapes:
-            at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
-            both[shape.feature] = (at[0], at[1])
-        more = [_grid(pair.features, pair.edges, pair.missing, pair.values, values) for pair in score.pairs]
-        return _sum(described, score.constant, adds, both, texts, is_category, more)
     if isinstance(score, Kernel):
         return _kernel(score, values)
-    trees = [_tree(tree, values) for tree in score.trees]
-    return total([number(score.constant), *trees])
+    if isinstance(score, Trees):
+        return total([number(score.constant), *(_tree(tree, values) for tree in score.trees)])
+    adds, pairs = _adds(score, values)
+    constant, terms = score.constant, []
+    for i, features in enumerate(described.of_columns):
+        own = [(j, *adds[j]) for j in features if j in adds]
+        if i not in texts:
+            terms += [expression for _, expression, _, _ in own]
+            continue
+        # One CASE for all features of a column of categories.
+        constant += sum(at_zero for _, _, at_zero, _ in own)
+        cases = [
+            (is_category(i, str(described.features[j].item)), number(at_one - at_zero))
+            for j, _, at_zero, at_one in own
+            if at_one != at_zero
+        ]
+        if cases:
+            terms.append(case(cases, number(0.0)))
+    return total([number(constant), *terms, *pairs])
 
 
 def contributions_of(described: Portable, values: Sequence[str]) -> list[str]:
     """Return what each feature and each pair adds, and last the constant, in the order of `LinearModel.contribution_names`."""
     score = described.score
+    assert isinstance(score, Linear | Steps)
+    adds, pairs = _adds(score, values)
+    return [*(expression for expression, _, _ in adds.values()), *pairs, number(score.constant)]
+
+
+def _adds(score: Linear | Steps, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
+    """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what each pair adds."""
     if isinstance(score, Linear):
-        return [*(_product(values[j], w, c) for j, (w, c) in enumerate(zip(score.weights, score.centers, strict=True))),
-                number(score.constant)]  # fmt: skip
-    assert isinstance(score, Steps)
-    shapes = [
-        _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing) for shape in score.shapes
-    ]
-    pairs = [_grid(pair.features, pair.edges, pair.missing, pair.values, values) for pair in score.pairs]
-    return [*shapes, *pairs, number(score.constant)]
+        weights = enumerate(zip(score.weights, score.centers, strict=True))
+        return {j: (_product(values[j], w, c), w * (0.0 - c), w * (1.0 - c)) for j, (w, c) in weights}, []
+    adds = {}
+    for shape in score.shapes:
+        at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
+        expression = _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing)
+        adds[shape.feature] = (expression, at[0], at[1])
+    return adds, [_grid(pair, values) for pair in score.pairs]
 
 
 def _product(value: str, weight: float, center: float) -> str:
@@ -175,28 +183,6 @@ def _numbers(values: np.ndarray) -> list[str]:
     return [number(value) for value in values]
 
 
-def _sum(
-    described: Portable, constant: float, adds: dict[int, str], both: dict[int, tuple[float, float]],
-    texts: dict[int, str], is_category: IsCategory, more: Sequence[str] = (),
-) -> str:  # fmt: skip
-    """Return the sum of what features add, with one CASE for all features of a column of categories.
-
-    `adds` is what each feature adds, and `both` what it adds at 0 and at 1.
-    """
-    terms = []
-    for i, features in enumerate(described.of_columns):
-        of_column = [j for j in features if j in adds]
-        if i not in texts:
-            terms += [adds[j] for j in of_column]
-            continue
-        constant += sum(both[j][0] for j in of_column)
-        gains = {str(described.features[j].item): both[j][1] - both[j][0] for j in of_column}
-        cases = [(is_category(i, value), number(gain)) for value, gain in gains.items() if gain]
-        if cases:
-            terms.append(case(cases, number(0.0)))
-    return total([number(constant), *terms, *more])
-
-
 def _bins(value: str, edges: np.ndarray, adds: Sequence[str], missing: float | str | None) -> str:
     """Return what the bin of a value adds."""
     cases = [] if missing is None else [(f"{value} IS NULL", missing if isinstance(missing, str) else number(missing))]
@@ -204,17 +190,15 @@ def _bins(value: str, edges: np.ndarray, adds: Sequence[str], missing: float | s
     return case(cases, adds[-1])
 
 
-def _grid(
-    features: tuple[int, int], edges: tuple[np.ndarray, np.ndarray], missing: tuple[bool, bool], grid: np.ndarray,
-    values: Sequence[str],
-) -> str:  # fmt: skip
+def _grid(pair: "PairShape", values: Sequence[str]) -> str:
     """Return what the cell of a pair of features adds."""
-    row, column = (values[j] for j in features)
-    rows = []
-    for of_row in grid:
-        cells, gap = of_row[int(missing[1]) :], float(of_row[0]) if missing[1] else None
-        rows.append(_bins(column, edges[1], _numbers(cells), gap))
-    return _bins(row, edges[0], rows[int(missing[0]) :], rows[0] if missing[0] else None)
+    row, column = (values[j] for j in pair.features)
+    missing_row, missing_column = map(int, pair.missing)
+    rows = [
+        _bins(column, pair.edges[1], _numbers(cells[missing_column:]), float(cells[0]) if missing_column else None)
+        for cells in pair.values
+    ]
+    return _bins(row, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None)
 
 
 def _kernel(score: Kernel, values: Sequence[str]) -> str:

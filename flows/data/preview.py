@@ -172,11 +172,8 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
 
 def _columns(schema: Schema, block: Block) -> list[dict[str, Any]]:
     """Return what becomes of the columns, in their order; of wide data the first ones."""
-    groups: dict[str, list[int]] = {}
-    for j, column in enumerate(schema.column_of_each()):
-        if column in groups or len(groups) < MOST_COLUMNS:
-            groups.setdefault(column, []).append(j)
-    return [_column(schema, block, column, features) for column, features in groups.items()]
+    columns = itertools.islice(schema.by_column().items(), MOST_COLUMNS)
+    return [_column(schema, block, column, list(features)) for column, features in columns]
 
 
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> dict[str, Any]:

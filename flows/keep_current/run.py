@@ -20,8 +20,7 @@ from flows.score.run import score
 from flows.train.config import TrainConfig
 from flows.train.run import train
 from flows.watch.config import WatchConfig
-from flows.watch.run import watch
-from flows.watch.text import watch_lines
+from flows.watch.run import watch, watch_lines
 
 
 def keep_current(

@@ -1,7 +1,6 @@
-"""Labels that become known later: read from a file, and joined to the scores of a batch by the ids of the rows."""
+"""Labels that become known later, read from a file."""
 
 import io
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,8 @@ def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFram
         raise InputError(f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice")
     known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
     y = _names(values[known], model, where) if isinstance(model, ClassModels) else _signs(values[known], model, where)
-    found = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
-    return found.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
+    labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
+    return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 
 
 def _table(url: str) -> pd.DataFrame:
@@ -76,16 +75,3 @@ def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarr
             f"{where}: label {unknown[0]!r} is none of the classes of the model: {', '.join([*sign][:20])}"
         )
     return values.map(distinct).to_numpy(np.int8)
-
-
-def join(
-    scores: Sequence[pd.DataFrame], labels: pd.DataFrame, columns: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return labels and scores of the rows that have both, and the number of labels of rows that are not in the batch.
-
-    The scores have a column for each of `columns`, and one dimension where there is one.
-    """
-    table = pd.concat(scores, ignore_index=True)
-    both = table.merge(labels, on=ROW_ID, how="inner", validate="one_to_one")
-    found = both[columns[0]] if len(columns) == 1 else both[list(columns)]
-    return both["y"].to_numpy(), found.to_numpy(), len(labels) - len(both)

@@ -1,13 +1,11 @@
 """Watches a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
 
 import functools
-import io
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,13 +20,15 @@ from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
-from aucdist.drift.batch import BatchCounts, moved, total
+from aucdist.drift.batch import BatchCounts, moved
 from aucdist.drift.performance import losses, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
 from aucdist.linear_model import ClassModels, LinearModel, refuse_infinite
 from aucdist.model import digest_of_model
+from aucdist.report.text import Json
+from aucdist.report.watch import alarm_text, measure_text
 from aucdist.store.history import read_store, split_version
 from aucdist.store.lease import lease
 from flows.compute.clusters import open_cluster
@@ -41,7 +41,7 @@ from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
 from flows.watch.config import WatchConfig
-from flows.watch.labels import join, read_labels
+from flows.watch.labels import read_labels
 from flows.watch.state import WatchState
 
 
@@ -62,7 +62,7 @@ class Watched:
         return [f"score {name}" for name in self.model.classes] if isinstance(self.model, ClassModels) else ["score"]
 
 
-def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
     """Compare a batch with the training rows, and labels of a batch with what the run promised.
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
@@ -84,7 +84,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = c
     return result_of(watched.state, batch, page) | {"seconds": time.perf_counter() - start}
 
 
-def result_of(state: WatchState, batch: str, page: str) -> dict[str, Any]:
+def result_of(state: WatchState, batch: str, page: str) -> Json:
     """Return what ``aucdist watch --json`` prints of a batch."""
     record, known = state.read(batch), state.performance(batch)
     alarms = record["found"]["alarms"] + ([] if known is None else known["alarms"])
@@ -92,6 +92,22 @@ def result_of(state: WatchState, batch: str, page: str) -> dict[str, Any]:
         "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms, "found": record["found"],
         "performance": known, "page": files.shown(page), "damaged": state.damaged,
     }  # fmt: skip
+
+
+def watch_lines(result: Json) -> list[str]:
+    """Return the lines that `aucdist watch` prints."""
+    known, score = result["performance"], result["found"]["score"]
+    against = "the model" if result["version"] is None else f"version {result['version']}"
+    of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has moved most,"
+    lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
+    if known is not None:
+        positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
+        lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
+        promised = {} if known["promised"] is None else known["promised"]["measures"]
+        lines += [measure_text(name, value, promised.get(name)) for name, value in known["measures"].items()]
+    lines += result["damaged"]
+    lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]
+    return [*lines, f"page: {result['page']}"]
 
 
 def open_watched(config: WatchConfig) -> Watched:
@@ -132,11 +148,11 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
     if source.unknown == "error":  # a category that training did not have, and that nobody has said to expect
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
-    found = jsonable(moved(watched.profile, counts))
-    found["alarms"] = alarms + found["alarms"]
+    moves = jsonable(moved(watched.profile, counts))
+    moves["alarms"] = alarms + moves["alarms"]
     record = {
         "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
-        "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": found,
+        "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": moves,
     }  # fmt: skip
     if again:
         state.write("batches", batch, record)
@@ -175,7 +191,7 @@ def _count(
         count = functools.partial(
             count_part, saved, watched.folder, watched.columns, scores, f"{state.url}/scores/{batch}"
         )
-        counts = total(list(parallel_map(count, items)), watched.profile)
+        counts = sum(parallel_map(count, items), BatchCounts.none(watched.profile))
     finally:
         files.remove_files(state.url, [saved.url.rpartition("/")[2]])
     return counts, reader.missing, reader.unknown
@@ -195,11 +211,9 @@ def count_part(
                 values = model.scores(rows)
             refuse_infinite(values)
     if scores is None:
-        out = io.BytesIO()
         table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
         table.insert(0, ROW_ID, block.row_id)
-        table.to_parquet(out, index=False, compression="zstd")
-        files.write_bytes(_part(own, index), out.getvalue())
+        files.write_bytes(_part(own, index), table.to_parquet(index=False, compression="zstd"))
     else:
         table = _read_table(_part(scores, index), columns)
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
@@ -227,7 +241,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
     scores = _scores_of(watched, record, batch)
-    if strangers := join(scores, new, watched.columns)[2]:
+    if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
             "rows: is it another batch? Name it by --batch"
@@ -237,9 +251,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     return batch
 
 
-def _add_labels(
-    new: pd.DataFrame, missing: int, batch: str, scores_of_rows: Sequence[pd.DataFrame], watched: Watched
-) -> None:
+def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFrame, watched: Watched) -> None:
     """Add labels to those known of a batch, and measure the rows that have some."""
     state = watched.state
     before = state.labels(batch, several=isinstance(watched.model, ClassModels))
@@ -248,16 +260,12 @@ def _add_labels(
         .drop_duplicates(ROW_ID, keep="last")
         .sort_values(ROW_ID, ignore_index=True)
     )
-    y, scores, _ = join(scores_of_rows, known, watched.columns)
+    labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
     max_fpr, promised = promise(watched)
-    if isinstance(watched.model, ClassModels):
-        members = members_of(y, watched.model.classes, topics=watched.model.topics)
-        now = performance_of_classes(watched.model.classes, members, scores)
-    else:
-        now = performance(y, scores, max_fpr, watched.model.probability)
+    now = _performance(watched, labelled, "y", max_fpr)
     counts = {
-        "labelled": len(y),
-        "unlabelled": sum(map(len, scores_of_rows)) - len(y),
+        "labelled": len(labelled),
+        "unlabelled": len(scores) - len(labelled),
         "missing": missing,
         "new": len(known) - len(before),
     }
@@ -268,31 +276,33 @@ def _add_labels(
     )
 
 
-def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
+def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: float | None) -> Json:
+    """Return the measures of rows with scores and labels: -1 and +1, or of several classes their names."""
+    model, labels, scores = watched.model, rows[label].to_numpy(), rows[watched.columns].to_numpy()
+    if isinstance(model, LinearModel):
+        return performance(labels, scores[:, 0], max_fpr, model.probability)
+    return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
+
+
+def promise(watched: Watched) -> tuple[float | None, Json | None]:
     """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
     folder, model = watched.folder, watched.model
     run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
-    if isinstance(model, ClassModels):
-        if not files.exists(f"{run}/{SCORES}"):
-            return None, None
-        table = read_scores(run)
-        if missing := [column for column in watched.columns if column not in table]:
-            raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
-        members = members_of(table["label"].to_numpy(), model.classes, topics=model.topics)
-        return None, performance_of_classes(model.classes, members, table[watched.columns].to_numpy())
-    max_fpr = max_fpr_of(model, run)
+    max_fpr = max_fpr_of(model, run) if isinstance(model, LinearModel) else None
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None
     table = read_scores(run)
-    return max_fpr, performance(table["y"].to_numpy(), table["score"].to_numpy(), max_fpr, model.probability)
+    if missing := [column for column in watched.columns if column not in table]:
+        raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
+    return max_fpr, _performance(watched, table, "y" if isinstance(model, LinearModel) else "label", max_fpr)
 
 
-def _scores_of(watched: Watched, record: dict[str, Any], batch: str) -> list[pd.DataFrame]:
+def _scores_of(watched: Watched, record: Json, batch: str) -> pd.DataFrame:
     folder = record["scores"] or f"{watched.state.url}/scores/{batch}"
     names = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not names:
         raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
-    return [_read_table(f"{folder}/{name}", watched.columns) for name in names]
+    return pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in names], ignore_index=True)
 
 
 def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:

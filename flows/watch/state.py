@@ -5,7 +5,6 @@ The folder has ``batches/<name>.json``, created once for each batch; ``scores/<n
 process at a time adds labels; and ``index.html``.
 """
 
-import io
 import json
 import re
 from dataclasses import dataclass, field
@@ -190,9 +189,7 @@ class WatchState:
 
     def write_labels(self, batch: str, table: pd.DataFrame) -> None:
         """Write the labels that are known so far."""
-        out = io.BytesIO()
-        table.to_parquet(out, index=False)
-        files.write_bytes(self.at("labels", batch, ".parquet"), out.getvalue())
+        files.write_bytes(self.at("labels", batch, ".parquet"), table.to_parquet(index=False))
 
     def write_page(self, title: str) -> str:
         """Write the page of all batches, and return its URL."""

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.drift.batch import BatchCounts, moved, total
+from aucdist.drift.batch import BatchCounts, moved
 from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -43,7 +43,7 @@ def profile_of(X: np.ndarray, n_blocks: int = 3) -> Profile:
 
 def found(profile: Profile, X: np.ndarray) -> dict:
     parts = [BatchCounts.of(profile, block_of(part), scores_of(part)) for part in np.array_split(X, 2)]
-    return moved(profile, total(parts, profile))
+    return moved(profile, sum(parts, BatchCounts.none(profile)))
 
 
 def test_counts_are_those_of_a_slow_count_on_any_blocks() -> None:

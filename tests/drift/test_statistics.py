@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from aucdist.drift.statistics import kolmogorov_smirnov, more_than, psi, total_variation
+from aucdist.drift.batch import kolmogorov_smirnov, more_than, psi, total_variation
 
 COUNTS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=20)
 
