@@ -3,7 +3,7 @@
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -25,12 +25,12 @@ from aucdist.metrics.compare import (
 from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference, mean_cost_interval
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
-from aucdist.metrics.intervals import bootstrap_interval
+from aucdist.metrics.intervals import Estimate, bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
-from aucdist.report.text import value_text
+from aucdist.report.text import Json, value_text
 from aucdist.search.choice import groups_test
 from aucdist.store.history import resolve
 from flows.config.base import Cli, Strict
@@ -55,7 +55,7 @@ class Run:
 
     url: str
     name: str
-    about: dict[str, Any]
+    about: Json
     table: pd.DataFrame
 
     @property
@@ -97,10 +97,6 @@ class Run:
         """Return the scores of classes, of shape (n_test, len(names))."""
         return self.table[[f"score {name}" if name else "score" for name in names]].to_numpy()
 
-    def about_class(self, name: str) -> dict[str, Any]:
-        """Return what ``metrics.json`` has of a class."""
-        return next(row for row in self.about["classes"] if row["name"] == name) if name else self.about
-
     def wrong(self, name: str = "") -> np.ndarray:
         """Return which rows are decided wrongly as to a class."""
         return (self.scores_of([name])[:, 0] > 0) != (self.labels(name) > 0)
@@ -125,7 +121,7 @@ class CompareConfig(Strict):
     )  # fmt: skip
 
 
-def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
+def compare(config: CompareConfig, observer: RunObserver) -> Json:
     """Compare runs, and write a folder with a report.
 
     Returns what ``aucdist compare --json`` prints.
@@ -147,7 +143,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
         raise InputError("max_fpr is for runs of two classes: runs of several are compared by the AUC of each class")
     with run_folder(output, timestamped("compare")) as folder:
         compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
-        result: dict[str, Any] = {"run": folder.url, **jsonable(compared), "skipped": skipped}
+        result: Json = {"run": folder.url, **jsonable(compared), "skipped": skipped}
         page = render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs])
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
         (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
@@ -155,7 +151,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> dict[str, Any]:
     return result
 
 
-def compared_lines(result: dict[str, Any]) -> list[str]:
+def compared_lines(result: Json) -> list[str]:
     """Return what `aucdist compare` prints."""
     skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
     return [*skipped, *sentences(result), f"report: {result['run']}/report.html"]
@@ -209,31 +205,29 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
                 )
 
 
-def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
-    y = runs[0].y
-    precisions = _pairs(runs, lambda a, b: precision_test(y, a.scores, b.scores))
-    folds = _over_folds(runs)
-    areas_in_groups, cost = _areas_in_groups(runs), _cost_of_rows(runs)
-    tests = _within_groups(runs, areas_in_groups) | {
-        "auc": _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
-    }
+def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
+    y, cost, areas = runs[0].y, _cost_of_rows(runs), _areas_in_groups(runs)
+    tests = _tests_within_groups(runs, areas)
+    tests["auc"] = _tests(runs, lambda a, b, _: delong_test(y, a.scores, b.scores))
     if max_fpr is not None:
-        tests["partial_auc"] = _pairs(
-            runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
+        tests["partial_auc"] = _tests(
+            runs, lambda a, b, _: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
         )
     if cost is not None:
-        tests["expected_cost"] = _pairs(runs, lambda a, b: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
-    tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
+        tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
+    tests["average_precision"] = _tests(runs, lambda a, b, _: precision_test(y, a.scores, b.scores))
+    if (folds := _tests_over_folds(runs)) is not None:
+        tests["folds"] = folds
     return {
         **({} if max_fpr is None else {"max_fpr": max_fpr}),
         "n_pos": int((y == 1).sum()),
         "n_neg": int((y == -1).sum()),
-        "runs": [_row(run, max_fpr, areas_in_groups.get(run.name), cost) for run in runs],
+        "runs": [_row(run, max_fpr, areas.get(run.name), cost) for run in runs],
         "differences": tests,
     }
 
 
-def _about(run: Run) -> dict[str, Any]:
+def _about(run: Run) -> Json:
     about = run.about
     return {
         "name": run.name,
@@ -244,41 +238,35 @@ def _about(run: Run) -> dict[str, Any]:
     }
 
 
-def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> dict[str, Any]:
-    measured: dict[str, tuple[float, tuple[float, float]]] = {}
+def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> Json:
+    estimates: Json = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        area = auc_interval(run.counts)
-        measured["auc"] = (area.auc, (area.low, area.high))
+        estimates["auc"] = auc_interval(run.counts)
         if in_groups is not None:
-            measured["group_auc"] = (in_groups.mean, in_groups.interval())
+            estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
         if max_fpr is not None:
-            top = partial_auc_interval(run.counts, max_fpr, standardized=True)
-            measured["partial_auc"] = (top.value, (top.low, top.high))
-        precision = average_precision_interval(run.counts)
-        measured["average_precision"] = (precision.value, (precision.low, precision.high))
+            estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr, standardized=True)
+        estimates["average_precision"] = average_precision_interval(run.counts)
     if cost is not None:
-        mean = mean_cost_interval(run.y > 0, run.wrong(), cost)
-        measured["expected_cost"] = (mean.value, (mean.low, mean.high))
+        estimates["expected_cost"] = mean_cost_interval(run.y > 0, run.wrong(), cost)
     for name in BY_BOOTSTRAP:
-        estimate = bootstrap_interval(run.counts, run.measure(name), n_resamples=RESAMPLES)
-        measured[name] = (estimate.value, (estimate.low, estimate.high))
-    values = {name: {"value": value, "interval": list(ends)} for name, (value, ends) in measured.items()}
+        estimates[name] = bootstrap_interval(run.counts, run.measure(name), n_resamples=RESAMPLES)
+    values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 
 
-def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[dict[str, Any]]:
-    """Return the test of every pair of runs, with p-values corrected for the number of pairs."""
-    return _corrected(
-        {"first": a.name, "second": b.name} | asdict(test(a, b)) for a, b in itertools.combinations(runs, 2)
-    )
-
-
-def _corrected(tests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return tests with p-values corrected for their number, by Holm's method."""
-    made = list(tests)
-    corrected = holm([test["p_value"] for test in made])
-    return [{**test, "p_holm": p} for test, p in zip(made, corrected, strict=True)]
+def _tests(
+    runs: Sequence[Run], test: Callable[[Run, Run, str], Difference], classes: Sequence[str] = ("",)
+) -> list[Json]:
+    """Return the test of every pair of runs, and of each of several classes; Holm's method corrects for all of them."""
+    tests = [
+        ({"class": name} if name else {}) | {"first": a.name, "second": b.name} | asdict(test(a, b, name))
+        for name in classes
+        for a, b in itertools.combinations(runs, 2)
+    ]
+    corrected = holm([result["p_value"] for result in tests])
+    return [result | {"p_holm": p} for result, p in zip(tests, corrected, strict=True)]
 
 
 def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
@@ -299,16 +287,16 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
         return {}
 
 
-def _within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[dict[str, Any]]]:
+def _tests_within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[Json]]:
     """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where runs have no such AUC."""
     if not areas:
         return {}
     groups, grade = runs[0].column("group"), runs[0].column("grade")
-    tests = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
+    tests = {"group_auc": _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))}
     if grade is not None:
         y = grade - min(0.0, float(grade.min()))
         gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
-        tests["ndcg@10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
+        tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
     return tests
 
 
@@ -321,9 +309,9 @@ def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
     return costs_of_labels(runs[0].y, column, cost)
 
 
-def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
+def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
     """Return the tests over the folds of the searches behind the runs; None unless all used the same folds and metric."""
-    searches: list[dict[str, Any]] = [run.about["search"] for run in runs if "search" in run.about]
+    searches: list[Json] = [run.about["search"] for run in runs if "search" in run.about]
     if len(searches) < len(runs):
         return None
     same = [
@@ -331,20 +319,20 @@ def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
         for search, run in zip(searches, runs, strict=True)
     ]
     values = {run.name: _chosen(search) for run, search in zip(runs, searches, strict=True)}
-    if any(one != same[0] for one in same) or not all(values.values()):
+    if any(setup != same[0] for setup in same) or not all(values.values()):
         return None
     share = searches[0]["test_over_train"]
     shares = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
 
-    def test(a: Run, b: Run) -> Difference:
+    def test(a: Run, b: Run, _: str) -> Difference:
         first, second = shares[a.name], shares[b.name]
         within = groups_test(first, second, share) if first and second else None
         return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share)
 
-    return _pairs(runs, test)
+    return _tests(runs, test)
 
 
-def _chosen(search: dict[str, Any]) -> list[float]:
+def _chosen(search: Json) -> list[float]:
     """Return the score of each fold, of what it chose if the search was nested, else of the best; [] if a fold failed."""
     if search["nested"]:
         values = [choice["value"] for choice in search["nested"]]
@@ -356,23 +344,16 @@ def _chosen(search: dict[str, Any]) -> list[float]:
 # ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------
 
 
-def _compared_classes(runs: Sequence[Run]) -> dict[str, Any]:
+def _compared_classes(runs: Sequence[Run]) -> Json:
     tested = [[row["name"] for row in run.about["classes"] if row["test_auc"] is not None] for run in runs]
     classes = [name for name in tested[0] if all(name in others for others in tested[1:])]
     if not classes:
         raise InputError("there is no class that test rows of all runs have")
     labels = {name: runs[0].labels(name) for name in classes}
 
-    def each(test: Callable[[np.ndarray, Run, Run, str], Difference]) -> list[dict[str, Any]]:
-        """Return a paired test for each class and each pair of runs; Holm's method corrects for all of them."""
-        return _corrected(
-            {"class": name, "first": a.name, "second": b.name, **asdict(test(y, a, b, name))}
-            for name, y in labels.items()
-            for a, b in itertools.combinations(runs, 2)
-        )
-
-    def scores(run: Run, name: str) -> np.ndarray:
-        return run.scores_of([name])[:, 0]
+    def auc_test(a: Run, b: Run, name: str) -> Difference:
+        first, second = (run.scores_of([name])[:, 0] for run in (a, b))
+        return delong_test(labels[name], first, second)
 
     compared = {
         "topics": runs[0].about["topics"],
@@ -385,20 +366,21 @@ def _compared_classes(runs: Sequence[Run]) -> dict[str, Any]:
                 "name": name,
                 "n_pos": int((y > 0).sum()),
                 "n_neg": int((y < 0).sum()),
-                "auc": {run.name: auc(ScoreCounts.from_scores(y, scores(run, name))) for run in runs},
+                "auc": {run.name: auc(ScoreCounts.from_scores(y, run.scores_of([name])[:, 0])) for run in runs},
             }
             for name, y in labels.items()
         ],
-        "differences": each(lambda y, a, b, name: delong_test(y, scores(a, name), scores(b, name))),
+        "differences": _tests(runs, auc_test, classes),
     }
-    cost = common_cost([run.about_class(name).get("operating_point") for run in runs for name in classes])
-    if cost is not None:
+    points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
+    if (cost := common_cost(points)) is not None:
         column = runs[0].column("cost") if COST_COLUMN in cost.values() else None
-        compared["cost_differences"] = each(
-            lambda y, a, b, name: mean_cost_difference(
-                y > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(y, column, cost)
-            )
-        )
+
+        def cost_test(a: Run, b: Run, name: str) -> Difference:
+            of_rows = costs_of_labels(labels[name], column, cost)
+            return mean_cost_difference(labels[name] > 0, (a.wrong(name), b.wrong(name)), of_rows)
+
+        compared["cost_differences"] = _tests(runs, cost_test, classes)
     return compared
 
 
@@ -424,7 +406,7 @@ def unique_names(names: Sequence[str], urls: Sequence[str], settings: Sequence[M
     return [shown(url) for url in urls]
 
 
-def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(url: str, about: Mapping[str, Any]) -> Json:
     """Return the settings of a run by their keys, such as ``model.lam``; those that a search chose are its own.
 
     `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
@@ -433,18 +415,18 @@ def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
         config = parse_yaml(read_bytes(f"{url}/config.yaml").decode(), shown(url))
     except (InputError, UnicodeDecodeError):
         return {}
-    found = _flat(config) if isinstance(config, dict) else {}
+    settings = _flat(config) if isinstance(config, dict) else {}
     search = about.get("search")
     chosen = search.get("best") if isinstance(search, dict) else None
-    return found | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}
+    return settings | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}
 
 
-def _flat(content: Any, key: str = "") -> dict[str, Any]:
+def _flat(content: Any, key: str = "") -> Json:
     if not isinstance(content, dict):
         return {key: content}
     kept = {name: value for name, value in content.items() if key or name not in IGNORED}
     below = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in kept.items())
-    return {name: value for found in below for name, value in found.items()}
+    return {name: value for settings in below for name, value in settings.items()}
 
 
 def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) -> str:
