@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.errors import InputError
 from aucdist.export.onnx_graph import ML, Graph, features_of, unused_name
 from aucdist.export.portable import (
     Kernel,
@@ -16,13 +15,11 @@ from aucdist.export.portable import (
     Portable,
     Steps,
     TreeSplit,
-    portable,
-    portable_classes,
+    describe,
 )
 from aucdist.export.probability import Term, probability_of
 from aucdist.linear_model import ClassModels, LinearModel
 
-ONE_CLASS = "contributions are of one class: export the folder of one of them to {target}, or all of them to json"
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
@@ -57,13 +54,9 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
         If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions; those of
         several classes are not in one graph.
     """
+    of_classes, added = describe(model, "onnx", contributions=contributions)
     several = isinstance(model, ClassModels)
-    if several and contributions:
-        raise InputError(ONE_CLASS.format(target="onnx"))
-    of_classes = portable_classes(model, "onnx") if isinstance(model, ClassModels) else [portable(model)]
-    added = model.contribution_names() if isinstance(model, LinearModel) and contributions else []
     first, width = of_classes[0], len(of_classes) if several else None
-    first.refuse_hashes("onnx")
     names = {"features", *(column.name for column in first.columns)}
     score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
     graph = Graph(list(names))
@@ -177,37 +170,32 @@ def _contributions(graph: Graph, described: Portable, X: Term, n: int) -> Term:
 
 def _trees_of(score: Steps) -> list[Node]:
     """Return a tree for each shape and each pair."""
-    trees: list[Node] = []
-    for shape in score.shapes:
-        tree = of_shape(shape.feature, shape.edges, shape.values)
-        trees.append(tree if shape.missing is None else with_missing(shape.feature, Leaf(shape.missing), tree))
+    trees = [
+        _bins(shape.feature, shape.edges, _leaves(shape.values), None if shape.missing is None else Leaf(shape.missing))
+        for shape in score.shapes
+    ]
     for pair in score.pairs:
-        (a, b), (of_rows, of_columns) = pair.features, pair.missing
+        (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
         rows: list[Node] = []
         for values in pair.values:
-            row = of_shape(b, pair.edges[1], values[int(of_columns) :])
-            rows.append(with_missing(b, Leaf(float(values[0])), row) if of_columns else row)
-        tree = of_bins(a, pair.edges[0], rows[int(of_rows) :])
-        trees.append(with_missing(a, rows[0], tree) if of_rows else tree)
+            missing = Leaf(float(values[0])) if missing_column else None
+            rows.append(_bins(b, pair.edges[1], _leaves(values[missing_column:]), missing))
+        trees.append(_bins(a, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None))
     return trees
 
 
-def of_shape(feature: int, edges: np.ndarray, values: np.ndarray) -> Node:
-    """Return a balanced tree that gives the value of the bin of a feature."""
-    return of_bins(feature, edges, [Leaf(float(value)) for value in values])
+def _leaves(values: np.ndarray) -> list[Node]:
+    return [Leaf(float(value)) for value in values]
 
 
-def of_bins(feature: int, edges: np.ndarray, ends: list[Node]) -> Node:
-    """Return a balanced tree that goes on at the end of a feature's bin; missing values go to the last."""
+def _bins(feature: int, edges: np.ndarray, ends: list[Node], missing: Node | None = None) -> Node:
+    """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
+    if missing is not None:
+        return TreeSplit(feature, float("inf"), False, _bins(feature, edges, ends), missing)
     if len(ends) == 1:
         return ends[0]
     middle = (len(ends) - 1) // 2
+    then, otherwise = ends[: middle + 1], ends[middle + 1 :]
     return TreeSplit(
-        feature, float(edges[middle]), False,
-        of_bins(feature, edges[:middle], ends[: middle + 1]), of_bins(feature, edges[middle + 1 :], ends[middle + 1 :]),
+        feature, float(edges[middle]), False, _bins(feature, edges[:middle], then), _bins(feature, edges[middle + 1 :], otherwise)
     )  # fmt: skip
-
-
-def with_missing(feature: int, missing: Node, there: Node) -> Node:
-    """Return a tree that sends rows without a value to one node, and all others to another."""
-    return TreeSplit(feature, float("inf"), False, there, missing)

@@ -203,18 +203,27 @@ def portable(model: LinearModel) -> Portable:
     return Portable(model, columns, features, unit_rows, score)
 
 
-def portable_classes(model: ClassModels, target: str) -> list[Portable]:
-    """Describe the model of each class: they read the same columns, and differ in their scores.
+def describe(model: LinearModel | ClassModels, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
+    """Describe a model, or that of each class, which read the same columns; and name its contributions if they are asked for.
 
-    Raises InputError as `portable`; or if a row may have a score for one class and none for another.
+    Raises InputError as `portable`; if the target cannot hash; or of several classes, if contributions are asked for, or a row
+    may have a score for one class and none for another.
     """
-    of_classes = [portable(one) for one in model.models]
-    if any(described.features != of_classes[0].features for described in of_classes):
+    if isinstance(model, LinearModel):
+        described, names = [portable(model)], model.contribution_names() if contributions else []
+    elif contributions:
+        raise InputError(
+            f"contributions are of one class: export the folder of one of them to {target}, or all of them to json"
+        )
+    else:
+        described, names = [portable(of_class) for of_class in model.models], []
+    if any(of_class.features != described[0].features for of_class in described):
         raise InputError(
             f"the models of the classes need different values, which one export to {target} cannot say: export the folder of "
             "each class"
         )
-    return of_classes
+    described[0].refuse_hashes(target)
+    return described, names
 
 
 def _columns(

@@ -14,15 +14,13 @@ import numpy as np
 
 from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY, Spelling
 from aucdist.errors import InputError
-from aucdist.export.onnx_model import ONE_CLASS
 from aucdist.export.portable import (
     AS_MISSING,
     REFUSE,
     Kernel,
     Portable,
     PortableColumn,
-    portable,
-    portable_classes,
+    describe,
 )
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.export.sql_expressions import (
@@ -76,18 +74,10 @@ def to_sql(
         landmarks, or mixes features where contributions are asked for. Of several classes it says neither landmarks nor
         contributions.
     """
-    if isinstance(model, ClassModels):
-        if contributions:
-            raise InputError(ONE_CLASS.format(target="sql"))
-        of_classes = portable_classes(model, "sql")
-        if any(isinstance(one.score, Kernel) for one in of_classes):
-            raise InputError("landmarks of several classes make too long a query: export to onnx or json")
-    else:
-        of_classes = [portable(model)]
-    first, added = of_classes[0], []
-    if isinstance(model, LinearModel) and contributions:
-        added = model.contribution_names()
-    first.refuse_hashes("sql")
+    of_classes, added = describe(model, "sql", contributions=contributions)
+    first = of_classes[0]
+    if isinstance(model, ClassModels) and any(isinstance(described.score, Kernel) for described in of_classes):
+        raise InputError("landmarks of several classes make too long a query: export to onnx or json")
     if isinstance(first.score, Kernel) and first.score.landmarks.size > MOST_PRODUCTS:
         raise InputError(
             f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features make too long a query: export "
