@@ -98,10 +98,10 @@ class ColumnStatistics:
 
     def __add__(self, other: "ColumnStatistics") -> "ColumnStatistics":
         count = self.count + other.count
-        share = other.count / np.maximum(count, 1)
+        fraction = other.count / np.maximum(count, 1)
         return ColumnStatistics(
             count,
-            self.mean * (1.0 - share) + other.mean * share,  # no difference of the means, which may overflow
+            self.mean * (1.0 - fraction) + other.mean * fraction,  # no difference of the means, which may overflow
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )

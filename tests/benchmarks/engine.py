@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.storage import scratch
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
@@ -77,7 +77,7 @@ def _streamed() -> Iterator[Row]:
             ("copies on the local disk", True, None),
             ("decoded each time", True, 0),
         ):
-            scratch.start_anew(limit)
+            start_anew(limit)
             blocks = LocalBlocks.load(loader, len(shards), stream=stream)
             blocks.reduce(_products, 1)
             one_pass = partial(blocks.reduce, _products, 1)
@@ -87,7 +87,7 @@ def _streamed() -> Iterator[Row]:
                 "carrier": carrier, "of": "a pass over 2 000 000 x 54 rows", "seconds": seconds,
                 "times rows in memory": seconds / base,
             }  # fmt: skip
-        scratch.start_anew()
+        start_anew()
 
 
 def _fits() -> Iterator[Row]:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, partition
-from aucdist.data.storage import scratch
 from aucdist.engine.blocks import (
     Blocks,
     LocalBlocks,
@@ -124,9 +124,9 @@ def carrier(kind: str, request: pytest.FixtureRequest) -> Blocks:
 @pytest.fixture
 def no_room():
     """No copies on the local disk: each reading shows."""
-    scratch.start_anew(0)
+    start_anew(0)
     yield
-    scratch.start_anew()
+    start_anew()
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -171,7 +171,7 @@ def test_streamed_rows_are_read_only_for_steps_that_need_them(name, no_room):
 
 @pytest.mark.parametrize("name", NEVER_READ_AGAIN)
 def test_what_is_kept_is_not_read_again(name):
-    scratch.start_anew()
+    start_anew()
     blocks = viewed(LocalBlocks.load(load, N_BLOCKS, stream=True), name)
     READ.clear()
     for fit in (blocks, blocks.without_memory()):

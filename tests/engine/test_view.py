@@ -3,9 +3,9 @@ import pickle
 
 import numpy as np
 import pytest
+from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, partition
-from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ChangedBlock, ViewBlocks
@@ -34,8 +34,8 @@ def total(block, memory, factor):
 @pytest.fixture
 def room():
     """Copies within a limit, which the test sets."""
-    yield scratch.start_anew
-    scratch.start_anew()
+    yield start_anew
+    start_anew()
 
 
 @pytest.mark.parametrize("limit", [None, 0])

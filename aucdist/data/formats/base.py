@@ -300,19 +300,19 @@ class LineFormat(FileFormat):
         if not cut:
             return parts
         stats = {part.url: files.stat(part.url) for part in parts}
-        share = max(1, math.ceil(sum(stat.size for stat in stats.values()) / n))
+        part_bytes = max(1, math.ceil(sum(stat.size for stat in stats.values()) / n))
         ranges: list[FilePart] = []
         for part in parts:
-            large = part in cut and stats[part.url].size > share
-            ranges += self._ranges(part.url, stats[part.url], share, source) if large else [part]
+            large = part in cut and stats[part.url].size > part_bytes
+            ranges += self._ranges(part.url, stats[part.url], part_bytes, source) if large else [part]
         return ranges
 
-    def _ranges(self, url: str, stat: files.Stat, share: int, source: SourceFields) -> list[FilePart]:
+    def _ranges(self, url: str, stat: files.Stat, part_bytes: int, source: SourceFields) -> list[FilePart]:
         """Return ranges of one file, each from after a line break to after another one."""
         mark = len(BOM) if files.read_range(url, 0, len(BOM), stat) == BOM else 0
         start, columns = self.read_header(url, mark, stat, source)
         edges = [start]
-        for edge in range(start + share, stat.size, share):
+        for edge in range(start + part_bytes, stat.size, part_bytes):
             if edge > edges[-1]:
                 edges.append(after_line_break(url, edge, stat))
         if edges[-1] < stat.size:

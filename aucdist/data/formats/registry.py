@@ -187,11 +187,11 @@ class ParquetFormat(TableFormat, FileFormat):
         if source.sha256 is not None:
             return parts
         groups = list(_row_groups(parts, source))
-        share = max(1, math.ceil(sum(size for _, _, size in groups) / n))
+        part_bytes = max(1, math.ceil(sum(size for _, _, size in groups) / n))
         ranges: list[FilePart] = []
         in_range = 0
         for part, i, size in groups:
-            if ranges and (ranges[-1].url, ranges[-1].stop) == (part.url, i) and in_range + size <= share:
+            if ranges and (ranges[-1].url, ranges[-1].stop) == (part.url, i) and in_range + size <= part_bytes:
                 ranges[-1] = replace(ranges[-1], stop=i + 1)
                 in_range += size
             else:

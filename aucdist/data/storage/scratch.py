@@ -242,7 +242,11 @@ def scratch() -> Scratch:
     global _scratch
     with _lock:
         if _scratch is None or not _scratch.folder.is_dir():  # that of a worker ends with the worker
-            _scratch = _in_temporary_folder(limit_from_environment())
+            limit = limit_from_environment()
+            try:
+                _scratch = Scratch(Path(tempfile.gettempdir()), limit)
+            except FileNotFoundError:  # no folder for temporary files can be written to
+                _scratch = Scratch(Path(os.curdir), limit=0)
         return _scratch
 
 
@@ -252,20 +256,6 @@ def use_folder(folder: Path) -> None:
     with _lock:
         if _scratch is None or _scratch.folder != folder:
             _scratch = Scratch(folder, limit_from_environment())
-
-
-def start_anew(limit: int | None = None) -> None:
-    """Keep copies of blocks that are read from now on within this limit, by default that of the environment."""
-    global _scratch
-    with _lock:
-        _scratch = _in_temporary_folder(limit_from_environment() if limit is None else limit)
-
-
-def _in_temporary_folder(limit: int | None) -> Scratch:
-    try:
-        return Scratch(Path(tempfile.gettempdir()), limit)
-    except FileNotFoundError:  # no folder for temporary files can be written to
-        return Scratch(Path(os.curdir), limit=0)
 
 
 def _forget() -> None:

@@ -239,12 +239,10 @@ def test_without_a_folder_for_temporary_files_there_are_no_copies(monkeypatch):
     assert scratch.scratch().copy(dense()) is None
 
 
-def test_a_start_anew_takes_the_limit_of_the_environment_unless_another_is_given(monkeypatch):
+@pytest.mark.parametrize("limit", ["0", str(10**9)])
+def test_the_environment_limits_copies(monkeypatch, limit):
     monkeypatch.setattr(scratch, "_scratch", None)
     monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 0.0)
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
-    monkeypatch.setenv(scratch.LIMIT, "0")
-    scratch.start_anew()
-    assert scratch.scratch().copy(dense()) is None
-    scratch.start_anew(10**9)
-    assert scratch.scratch().copy(dense()) is not None
+    monkeypatch.setenv(scratch.LIMIT, limit)
+    assert (scratch.scratch().copy(dense()) is None) == (limit == "0")

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.dataset import Schema
@@ -91,11 +92,11 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
 def test_blocks_without_copies_are_said(tmp_path, monkeypatch, limit, said):
     monkeypatch.setenv("AUCDIST_SCRATCH_BYTES", limit)
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
-    scratch.start_anew()
+    start_anew()
     _, lines = trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data={"test": None}, cache="stream"))
     assert ("  4 of 4 blocks of the training rows have no copy on the local disk" in "\n".join(lines)) is said
     monkeypatch.delenv("AUCDIST_SCRATCH_BYTES")
-    scratch.start_anew()
+    start_anew()
 
 
 @pytest.mark.parametrize(("scale", "log1p"), [("standard", None), ("minmax", ["a", "c"]), ("unit-row", None)])
