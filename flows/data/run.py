@@ -9,12 +9,14 @@ from pydantic import Field
 from aucdist.data.shards.manifest import Manifest, manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.sources import Source, catalog, is_present
+from aucdist.data.sources.fetch import fetch
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.sources import source_from_name
-from flows.progress.console import RunObserver
+from flows.progress.console import RunObserver, Tasks
 
 FEATURES_SHOWN = 10
 
@@ -27,6 +29,16 @@ class ShowConfig(Strict):
     """A data set whose description is shown."""
 
     name: Annotated[str, Cli(place=1)] = Field(description="A data set of the catalog, or the folder or URL of shards")
+
+
+class FetchConfig(Strict):
+    """Data sets of the catalog that are downloaded."""
+
+    names: Annotated[list[str], Cli(place=1)] = Field(min_length=1, description="Data sets of the catalog")
+    mirror: Annotated[Location | None, Cli(metavar="URL")] = Field(
+        default=None,
+        description="A folder or URL that has the files under their names below AUCDIST_DATA; by default their origins",
+    )
 
 
 class VerifyConfig(Strict):
@@ -69,6 +81,30 @@ def show(config: ShowConfig, observer: RunObserver) -> dict[str, Any]:
 def show_lines(result: dict[str, Any]) -> list[str]:
     """Return what `aucdist data show` prints."""
     return [yaml.safe_dump(result, sort_keys=False, allow_unicode=True).rstrip()]
+
+
+def fetch_data(config: FetchConfig, observer: RunObserver) -> dict[str, Any]:
+    """Download data sets of the catalog to where they are looked up, and return their files and whether they were downloaded."""
+    result = {}
+    for number, name in enumerate(config.names):
+        observer.stage(f"fetch {name}")
+
+        def received(n_bytes: int, stated: int | None, number: int = number) -> None:
+            of = "" if stated is None else f" of {stated / 2**20:,.1f}"
+            observer.tasks(Tasks(number, len(config.names), 0, f"{n_bytes / 2**20:,.1f}{of} MiB", None))
+
+        places, fetched = fetch(name, config.mirror or "", received)
+        result[name] = {"files": places, "fetched": fetched}
+        observer.tasks(Tasks(number + 1, len(config.names), 0, "", None))
+    return result
+
+
+def fetch_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist data fetch` prints."""
+    return [
+        f"{name}: {', '.join(entry['files']) or 'comes with scikit-learn'}{'' if entry['fetched'] else ', is here already'}"
+        for name, entry in result.items()
+    ]
 
 
 def _describe_shards(manifest: Manifest) -> dict[str, Any]:

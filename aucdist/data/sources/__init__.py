@@ -175,5 +175,6 @@ def refuse_absent(names: Iterable[str]) -> None:
         raise InputError(
             f"data sets of the catalog that are not here, with their files below AUCDIST_DATA (now {data_root()}):\n"
             + "\n".join(lines)
-            + "\nSave them there, or set AUCDIST_DATA to the folder that has them; `aucdist data list` shows what is here"
+            + "\n`aucdist data fetch NAME` downloads what has an address. Save others there, or set AUCDIST_DATA to the folder "
+            "that has them; `aucdist data list` shows what is here"
         )

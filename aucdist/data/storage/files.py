@@ -79,7 +79,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     with explained(url, "read"):
         fs, path = open_fs(url)
         if is_web(url):
-            data = retried(lambda: web.fetch(url, sha256, functools.partial(web.download, fs, url))).read_bytes()
+            data = downloaded(url, sha256).read_bytes()
         elif is_s3(url):
             data = retried(lambda: s3.read(fs, path)[0])
         else:
@@ -90,6 +90,16 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     if not data:
         raise InputError(f"{shown(url)} is empty")
     return data
+
+
+def downloaded(url: str, sha256: str | None = None, received: web.Received = lambda n, stated: None) -> Path:
+    """Return the copy of a file of the web in the download cache, see `aucdist.data.storage.web.fetch`.
+
+    `received`: is called with the bytes that have come, and with all of them where the server says how many.
+    """
+    with explained(url, "read"):
+        fs, _ = open_fs(url)
+        return retried(lambda: web.fetch(url, sha256, functools.partial(web.download, fs, url, received)))
 
 
 def stat(url: str) -> Stat:

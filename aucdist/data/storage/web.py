@@ -81,13 +81,17 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def download(fs: Any, url: str, file: IO[bytes]) -> None:
+Received = Callable[[int, int | None], None]
+"""Is called with the bytes of a download that have come, and with all of them where the server says how many."""
+
+
+def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
     """Download a file; give up if the server is too slow, sends without an end, or more than there is room for."""
     progress = Progress()
-    sync(fs.loop, watched, _receive(fs, url, file, progress), progress)
+    sync(fs.loop, watched, _receive(fs, url, received, file, progress), progress)
 
 
-async def _receive(fs: Any, url: str, file: IO[bytes], progress: Progress) -> None:
+async def _receive(fs: Any, url: str, received: Received, file: IO[bytes], progress: Progress) -> None:
     session, where, folder = await fs.set_session(), shown(url), Path(file.name).parent
     async with session.get(fs.encode_url(reveal(url)), **fs.kwargs) as answer:
         fs._raise_not_found_for_status(answer, where)
@@ -98,6 +102,7 @@ async def _receive(fs: Any, url: str, file: IO[bytes], progress: Progress) -> No
         while chunk := await answer.content.read(CHUNK):
             file.write(chunk)
             progress.add(len(chunk))
+            received(progress.received, stated)
             if progress.received - checked > CHUNK:
                 checked = progress.received
                 check_download(checked, stated, folder, where)

@@ -1,0 +1,128 @@
+"""Data sets of the catalog are downloaded whole and checked, or not at all; a local server stands for the web."""
+
+import hashlib
+import json
+import lzma
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aucdist.data import sources
+from aucdist.data.sources import Source, fetch
+from aucdist.errors import InputError
+from flows.cli import app
+
+ROWS = b"1 1:1\n-1 1:2\n"
+PACKED = lzma.compress(ROWS)
+
+
+def entry(source: str, data: bytes, origin: str | None = None) -> Source:
+    return Source(source=source, format="svmlight", positive=1, sha256=hashlib.sha256(data).hexdigest(), origin=origin)
+
+
+ENTRIES = {
+    "plain": entry("libsvm/plain.svm", ROWS, "github:owner/rows@0123abcd4567:some folder/rows"),
+    "packed": entry("libsvm/packed.xz", PACKED, "github:owner/rows@0123abcd4567:some folder/rows"),
+    "changed": entry("libsvm/changed.svm", b"1 1:3\n", "github:owner/rows@0123abcd4567:some folder/rows"),
+    "mine": entry("libsvm/mine.svm", ROWS, "a book"),
+    "unchecked": Source(source="absent/rows.svm", format="svmlight", positive=1, origin="github:owner/rows@01:rows"),
+    "bundled": sources.find("digits"),
+}
+
+
+class Handler(SimpleHTTPRequestHandler):
+    asked: list[str] = []  # noqa: RUF012
+    cut_off = 0
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if Handler.cut_off:
+            Handler.cut_off -= 1
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"1 1:1")
+            return
+        super().do_GET()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server with the files, in place of GitHub and as a mirror, an empty data folder, and a catalog of our own."""
+    for name in ("owner/rows/raw/0123abcd4567/some folder/rows", "libsvm/mine.svm"):
+        file = tmp_path / "www" / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(ROWS)
+    monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(sources, "catalog", lambda: ENTRIES)
+    monkeypatch.setattr(Handler, "asked", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path / "www")))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(fetch, "GITHUB", url)
+    yield url
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_has_it(web: str, tmp_path: Path) -> None:
+    runner = CliRunner()
+    done = runner.invoke(app, ["data", "fetch", "plain", "packed", "bundled", "--json"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
+    assert (tmp_path / "data/libsvm/packed.xz").read_bytes() == PACKED
+    result = json.loads(done.stdout)
+    assert result["plain"] == {"files": [str(tmp_path / "data/libsvm/plain.svm")], "fetched": True}
+    assert result["bundled"] == {"files": [], "fetched": False}
+    assert Handler.asked == ["/owner/rows/raw/0123abcd4567/some%20folder/rows"] * 2
+    again = runner.invoke(app, ["data", "fetch", "plain"])
+    assert "is here already" in again.stdout
+    assert len(Handler.asked) == 2
+    (tmp_path / "data/libsvm/plain.svm").write_bytes(b"damaged")
+    assert fetch.fetch("plain")[1]
+    assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
+
+
+def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
+    web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "cut_off", 1)
+    progress: list[tuple[int, int | None]] = []
+    fetch.fetch("plain", received=lambda n, stated: progress.append((n, stated)))
+    assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
+    assert progress[-1] == (len(ROWS), len(ROWS))
+    assert [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()] == ["plain.svm"]
+
+
+def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(InputError, match="has changed or the download was tampered with"):
+            fetch.fetch("changed")
+    assert not (tmp_path / "data").exists()
+    assert len(Handler.asked) == 2
+
+
+def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(web: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"mine cannot be fetched: the catalog has no address of it \(it is from a book\)"
+    ):
+        fetch.fetch("mine")
+    with pytest.raises(InputError, match="unchecked cannot be fetched: the catalog has no checksum of it"):
+        fetch.fetch("unchecked", web)
+    done = CliRunner().invoke(app, ["data", "fetch", "mine", "--mirror", web])
+    assert (done.exit_code, (tmp_path / "data/libsvm/mine.svm").read_bytes()) == (0, ROWS)
+    (tmp_path / "data/libsvm/mine.svm").unlink()
+    fetch.fetch("mine", str(tmp_path / "www"))
+    assert (tmp_path / "data/libsvm/mine.svm").read_bytes() == ROWS
