@@ -1,7 +1,7 @@
 """A data set in memory, and the names of its features and classes."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from aucdist.data.own_files import CHECKED, Count, Positive
@@ -72,6 +72,14 @@ class Schema:
             column, item = made.get(feature, (feature, None))
             columns.setdefault(column, {})[j] = item
         return columns
+
+    def without(self, features: Collection[str]) -> "Schema":
+        """Return the schema without some features that are numbers or parts of dates."""
+        dates = {name: tuple(p for p in parts if f"{name}.{p}" not in features) for name, parts in self.dates.items()}
+        return replace(
+            self, feature_names=tuple(name for name in self.feature_names if name not in features),
+            dates={name: parts for name, parts in dates.items() if parts},
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""

@@ -83,6 +83,7 @@ def auto_search(
     missing: bool = False,
     lam: float | None = None,
     n_groups: int | None = None,
+    grouped: bool = False,
     lowest_grade: float | None = None,
     metric: str | None = None,
 ) -> AutoSearch:
@@ -99,6 +100,8 @@ def auto_search(
         The only value to try.
     n_groups : int, optional
         Of rows with groups: folds keep groups whole.
+    grouped : bool
+        Whether pairs are of rows of one group.
     lowest_grade : float, optional
         Where labels are grades.
     metric : str, optional
@@ -110,7 +113,6 @@ def auto_search(
         If no map is left.
     """
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
-    grouped = n_groups is not None
     maps = candidates(estimator, **size, missing=missing, grouped=grouped)
     rate = trained_max_fpr(estimator, n_neg)
     metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
@@ -217,6 +219,7 @@ def choose_features(
     missing: bool,
     lam: float | None = None,
     metric: str | None = None,
+    whole: np.ndarray | None = None,
     note: Callable[[str], None] = _silent,
     done: Callable[[int, int, Point], None] = _silent,
 ) -> FeatureSearch:
@@ -231,6 +234,8 @@ def choose_features(
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
     missing, lam, metric
         As of `auto_search`.
+    whole : ndarray of int64, optional
+        Groups that folds keep whole without being those of the pairs: that of each row, at the place of its id.
     note : callable
         Takes a sentence on what is left out.
     done : callable
@@ -254,7 +259,8 @@ def choose_features(
     if of_classes is not None:
         n_pos, n_neg = smallest_class(of_classes.sets, y, MOST_FOLDS)
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
-    groups = groups_of(blocks)
+    pairs_in = groups_of(blocks)
+    groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
     n_groups = None if groups is None else len(np.unique(groups))
     if n_groups == 1:
         raise InputError(
@@ -263,10 +269,11 @@ def choose_features(
         )
     lowest = lowest_grade(blocks)
     search = auto_search(
-        estimator, **size, missing=missing, lam=lam, n_groups=n_groups, lowest_grade=lowest, metric=metric
-    )
+        estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
+        metric=metric,
+    )  # fmt: skip
     measure = find_measure(search.metric)
-    check_measure(measure, n_groups is not None, lowest)
+    check_measure(measure, pairs_in is not None, lowest)
     if (without := left_out(estimator, **size)) is not None:
         note(without)
     folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=None if of_classes is None else y)

@@ -53,12 +53,8 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     else:
         found = values[:, 0]
     others = np.setdiff1d(np.arange(block.n_features), at)
-    left = replace(
-        schema,
-        feature_names=tuple(schema.feature_names[j] for j in others),
-        categories={key: value for key, value in schema.categories.items() if key != name},
-    )
-    return found, block.with_X(block.X[:, others]), left
+    left = {key: value for key, value in schema.categories.items() if key != name}
+    return found, block.with_X(block.X[:, others]), replace(schema.without(own), categories=left)
 
 
 def codes(values: np.ndarray) -> np.ndarray:

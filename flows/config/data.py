@@ -91,6 +91,11 @@ class TestConfig(Strict):
         description="With `time`, in its unit, for dates in days: rows that lie less than this before the first test row are "
         "left out, as their labels were not known yet",
     )
+    keep: bool = Field(
+        default=False,
+        description="With `time`: whether it stays a feature. By default what only grows is none, the number or `days` and `year`"
+        " of dates, as no training row has the values of new rows",
+    )
     groups: str | None = Field(
         default=None,
         description="A column: rows with the same value are on the same side, with `time` on that of the last of them; folds of "
@@ -116,7 +121,7 @@ class TestConfig(Strict):
             raise InputError(
                 "`seed` belongs to `fraction`; the last rows, or a test set of its own, are taken as they are"
             )
-        for key in sorted({"last", "gap"} & self.model_fields_set if self.time is None else ()):
+        for key in sorted({"last", "gap", "keep"} & self.model_fields_set if self.time is None else ()):
             raise InputError(f"`{key}` belongs to `time`: the column that says which rows come last")
         if self.groups is not None and self.is_apart:
             raise InputError("`groups` says how rows are split; a test set of its own is taken as it is")
@@ -130,7 +135,7 @@ class TestConfig(Strict):
     @model_serializer(mode="wrap")
     def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unused = {"seed"} if self.fraction is None else set()
-        unused |= {"last", "gap"} if self.time is None else set()
+        unused |= {"last", "gap", "keep"} if self.time is None else set()
         return {key: value for key, value in dump(self).items() if key not in unused}  # else it could not be read again
 
 

@@ -93,7 +93,10 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
 
     Raises InputError if the data or the folds cannot be made as configured.
     """
-    source = open_source(config.data, config.blocks, encode=False)
+    data, of_folds = config.data, config.folds.time
+    if of_folds is not None and data.test is not None and data.test.time in (of_folds, of_folds.removesuffix(".days")):
+        data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})  # the folds take it out
+    source = open_source(data, config.blocks, encode=False)
     if source.needs_workers:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
             raise InputError(

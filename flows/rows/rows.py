@@ -25,6 +25,8 @@ from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig, TestConfig
 from flows.progress.console import RunObserver
 
+GROWING = ("days", "year")
+"""Parts of dates that only grow: those of new rows are none that training rows have."""
 AS_READ = Preprocessor((), "none", None, None)
 """Does nothing to the features."""
 
@@ -171,6 +173,14 @@ class Rows:
 
         return sized(train, n_train, n_pos_train), sized(held_out, n_test, n_pos)
 
+    def with_features(self, kept: Sequence[int]) -> "Rows":
+        """Return the same rows with some of their features, given by their places."""
+        rows = self._changed(partial(_with_features, np.asarray(kept)))
+        if self.are_here:
+            return rows
+        n_bytes, largest = (int(len(kept) / self.n_features * size) for size in (self.n_bytes, self.largest_block))
+        return replace(rows, n_features=len(kept), n_bytes=n_bytes, largest_block=largest)
+
     def without_groups(self) -> "Rows":
         """Return the same rows without their groups, which only the split was to keep whole."""
         return self._changed(_without_groups)
@@ -252,6 +262,10 @@ def _without_groups(block: Block) -> Block:
     return replace(block, group=None)
 
 
+def _with_features(kept: np.ndarray, block: Block) -> Block:
+    return block.with_X(block.X[:, kept])
+
+
 def _time_feature(time: str, schema: Schema) -> int:
     """Return the place of the feature that is the time of a split: a column of numbers, or the days of one of dates."""
     for name in (time, f"{time}.days"):
@@ -299,6 +313,7 @@ class TrainTestRows:
     `fingerprint`: tells this version of the data from others.
     `preprocessor`: the encoding that `train` and `test` have.
     `tables`: where each class is fitted against the rest.
+    `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     """
 
     name: str
@@ -309,22 +324,42 @@ class TrainTestRows:
     test: Rows | None
     preprocessor: Preprocessor = AS_READ
     tables: ClassTables | None = None
+    grouped: Rows | None = None
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with the test rows split off, if there are some."""
+        """Return the rows with the test rows split off, if there are some, and without the time that they were split by."""
         if config.test is None or config.test.is_apart:
             return self
         n_classes = None
         if self.tables is not None:
             n_classes = self.tables.train.n_classes if self.tables.train.exclusive else 1
         train, test = self.train.split(config.test, self.schema, n_classes, parallel_map)
-        return replace(self, train=train, test=test)
+        rows, time, schema = replace(self, train=train, test=test), config.test.time, self.schema
+        if time is None or config.test.keep:
+            return rows
+        growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)
+        kept = [j for j, name in enumerate(schema.feature_names) if name not in growing]
+        if not kept:
+            raise InputError(
+                f"{time!r} splits the rows and is the only column there is: nothing would be left to learn from"
+            )
+        return replace(rows._with(lambda side: side.with_features(kept)), schema=schema.without(growing))
 
     def without_groups(self, config: DataConfig) -> "TrainTestRows":
         """Return the rows without the groups that only the split was to keep whole: pairs are not rows of one group."""
         if config.test is None or config.test.groups is None:
             return self
-        return self._with(Rows.without_groups)
+        return replace(self._with(Rows.without_groups), grouped=self.train.with_features([0]))
+
+    def groups_of_split(self, parallel_map: ParallelMap) -> np.ndarray | None:
+        """Return the group of each training row at the place of its id (int64), where the split kept groups whole; else None."""
+        if self.grouped is None:
+            return None
+        row_id, groups = self.grouped.row_ids_and_labels(parallel_map)[0], self.grouped.groups(parallel_map)
+        assert groups is not None  # the split has read them
+        by_id = np.full(int(row_id.max()) + 1, -1, dtype=np.int64)
+        by_id[row_id] = groups
+        return by_id
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
@@ -347,7 +382,7 @@ class TrainTestRows:
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""
-        return self._with(Rows.without_copies)
+        return replace(self._with(Rows.without_copies), grouped=self.grouped and self.grouped.without_copies())
 
     def size(self) -> dict[str, int]:
         """Return the number of training rows and of features, and the bytes that they take in memory."""

@@ -92,7 +92,7 @@ class RowsSeen:
 
 @dataclass(frozen=True, eq=False)
 class MoreFits:
-    """What other fits say of a model: see `flows.train.shapes`.
+    """What other fits say of a model: see `flows.train.more_fits`.
 
     `free`: ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions; ``monotone``
         has those of the model.
@@ -111,7 +111,7 @@ class FittedRun:
 
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: where the configuration asks for more fits.
-    `baselines`: what `flows.train.baselines` returns.
+    `baselines`: what `flows.train.more_fits.baselines` returns.
     """
 
     config: Any

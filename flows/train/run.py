@@ -19,11 +19,9 @@ from flows.run_folder.folder import RunFolder, run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.baselines import baselines
 from flows.train.checkpoints import Checkpoints, open_checkpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
-from flows.train.feature_choice import choose_features
-from flows.train.shapes import more_fits
+from flows.train.more_fits import baselines, choose_features, more_fits
 from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
 
 
@@ -103,9 +101,8 @@ def fit_rows(
     rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
     check_costs_of_rows(blocks.train, config.operating_point)
     if model.chooses_features:
-        missing = config.data.impute == "keep"
-        choice = stages("choose features", choose_features, model, blocks.train, missing, observer)
-        model, search = choice.model, choice.search
+        missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
+        model, search = stages("choose features", choose_features, model, blocks.train, missing, whole, observer)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     if start is not None and checkpoints is None:  # a fit that resumes begins as it began
         observer.note(start_from(model.built, load_model(start), rows))
@@ -116,7 +113,7 @@ def fit_rows(
     more = None
     if config.shapes.wanted:
         more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
-    beside = stages("baselines", baselines, rows) if getattr(config, "baselines", False) else []
+    beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
     return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside), checkpoints
 
 

@@ -27,7 +27,7 @@ os.environ.pop("PREFECT_API_URL", None)
 def without_baselines() -> Iterator[None]:
     """Fit nothing besides the model: `tests/flows/train/test_baselines.py` fits what stands beside it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("flows.train.run.baselines", lambda rows: [])
+        patched.setattr("flows.train.run.baselines", lambda rows, observer: [])
         yield
 
 

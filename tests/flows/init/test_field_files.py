@@ -16,6 +16,7 @@ from aucdist.data.block import Block, each_of, partition
 from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
+from aucdist.model import load_model
 from flows.config.data import DataConfig
 from flows.init.text import flow
 
@@ -123,6 +124,36 @@ def test_a_file_trains_without_a_yaml() -> None:
     assert result["n_samples"] == (day < first - pd.Timedelta(30, "D")).sum()
     again = json.loads(run("train", f"{result['run']}/config.yaml", "--json", "--output", "again")[0])
     assert again["n_samples"] == result["n_samples"]
+
+
+def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:
+    args = ("train", "visits.csv", "--label", "y", "--json", "--set", "model.tol=0.5")
+    without = json.loads(run(*args)[0])
+    features = load_model(f"{without['run']}/model").schema.feature_names
+    assert not {"seen.days", "seen.year"} & set(features)
+    assert "seen.month" in features
+    run("score", without["run"], "visits.csv", "scores")
+    assert sum(len(pd.read_parquet(file)) for file in Path("scores").glob("*.parquet")) == N
+    kept = json.loads(run(*args, "--set", "data.split.keep=true")[0])
+    assert {"seen.days", "seen.month"} <= set(load_model(f"{kept['run']}/model").schema.feature_names)
+    number = json.loads(run(*args, "--time", "cost", "--set", "data.direct=true")[0])
+    assert "cost" not in load_model(f"{number['run']}/model").schema.feature_names
+
+
+def test_folds_that_choose_features_keep_the_groups_of_the_split_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def stop(row_id: np.ndarray, y: np.ndarray, *args: Any, groups: np.ndarray, **options: Any) -> None:
+        made.append((row_id, groups))
+        raise InputError("the folds are known")
+
+    monkeypatch.setattr("aucdist.search.auto.Folds", stop)
+    for direct in ("false", "true"):
+        more = ("--set", "model.features=auto", "--set", f"data.direct={direct}")
+        run("train", "visits.csv", "--label", "y", "--groups", "user_id", *more, code=2)
+        row_id, groups = made[-1]
+        users = visits()["user_id"].to_numpy()[row_id]
+        assert len(set(zip(users, groups, strict=True))) == len(set(users)) == len(set(groups)) > 1
 
 
 def test_groups_stay_on_one_side() -> None:

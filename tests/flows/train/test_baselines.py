@@ -11,11 +11,12 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from aucdist.errors import InputError
 from flows.progress.console import LineObserver
 from flows.rows.source import read_rows
 from flows.train import run
-from flows.train.baselines import baselines
 from flows.train.config import load_train
+from flows.train.more_fits import baselines
 
 QUICK = ["cluster=none", "model.tol=0.1", "data.scale=none"]
 
@@ -41,5 +42,16 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
 def test_no_baselines_where_they_say_nothing() -> None:
     rows = read_rows(load_train("digits", QUICK).data)
     few = rows.train.of_block(rows.train.block.take(np.arange(99)))
-    assert baselines(replace(rows, train=few)) == []
-    assert baselines(replace(rows, test=None)) == []
+    assert baselines(replace(rows, train=few), LineObserver(print)) == []
+    assert baselines(replace(rows, test=None), LineObserver(print)) == []
+
+
+def test_a_lightgbm_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(module: str) -> None:
+        raise InputError(f"{module} is installed, but cannot be loaded: libgomp.so.1")
+
+    monkeypatch.setattr("flows.train.more_fits.load_optional", refuse)
+    lines: list[str] = []
+    made = baselines(read_rows(load_train("digits", QUICK).data), LineObserver(lines.append))
+    assert [model["name"] for model in made] == ["Logistic regression"]
+    assert lines == ["  no baseline by LightGBM: lightgbm is installed, but cannot be loaded: libgomp.so.1"]

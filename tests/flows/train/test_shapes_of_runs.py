@@ -19,7 +19,7 @@ from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import load_train
-from flows.train.shapes import _half
+from flows.train.more_fits import _half
 
 
 def rows(n: int = 300) -> pd.DataFrame:
@@ -147,7 +147,7 @@ def test_a_sentence_of_training_rows_where_there_are_no_others() -> None:
 def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
     table = rows()
     X, y = table[["debt", "age", "noise"]].to_numpy(), np.where(table["bad"] == "yes", 1, -1)
-    from flows.train.shapes import _shapes_of_half
+    from flows.train.more_fits import _shapes_of_half
 
     unfitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}, monotone={0: "increasing"})
     found = []

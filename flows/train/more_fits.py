@@ -1,6 +1,8 @@
-"""More fits for a report: to halves of the training rows, whose shapes are a band, and without directions."""
+"""Fits beside that of the model: those of folds that choose its features, of its shapes, and of well-known models."""
 
+import time
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -8,18 +10,46 @@ from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.classes import AnyBlocks, of_all_classes
+from aucdist.errors import InputError
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.extras import load_optional
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import values_at_bins
-from aucdist.metrics.ranking import auc
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc, average_precision
+from aucdist.report.text import parameters_text, value_text
 from aucdist.search.folds import masked_blocks, row_ids_and_labels
 from flows.config.model import ModelConfig
 from flows.config.shapes import ShapesConfig
+from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.rows import TrainTestBlocks
+from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Evaluation, MoreFits
+
+FEWEST_ROWS, MOST_VALUES = 100, 2**24
+"""Of fewer training rows a baseline says nothing; more values would take longer than a line of a report is worth."""
+
+
+def choose_features(
+    model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
+) -> tuple[ModelConfig, dict[str, Any]]:
+    """Return a model of `features: auto` with the map that folds choose, and what was tried, as ``aucdist cv --json`` prints it.
+
+    See `aucdist.search.auto.choose_features`.
+    """
+    from aucdist.search import auto  # here, because few runs need it
+
+    def done(number: int, n_tasks: int, point: dict[str, Any]) -> None:
+        observer.tasks(Tasks(number, n_tasks, 0, f"features {value_text(point.get('features'))}", None))
+
+    search = auto.choose_features(
+        model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
+        done=done,
+    )  # fmt: skip
+    observer.note(f"{search.summary['folds']['number']} folds chose {parameters_text(search.parameters)}")
+    return model.with_parameters(search.parameters), jsonable(search.summary)
 
 
 def more_fits(
@@ -99,3 +129,51 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
         warnings.simplefilter("ignore")  # of a half alone
         model.fit(masked if model.ignores_zero_weight else changed(masked, with_weight))
     return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())
+
+
+# ---- baselines -----------------------------------------------------------------------------------------------------------
+
+
+def baselines(rows: TrainTestRows, observer: RunObserver) -> list[dict[str, Any]]:
+    """Return the test AUC and average precision of logistic regression on scaled features, and of LightGBM where it is installed.
+
+    Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows
+    that are not in this process, too few or too many.
+    """
+    if rows.tables is not None or rows.test is None or not (rows.train.are_here and rows.test.are_here):
+        return []
+    train, test = rows.train.block, rows.test.block
+    if train.n_samples < FEWEST_ROWS or train.n_samples * train.n_features > MOST_VALUES:
+        return []
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    sparse = hasattr(train.X, "tocsr")
+    scaled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(with_mean=not sparse), LogisticRegression())
+    models = [("Logistic regression", scaled, "logisticregression__sample_weight")]
+    if find_spec("lightgbm") is not None:
+        try:
+            lightgbm = load_optional("lightgbm")
+            model = lightgbm.LGBMClassifier(n_jobs=1, random_state=0, verbosity=-1, deterministic=True)
+            models.append(("LightGBM", model, "sample_weight"))
+        except InputError as error:  # a library of the system that it needs is not there
+            observer.note(f"no baseline by LightGBM: {error}")
+    reached = []
+    for name, model, weight in models:
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rounds that were used up
+            model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
+            probability = np.asarray(model.predict_proba(test.X))[:, 1]
+        counts = ScoreCounts.from_scores(test.y, probability, test.weight)
+        reached.append(
+            {
+                "name": name,
+                "test_auc": auc(counts),
+                "average_precision": average_precision(counts),
+                "seconds": time.perf_counter() - start,
+            }
+        )
+    return reached
