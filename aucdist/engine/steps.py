@@ -7,8 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
-import joblib  # type: ignore[import-untyped]
-
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 
@@ -106,7 +104,11 @@ def number_of_threads(n_jobs: int | None) -> int:
         raise InputError(
             f"n_jobs is {n_jobs!r}; None or an integer other than 0 is needed (-1: one thread for each core)"
         )
-    return n_jobs if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + n_jobs)
+    if n_jobs > 0:
+        return n_jobs
+    from joblib import cpu_count  # type: ignore[import-untyped]  # here, because it loads asyncio
+
+    return max(1, cpu_count() + 1 + n_jobs)
 
 
 def run_step(

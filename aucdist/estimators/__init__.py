@@ -1,43 +1,47 @@
-"""Estimators on scikit-learn's contract, each named after what it minimises."""
+"""Estimators on scikit-learn's contract, each named after what it minimises. Their modules are imported on demand."""
 
-from aucdist.estimators.display import RankingWarning
-from aucdist.estimators.hinge import HingeClassifier
-from aucdist.estimators.linear import lam_path
-from aucdist.estimators.link import LinkClassifier, SeparationWarning
-from aucdist.estimators.margin_mean import MarginMeanClassifier
-from aucdist.estimators.ranking import (
-    CollapseWarning,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-)
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
-ESTIMATORS = {
-    cls.__name__: cls
-    for cls in (
-        HingeClassifier,
-        LinkClassifier,
-        MarginMeanClassifier,
-        PairwiseHingeClassifier,
-        PairwiseRampClassifier,
-        PairwiseSquareClassifier,
-        UnivariateRankingClassifier,
-    )
+MODULES = {
+    "CollapseWarning": "ranking",
+    "HingeClassifier": "hinge",
+    "LinkClassifier": "link",
+    "MarginMeanClassifier": "margin_mean",
+    "PairwiseHingeClassifier": "ranking",
+    "PairwiseRampClassifier": "ranking",
+    "PairwiseSquareClassifier": "ranking",
+    "RankingWarning": "display",
+    "SeparationWarning": "link",
+    "UnivariateRankingClassifier": "ranking",
+    "lam_path": "linear",
 }
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, because all of them together take as long to import as a small fit takes.
+    if name in MODULES:
+        return getattr(import_module(f"aucdist.estimators.{MODULES[name]}"), name)
+    raise AttributeError(f"module 'aucdist.estimators' has no attribute {name!r}")
+
+
+class _Estimators(Mapping[str, Any]):
+    """The class of each estimator by its name."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in tuple(self):
+            raise KeyError(name)
+        return __getattr__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in MODULES if name.endswith("Classifier"))
+
+    def __len__(self) -> int:
+        return len(tuple(self))
+
+
+ESTIMATORS = _Estimators()
 """Every estimator by name, for configurations."""
 
-__all__ = [
-    "ESTIMATORS",
-    "CollapseWarning",
-    "HingeClassifier",
-    "LinkClassifier",
-    "MarginMeanClassifier",
-    "PairwiseHingeClassifier",
-    "PairwiseRampClassifier",
-    "PairwiseSquareClassifier",
-    "RankingWarning",
-    "SeparationWarning",
-    "UnivariateRankingClassifier",
-    "lam_path",
-]
+__all__ = ["ESTIMATORS", *MODULES]

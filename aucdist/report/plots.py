@@ -35,6 +35,7 @@ RARE = 0.05
 """With a smaller share of positives the axes of a reliability diagram are logarithmic; linear ones would show one corner."""
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and set in the page's font
+    "text.parse_math": False,  # a name may have a dollar sign, and parsing formulas takes longer than drawing
     "font.family": "sans-serif",
     "font.size": 10.5,
     "text.color": INK,
@@ -90,11 +91,26 @@ def _svg(name: str, plot: Plot, height: float) -> str:
     matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
-        plot(canvas.add_subplot())
+        plot(axes := canvas.add_subplot())
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                axis.set_major_formatter(_plain_numbers())
+                axis.set_minor_formatter(_plain_numbers())
         stream = io.StringIO()
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         canvas.savefig(stream, format="svg", transparent=True, metadata=no_metadata)
     return re.sub(r'(?<= d=")[^"]+', _rounded, stream.getvalue())
+
+
+def _plain_numbers() -> Any:
+    """Return what labels a log axis by numbers such as 0.001, which need no formula to be set."""
+    ticks: Any = load_optional("matplotlib.ticker")
+
+    class PlainNumbers(ticks.LogFormatter):  # type: ignore[misc]  # matplotlib is imported when a plot is drawn
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return PlainNumbers()
 
 
 def _rounded(path: re.Match[str]) -> str:

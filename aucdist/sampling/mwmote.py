@@ -9,9 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing, check_random_state
 
 from aucdist.errors import InputError
@@ -125,6 +122,8 @@ class MWMOTE(Sampler):
 
     def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each minority row's weight as a start, and which minority rows are not noise."""
+        from sklearn.neighbors import NearestNeighbors
+
         ours, others = rows[small], np.delete(rows, small, axis=0)
         k3 = len(small) // 2 if self.k3 is None else self.k3
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
@@ -143,6 +142,8 @@ class MWMOTE(Sampler):
 
     def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
         """Return which minority rows have another minority row among their nearest neighbours."""
+        from sklearn.neighbors import NearestNeighbors
+
         around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
         other = around != small[:, np.newaxis]
         other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
@@ -158,6 +159,10 @@ class MWMOTE(Sampler):
         """Return the number of each row's cluster, from 0, by average linkage."""
         if len(ours) == 1:
             return np.zeros(1, dtype=np.int64)
+        from scipy.cluster.hierarchy import fcluster, linkage
+        from scipy.spatial.distance import pdist
+        from sklearn.neighbors import NearestNeighbors
+
         clean = ours[kept]
         mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:

@@ -119,6 +119,34 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == ""
 
 
+NOT_FOR_A_TABLE = (
+    "prefect distributed dask imblearn lightgbm statsmodels fsspec.implementations.http aiohttp sklearn.neighbors "
+    "sklearn.linear_model sklearn.decomposition sklearn.metrics scipy.cluster aucdist.search.auto "
+    "aucdist.estimators.margin_mean aucdist.estimators.link aucdist.papers.zovr aucdist.papers.gev"
+)
+
+
+def test_small_tables_do_not_wait_for_what_they_do_not_need(tmp_path: Path) -> None:
+    (tmp_path / "six.csv").write_text(
+        "age,job,y\n31,nurse,0\n45,clerk,1\n22,nurse,0\n51,pilot,0\n38,clerk,1\n29,pilot,0\n"
+    )
+
+    def loaded(modules: str, *args: str) -> str:
+        code = (
+            f"import sys; from click.testing import CliRunner; from flows.cli import app; "
+            f"result = CliRunner().invoke(app, {list(args)}); assert result.exit_code == 0, result.output; "
+            f"print(*sorted(set({modules.split()}) & set(sys.modules)))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr[-1000:]
+        return done.stdout.strip()
+
+    table = "numba pandas scipy sklearn matplotlib joblib"
+    assert loaded(f"{table} {NOT_FOR_A_TABLE}", "init", "six.csv", "--label", "y") == ""
+    assert loaded(f"sklearn scipy.stats matplotlib joblib {NOT_FOR_A_TABLE}", "data", "preview", "six.yaml") == ""
+    assert loaded(NOT_FOR_A_TABLE, "train", "six.yaml") == ""
+
+
 def test_catalog_commands() -> None:
     runner = CliRunner()
     names = [line.split()[0] for line in runner.invoke(app, ["data", "list"]).stdout.splitlines()]
