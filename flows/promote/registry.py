@@ -20,7 +20,7 @@ from aucdist.extras import load_optional
 from aucdist.model import ABOUT
 from flows.config.loading import parse_yaml
 from flows.promote.decision import decide
-from flows.promote.drawing import decision_svg
+from flows.promote.text import decision_svg
 from flows.run_folder.folder import METRICS, read_about
 
 SCHEME = "models:"

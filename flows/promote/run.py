@@ -14,10 +14,9 @@ from aucdist.store.history import check_name, keep, keep_decision, promote, read
 from flows.config.base import Cli, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.progress.console import RunObserver
-from flows.promote.classes import decide_classes
 from flows.promote.decision import decide
-from flows.promote.drawing import decision_svg
 from flows.promote.registry import is_registered, promote_registered, registered_model
+from flows.promote.text import decision_svg
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES
 
@@ -96,9 +95,7 @@ def promote_run(
     decision: Any = None
     if condition != "always" and current is not None:
         in_use = store.folder_of(current)
-        several = any(isinstance(load_model(url), ClassModels) for url in (model_folder(run), in_use))
-        decider = decide_classes if several else decide
-        decision = decider(run, in_use, condition, margin, data) | {"version": current.version}
+        decision = decide(run, in_use, condition, margin, data) | {"version": current.version}
         title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
         result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
         if not decision["holds"]:
