@@ -247,8 +247,7 @@ def run_with_progress(work: Callable[["RunObserver"], dict[str, Any]]) -> dict[s
     """Run a function with an observer on stderr: moving bars on a terminal, else lines of text or of JSON."""
     from rich.console import Console
 
-    from flows.progress.console import LiveObserver
-    from flows.progress.json_log import log_format, log_observer
+    from flows.progress.console import LiveObserver, log_format, log_observer
 
     console = Console(stderr=True)
     if not console.is_terminal or log_format() == "json":
@@ -312,7 +311,7 @@ def _print_error(event: str, text: str, code: int) -> None:
     """Write on stderr how a command failed, in the format of the log."""
     from aucdist.data.storage.urls import hide
     from aucdist.errors import printable, shortened
-    from flows.progress.json_log import LOG_FORMAT, json_line
+    from flows.progress.console import LOG_FORMAT, json_line
 
     text = shortened(printable(hide(text)), LONGEST_ERROR)
     if os.environ.get(LOG_FORMAT) == "json":

@@ -37,9 +37,8 @@ from flows.config.base import Cli, Strict
 from flows.config.loading import parse_yaml
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
-from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, read_about, run_folder, timestamped
-from flows.run_folder.scores import SCORES, members_of, read_scores
+from flows.run_folder.scores import SCORES, common_cost, members_of, read_scores
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")

@@ -9,9 +9,8 @@ from typing import Any
 from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.errors import InputError
-from flows.config.cluster import ClusterConfig, LocalClusterConfig, NoCluster
+from flows.config.cluster import ClusterConfig, LocalClusterConfig, NoCluster, S3Config
 from flows.config.prefect_api import api_configured
-from flows.config.s3 import S3Config
 from flows.progress.console import RunObserver
 
 IDENTITY = {

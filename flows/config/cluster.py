@@ -1,4 +1,4 @@
-"""Configuration of the cluster of a run."""
+"""Configuration of where a run works: its cluster, its access to S3, and its checkpoints."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from aucdist.data.storage.urls import Location
 from aucdist.engine.steps import number_of_threads
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
-from flows.config.base import Strict
+from flows.config.base import NAME, Strict
 
 DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
 CPU = r"^[0-9]+(\.[0-9]+|m)?$"
@@ -149,3 +149,54 @@ def refuse_report(cluster: Any) -> None:
         )
     if cluster.kind == "local" and not has_bokeh():
         raise InputError(no_bokeh("here"))
+
+
+# ---- S3 ----------------------------------------------------------------------------------------------------------------
+
+
+class S3Config(Strict):
+    """How to reach S3. By default the environment decides, as for other programs.
+
+    There is no key for a secret: credentials are found in the environment, the profile, the identity of the pod or
+    machine, or a Prefect block. The workers of a cluster that is already running have their own environment.
+    """
+
+    endpoint: Location | None = Field(default=None, description="URL of a server other than that of AWS")
+    region: str | None = Field(default=None, description="Such as eu-central-1")
+    profile: str | None = Field(default=None, description="A profile of the AWS configuration files")
+    block: str | None = Field(
+        default=None,
+        pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$",
+        description="A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON",
+    )
+    anonymous: list[str] = Field(default=[], description="Buckets that are read without credentials")
+    requester_pays: list[str] = Field(default=[], description="Buckets whose reader pays (requester pays)")
+
+    @model_validator(mode="after")
+    def _one_identity(self) -> "S3Config":
+        if self.profile is not None and self.block is not None:
+            raise InputError("give either `profile` or `block`: both name credentials")
+        return self
+
+
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+class CheckpointConfig(Strict):
+    """Checkpoints of the fit. A run that was killed resumes from the last one when it is started again, with the same result."""
+
+    seconds: float = Field(default=60, gt=0, description="Seconds between two checkpoints")
+    rounds: int | None = Field(default=None, ge=1, description="Also a checkpoint after so many rounds of the solver")
+    url: Location | None = Field(
+        default=None,
+        description="A folder or URL that every worker can write to; by default `checkpoints` below the cluster's "
+        "scratch, or `.checkpoints` below the output",
+    )
+    id: str | None = Field(
+        default=None,
+        pattern=NAME,
+        max_length=100,
+        description="Names the fit; by default a digest of everything that its result depends on, so that the same run "
+        "resumes by itself",
+    )
+    attempts: int = Field(default=3, ge=1, description="Attempts in all if the cluster is lost")

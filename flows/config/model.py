@@ -1,4 +1,4 @@
-"""Configuration of the estimator."""
+"""Configuration of the estimator, and of the fits beside it that a report shows."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aucdist.errors import InputError, unknown
-from flows.config.base import refuse_truth_values
+from flows.config.base import Strict, refuse_truth_values
 
 AUTO = "auto"
 """In place of a feature map: folds choose one."""
@@ -141,4 +141,39 @@ def refuse_missing(model: Any) -> None:
         raise InputError(
             "`impute: keep` leaves missing values to a feature map that has a place for them: take `features: bins`, "
             f"`leaves` or `auto`, not {model.features!r}, or `impute: mean` or `median`"
+        )
+
+
+# ---- shapes ------------------------------------------------------------------------------------------------------------
+
+
+class ShapesConfig(Strict):
+    """Additional fits, whose results appear in the report."""
+
+    halves: int | None = Field(
+        default=None,
+        ge=2,
+        le=100,
+        description="The report shows a band: the shapes of models that are fitted to so many random halves of the training "
+        "rows; 10 are usual",
+    )
+    compare_free: bool = Field(
+        default=False,
+        description="Fits the model without `monotone`, too, so that the report says what the directions cost",
+    )
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to fit."""
+        return self.halves is not None or self.compare_free
+
+
+def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
+    """Raise an InputError for fits that a model cannot have."""
+    if config.compare_free and getattr(model.built, "monotone", None) is None and not model.chooses_features:
+        raise InputError("shapes: `compare_free` compares with a fit without `monotone`, which the model does not have")
+    features = model.features if not isinstance(model.features, dict) else model.features.get("map")
+    if config.halves is not None and features not in ("bins", "auto"):
+        raise InputError(
+            f"shapes: `halves` are for models of bins, and `features` is {features!r}: take `features: bins`"
         )

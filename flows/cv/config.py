@@ -9,13 +9,11 @@ from pydantic import Field, model_validator
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
-from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config, refuse_report
 from flows.config.data import CacheMode, DataConfig, refuse_for_classes
 from flows.config.loading import RunOptions, load_config
-from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
+from flows.config.model import ModelConfig, ShapesConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
-from flows.config.s3 import S3Config
-from flows.config.shapes import ShapesConfig
 
 
 class LogSpace(Strict):

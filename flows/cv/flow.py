@@ -19,8 +19,7 @@ from flows.cv.config import CvConfig
 from flows.orchestration.artifacts import create_roc_artifact, summary_markdown
 from flows.orchestration.flow import flow
 from flows.orchestration.tasks import run_as_task
-from flows.progress.console import ForwardingObserver, RunObserver, Tasks
-from flows.progress.json_log import log_observer
+from flows.progress.console import ForwardingObserver, RunObserver, Tasks, log_observer
 
 
 class ArtifactObserver(ForwardingObserver):

@@ -13,8 +13,7 @@ from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.source import check_cost_column, check_monotone
-from flows.run_folder.folder import run_folder, timestamped
-from flows.run_folder.leftovers import unfinished_runs
+from flows.run_folder.folder import run_folder, timestamped, unfinished_runs
 from flows.train.run import fit_rows, publish_run
 
 

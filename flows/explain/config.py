@@ -6,8 +6,8 @@ from pydantic import Field, field_validator, model_validator
 
 from aucdist.errors import InputError, unknown
 from flows.config.base import Cli
+from flows.config.cluster import S3Config
 from flows.config.data import UnlabelledRef
-from flows.config.s3 import S3Config
 
 SUFFIXES = (".csv", ".parquet")
 

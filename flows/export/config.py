@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from aucdist.errors import InputError, unknown
 from aucdist.export.cards import Scaling
 from flows.config.base import Cli, Strict
-from flows.config.s3 import S3Config
+from flows.config.cluster import S3Config
 
 TARGETS = ("onnx", "sql", "json", "scorecard")
 CARD_SUFFIXES = ("json", "md", "csv", "html")

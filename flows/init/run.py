@@ -22,8 +22,7 @@ from flows.config.data import DataFileOptions
 from flows.config.sources import source_from_name
 from flows.init.cells import Cells, as_numpy
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, Column, Kind, Table
-from flows.init.layout import found_layout
-from flows.init.read import FirstRows, first_rows, survey
+from flows.init.read import FirstRows, first_rows, found_layout, survey
 from flows.init.text import flow, yaml_text
 from flows.progress.console import RunObserver
 

@@ -11,7 +11,7 @@ from flows.keep_current import run
 from flows.keep_current.config import KeepCurrentConfig
 from flows.orchestration.flow import flow
 from flows.orchestration.tasks import run_as_task
-from flows.progress.json_log import log_observer
+from flows.progress.console import log_observer
 from flows.promote.text import promotion_lines
 from flows.watch.flow import NIGHT_ALARM, report_alarms
 

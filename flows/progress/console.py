@@ -1,9 +1,15 @@
-"""Shows a run on a terminal: progress on stderr, the summary on stdout."""
+"""Shows a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout."""
 
+import json
 import math
+import os
+import re
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -12,7 +18,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from aucdist.errors import unknown
 from aucdist.report.text import seconds_text, summary_rows, value_text
+from flows.json_values import jsonable
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal
@@ -236,3 +244,93 @@ def search_table(result: Record) -> Table:
         remark = "chosen" if row["parameters"] == best else "; ".join(row["errors"])
         table.add_row(*cells, f"{row['passes']:,}", Text(remark), style="bold" if remark == "chosen" else "")
     return table
+
+
+# ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------
+
+
+LOG_FORMAT = "AUCDIST_LOG"
+FORMATS = ("text", "json")
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
+
+
+def log_format() -> str:
+    """Return the format of the log that the environment chooses.
+
+    Raises InputError if there is no such format.
+    """
+    name = os.environ.get(LOG_FORMAT) or "text"
+    if name not in FORMATS:
+        raise unknown(LOG_FORMAT, name, FORMATS)
+    return name
+
+
+def log_observer(write_line: Callable[[str], Any]) -> RunObserver:
+    """Return an observer that writes the log, in the format that the environment chooses, line by line."""
+    return JsonLineObserver(write_line) if log_format() == "json" else LineObserver(write_line)
+
+
+def json_line(event: str, facts: Record) -> str:
+    """Return a line of the log in JSON: the time in UTC, the kind of event, and facts; see `flows.json_values.jsonable`."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": now, "event": event, **jsonable(dict(facts))}, allow_nan=False)
+
+
+class JsonLineObserver:
+    """Shows a run as lines of JSON, one for each event; every line names the run and the stage."""
+
+    def __init__(self, write_line: Callable[[str], Any]) -> None:
+        self._write_line = write_line
+        run = os.environ.get(FLOW_RUN)
+        self._in_every_line: dict[str, Any] = {} if run is None else {"flow_run": run}
+
+    def stage(self, name: str) -> None:
+        """Write that a stage starts."""
+        self._in_every_line["stage"] = name
+        self._write("stage", {})
+
+    def round(self, record: Record, tol: float) -> None:
+        """Write a round of the solver."""
+        self._write("round", {**record, "tol": tol})
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Write the number of finished tasks."""
+        self._write("tasks", vars(tasks))
+
+    def note(self, text: str) -> None:
+        """Write a remark."""
+        self._write("note", {"text": text})
+
+    def about(self, facts: Record) -> None:
+        """Write facts; the name of the run is in all following lines."""
+        if "run" in facts:
+            self._in_every_line["run"] = facts["run"]
+        self._write("about", facts)
+
+    def _write(self, event: str, facts: Record) -> None:
+        self._write_line(json_line(event, {**self._in_every_line, **facts}))
+
+
+# ---- warnings ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) -> Iterator[None]:
+    """Send warnings to `observer` as notes, without the paths of Python's own lines.
+
+    Those that differ in their numbers only, as from the fits of several folds, are one note, which has the first and the count.
+
+    `ignored`: warnings of these kinds are left out.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for category in ignored:
+            warnings.simplefilter("ignore", category)
+        yield
+    alike: dict[tuple[str, str], list[str]] = {}
+    for warning in caught:
+        kind, text = warning.category.__name__, str(warning.message)
+        alike.setdefault((kind, re.sub(r"[0-9.]+", "", text)), []).append(text)
+    for (kind, _), texts in alike.items():
+        more = f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else ""
+        observer.note(f"{kind}: {texts[0]}{more}")

@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
 from flows.orchestration.flow import flow
-from flows.progress.json_log import log_observer
+from flows.progress.console import log_observer
 from flows.reproduce import run
 from flows.reproduce.config import Paper
 from flows.reproduce.page import summary_entries

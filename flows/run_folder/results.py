@@ -34,8 +34,7 @@ from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
-from flows.run_folder.costs import CostedRows, mean_cost_of_rows
-from flows.run_folder.scores import DECISION
+from flows.run_folder.scores import DECISION, CostedRows, mean_cost_of_rows
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")

@@ -6,9 +6,8 @@ from pydantic import Field
 
 from aucdist.data.storage.urls import Location
 from flows.config.base import Cli
-from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
 from flows.config.data import UnlabelledRef
-from flows.config.s3 import S3Config
 
 
 class ScoreConfig(UnlabelledRef):

@@ -14,8 +14,7 @@ from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.compute.workers import Workers
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import model_folder
-from flows.run_folder.leftovers import leftover_line
+from flows.run_folder.folder import leftover_line, model_folder
 from flows.score.config import ScoreConfig
 
 

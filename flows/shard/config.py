@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from flows.config.base import Cli
-from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
 from flows.config.data import DataRef
-from flows.config.s3 import S3Config
 
 
 class ShardConfig(DataRef):

@@ -10,7 +10,7 @@ from prefect.logging import get_run_logger
 from flows.orchestration.artifacts import flat_row
 from flows.orchestration.flow import data_run_name, flow
 from flows.orchestration.tasks import run_as_task
-from flows.progress.json_log import log_observer
+from flows.progress.console import log_observer
 from flows.shard import run
 from flows.shard.config import ShardConfig
 

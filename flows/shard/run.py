@@ -21,7 +21,7 @@ from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
-from flows.run_folder.leftovers import leftover_line
+from flows.run_folder.folder import leftover_line
 from flows.shard.config import ShardConfig
 
 

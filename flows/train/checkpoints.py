@@ -17,7 +17,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes
 from aucdist.errors import ClusterLost
-from flows.config.checkpoint import CheckpointConfig
+from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.train.config import TrainConfig

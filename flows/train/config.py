@@ -12,14 +12,11 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Cli, Strict
-from flows.config.checkpoint import CheckpointConfig
-from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
+from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere, refuse_report
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
 from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
-from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
+from flows.config.model import ModelConfig, ShapesConfig, check_shapes, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
-from flows.config.s3 import S3Config
-from flows.config.shapes import ShapesConfig, check_shapes
 from flows.config.sources import is_yaml, source_from_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from prefect.logging import get_run_logger
 from flows.orchestration.artifacts import create_roc_artifact, flat_row, summary_markdown
 from flows.orchestration.flow import flow, training_run_name
 from flows.orchestration.tasks import run_as_task
-from flows.progress.json_log import log_observer
+from flows.progress.console import log_observer
 from flows.train import run
 from flows.train.config import TrainConfig
 

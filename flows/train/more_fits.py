@@ -21,8 +21,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.report.text import parameters_text, value_text
 from aucdist.search.folds import masked_blocks, row_ids_and_labels
-from flows.config.model import ModelConfig
-from flows.config.shapes import ShapesConfig
+from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
 from flows.rows.rows import TrainTestBlocks, TrainTestRows

@@ -15,8 +15,7 @@ from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.rows import TrainTestRows
 from flows.rows.source import RowSource, check_cost_column, check_costs_of_rows, check_monotone, open_source
-from flows.run_folder.folder import RunFolder, run_folder, run_name
-from flows.run_folder.leftovers import unfinished_runs
+from flows.run_folder.folder import RunFolder, run_folder, run_name, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints, retry_lost_cluster

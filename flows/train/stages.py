@@ -30,8 +30,7 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.search.classes import LEAST_ROWS
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
-from flows.progress.console import RunObserver
-from flows.progress.warned import warnings_to
+from flows.progress.console import RunObserver, warnings_to
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import ClassEvaluation, Evaluation, RowsSeen, group_results, models_of
 from flows.run_folder.scores import score_test_rows

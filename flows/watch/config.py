@@ -7,9 +7,8 @@ from pydantic import Field, model_validator
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Cli, Strict
-from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
 from flows.config.data import UnlabelledRef
-from flows.config.s3 import S3Config
 
 
 class WatchConfig(Strict):

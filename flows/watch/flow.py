@@ -11,7 +11,7 @@ from aucdist.report.text import Json
 from aucdist.store.history import split_version
 from flows.orchestration.flow import flow
 from flows.orchestration.tasks import run_as_task
-from flows.progress.json_log import log_observer
+from flows.progress.console import log_observer
 from flows.watch import run
 from flows.watch.config import WatchConfig
 

@@ -97,8 +97,7 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     from aucdist.data.dataset import Schema
     from aucdist.data.shards.manifest import read_shard, write_shards
     from aucdist.engine.dask import local_client
-    from flows.cv.executors import run_on_workers
-    from flows.cv.jobs import fit_on_worker
+    from flows.cv.jobs import fit_on_worker, run_on_workers
 
     block = _rows()
     jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)

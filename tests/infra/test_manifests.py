@@ -12,7 +12,6 @@ import pytest
 import yaml
 from support import kubernetes_lab as lab
 
-from flows.compute.cache import choose_cache
 from flows.compute.kubernetes.manifests import (
     RUN_LABEL,
     TLS_FILES,
@@ -21,6 +20,7 @@ from flows.compute.kubernetes.manifests import (
     autoscaler_of,
     dask_cluster_of,
 )
+from flows.compute.workers import choose_cache
 from flows.config.cluster import KubernetesConfig, Resources
 from flows.rows.rows import BYTES_PER_BLOCK
 

@@ -11,8 +11,7 @@ from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, p
 from aucdist.errors import InputError
 from flows.compute import s3_environment as s3
 from flows.compute.s3_environment import environment_of, s3_as_configured
-from flows.config.cluster import AddressConfig, NoCluster
-from flows.config.s3 import S3Config
+from flows.config.cluster import AddressConfig, NoCluster, S3Config
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import load_train

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from aucdist.errors import InputError
 from flows.cli import app
-from flows.progress.console import LineObserver, Tasks
-from flows.progress.json_log import FLOW_RUN, JsonLineObserver, log_format, log_observer
+from flows.progress.console import FLOW_RUN, JsonLineObserver, LineObserver, Tasks, log_format, log_observer
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": -math.inf, "relative_gap": math.nan}

@@ -2,8 +2,7 @@ import warnings
 
 import pytest
 
-from flows.progress.console import LineObserver
-from flows.progress.warned import warnings_to
+from flows.progress.console import LineObserver, warnings_to
 
 
 def test_warnings_that_differ_in_numbers_are_one_note():

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 from support.command_line import run
 
-from flows.run_folder.folder import run_folder
-from flows.run_folder.leftovers import leftover_line, unfinished_runs
+from flows.run_folder.folder import leftover_line, run_folder, unfinished_runs
 
 # Each command stops where it has just written something, as if it took long, and says so. A child of one process that has
 # imported everything runs each of them: the imports take longest.
