@@ -152,12 +152,13 @@ def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: 
     }
 
 
-def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: RunObserver) -> Any:
+def retry_lost_cluster(config: Any, work: Callable[[], Any], observer: RunObserver) -> Any:
     """Return the result of work on a cluster; if the cluster is lost, repeat it: the fit resumes from its last checkpoint.
 
     Raises ClusterLost if there are no checkpoints, or if the last attempt lost its cluster too.
     """
-    attempts = 1 if config.checkpoint is None else config.checkpoint.attempts
+    checkpoint = getattr(config, "checkpoint", None)
+    attempts = 1 if checkpoint is None else checkpoint.attempts
     for attempt in range(1, attempts):
         try:
             return work()

@@ -1,7 +1,5 @@
-"""A training run: the pipeline of its stages, which are plain functions here and Prefect tasks in `flows.train.flow`."""
+"""A run of training: the pipeline of its stages, which are plain functions here and Prefect tasks in `flows.train.flow`."""
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from aucdist.model import load_model
@@ -14,8 +12,8 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.rows import TrainTestRows
-from flows.rows.source import RowSource, check_cost_column, check_costs_of_rows, check_monotone, open_source
-from flows.run_folder.folder import RunFolder, run_folder, run_name, unfinished_runs
+from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, open_source
+from flows.run_folder.folder import run_folder, run_name, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints, retry_lost_cluster
@@ -24,100 +22,106 @@ from flows.train.more_fits import baselines, choose_features, more_fits
 from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
 
 
+class TrainRun:
+    """The stages of a training run, from the data to the run folder; a search chooses the model by folds first.
+
+    `run_stage`: runs a stage, as a plain function or as a Prefect task.
+    `start`: a model whose weights the fit starts from, where its features are the same; of several classes for each class that
+        it has.
+    """
+
+    command = "aucdist train"
+    """Runs the configuration again."""
+
+    def __init__(
+        self, config: Any, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
+    ) -> None:
+        self.config, self.start, self.name = config, start, self.new_name()
+        self.observer = MetricsObserver(observer, self.name)
+        self.stages = Stages(self.observer, run_stage)
+
+    def new_name(self) -> str:
+        """Return the name of the run folder."""
+        return run_name(self.config.name, self.config.model)
+
+    def open(self) -> Any:
+        """Open the data, as far as that takes no workers."""
+        return self.stages("open data", open_source, self.config.data, self.config.blocks, retry=True)
+
+    def n_parts(self, opened: Any) -> int:
+        """Return how many workers could have something to do."""
+        return int(opened.n_blocks)
+
+    def choose(self, opened: Any, workers: Workers) -> tuple[TrainTestRows, ModelConfig, dict[str, Any] | None]:
+        """Return the encoded rows, the model to fit, and what chose its parameters."""
+        rows: TrainTestRows = opened.prepare(workers, self.observer, self.stages)
+        if rows.tables is not None:
+            refuse_for_classes(self.config)  # the configuration does not say that shards have several
+        check_monotone([getattr(self.config.model.built, "monotone", None)], rows.schema)
+        return rows, self.config.model, None
+
+    def run(self) -> dict[str, Any]:
+        """Do all stages, and return what ``aucdist train --json`` prints.
+
+        Raises InputError if the configuration or the data is wrong; nothing has been written then.
+        Raises RunError if the run itself failed.
+        """
+        config, observer = self.config, self.observer
+        if left := unfinished_runs(config.output, self.command):
+            observer.note(left)
+        described = getattr(config, "_described", None)
+        for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()) if described else ():
+            observer.note(text)
+        with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, self.name) as folder:
+            if described:
+                (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")
+            opened = self.open()
+            check_cost_column(config.data, config.operating_point)
+            report = folder.draft / REPORT if config.performance_report else None
+
+            def work() -> tuple[FittedRun, Checkpoints | None]:
+                with (
+                    open_cluster(config.cluster, self.name, observer) as workers,
+                    fixed_worker_set(config.cluster, workers, self.n_parts(opened)),
+                    observer.report_to(workers.client, report),
+                ):
+                    return self.fit(*self.choose(opened, workers), workers)
+
+            fitted, checkpoints = retry_lost_cluster(config, work, observer)
+            result = result_of(fitted, folder.url)
+            self.stages("publish", publish, fitted, result, folder, self.command, retry=True)
+            if checkpoints is not None:
+                checkpoints.remove()
+        return result
+
+    def fit(
+        self, rows: TrainTestRows, model: ModelConfig, search: dict[str, Any] | None, workers: Workers
+    ) -> tuple[FittedRun, Checkpoints | None]:
+        """Partition the rows, fit and evaluate; each class that has enough rows, where there are several."""
+        config, observer, stages = self.config, self.observer, self.stages
+        blocks = stages("partition", rows.partition, config.cache, workers, observer)
+        observer.about(rows.size())
+        rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
+        check_costs_of_rows(blocks.train, config.operating_point)
+        if model.chooses_features:
+            missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
+            model, search = stages("choose features", choose_features, model, blocks.train, missing, whole, observer)
+        checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+        if self.start is not None and checkpoints is None:  # a fit that resumes begins as it began
+            observer.note(start_from(model.built, load_model(self.start), rows))
+        point = config.operating_point
+        estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints, point)
+        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point)
+        seen = stages("profile", profile, estimator, rows, blocks)
+        more = None
+        if config.shapes.wanted:
+            more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
+        beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
+        return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside), checkpoints
+
+
 def train(
     config: TrainConfig, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
 ) -> dict[str, Any]:
-    """Train a model, evaluate it and write the run folder.
-
-    `observer`: is called with stages and rounds.
-    `start`: a model whose weights the fit starts from, where its features are the same.
-    Returns what ``aucdist train --json`` prints.
-    Raises InputError if the configuration or the data is wrong; nothing has been written then.
-    Raises RunError if the run itself failed.
-    """
-    name = run_name(config.name, config.model)
-    observer = MetricsObserver(observer, name)
-    stages = Stages(observer, run_stage)
-    if left := unfinished_runs(config.output, "aucdist train"):
-        observer.note(left)
-    if described := config._described:
-        for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()):
-            observer.note(text)
-    with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
-        if described:
-            (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")
-        source = stages("open data", open_source, config.data, config.blocks, retry=True)
-        check_cost_column(config.data, config.operating_point)
-        report = folder.draft / REPORT if config.performance_report else None
-        work = partial(_train_on_cluster, config, name, source, stages, observer, report, start)
-        fitted, checkpoints = retry_lost_cluster(config, work, observer)
-        result = publish_run(fitted, folder, stages, "aucdist train")
-        if checkpoints is not None:
-            checkpoints.remove()
-    return result
-
-
-def _train_on_cluster(
-    config: TrainConfig,
-    name: str,
-    source: RowSource,
-    stages: Stages,
-    observer: MetricsObserver,
-    report: Path | None,
-    start: str | None,
-) -> tuple[FittedRun, Checkpoints | None]:
-    """Run the stages that need workers: partition the rows, fit and evaluate."""
-    with (
-        open_cluster(config.cluster, name, observer) as workers,
-        fixed_worker_set(config.cluster, workers, source.n_blocks),
-        observer.report_to(workers.client, report),
-    ):
-        rows = source.prepare(workers, observer, stages)
-        if rows.tables is not None:
-            refuse_for_classes(config)  # the configuration does not say that shards have several
-        check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
-        return fit_rows(config, config.model, rows, workers, stages, observer, start=start)
-
-
-def fit_rows(
-    config: Any,
-    model: ModelConfig,
-    rows: TrainTestRows,
-    workers: Workers,
-    stages: Stages,
-    observer: MetricsObserver,
-    search: dict[str, Any] | None = None,
-    start: str | None = None,
-) -> tuple[FittedRun, Checkpoints | None]:
-    """Partition the rows, fit and evaluate; each class that has enough rows, where there are several.
-
-    `config`: of training or of a search, whose last stages these are.
-    `search`: what chose the model's parameters.
-    `start`: a model from whose weights the fit starts, of several classes for each class that it has.
-    """
-    blocks = stages("partition", rows.partition, config.cache, workers, observer)
-    observer.about(rows.size())
-    rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
-    check_costs_of_rows(blocks.train, config.operating_point)
-    if model.chooses_features:
-        missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
-        model, search = stages("choose features", choose_features, model, blocks.train, missing, whole, observer)
-    checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
-    if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-        observer.note(start_from(model.built, load_model(start), rows))
-    point = config.operating_point
-    estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints, point)
-    evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point)
-    seen = stages("profile", profile, estimator, rows, blocks)
-    more = None
-    if config.shapes.wanted:
-        more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
-    beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
-    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside), checkpoints
-
-
-def publish_run(fitted: FittedRun, folder: RunFolder, stages: Stages, command: str) -> dict[str, Any]:
-    """Write the run folder, and return the result of the run; `command` is what runs the configuration again."""
-    result = result_of(fitted, folder.url)
-    stages("publish", publish, fitted, result, folder, command, retry=True)
-    return result
+    """Train a model, evaluate it and write the run folder; see `TrainRun`."""
+    return TrainRun(config, observer, run_stage, start).run()
