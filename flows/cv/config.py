@@ -6,14 +6,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
-from flows.config.base import NAME, Strict
-from flows.config.cluster import ClusterConfig, NoCluster, S3Config, refuse_report
-from flows.config.data import CacheMode, DataConfig, refuse_for_classes
+from flows.config.base import Strict
+from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import RunOptions, load_config
-from flows.config.model import ModelConfig, ShapesConfig, refuse_missing, refuse_nonlinear
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.model import refuse_missing, refuse_nonlinear
+from flows.train.config import RunConfig
 
 
 class LogSpace(Strict):
@@ -82,16 +80,10 @@ class HalvingConfig(Strict):
     )
 
 
-class CvConfig(Strict):
+class CvConfig(RunConfig):
     """One search."""
 
-    name: str = Field(pattern=NAME, description="Names the run folder and the folder of cached results")
-    data: DataConfig = Field(
-        description="The folds are made of its training rows; test rows are scored once, in the end"
-    )
-    model: ModelConfig = Field(
-        default_factory=ModelConfig, description="The estimator, and its parameters that are not in the grid"
-    )
+    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")  # type: ignore[assignment]
     grid: dict[str, list[Any] | LogSpace] = Field(
         description="Values by parameter, a list or {first, last, number} on a log scale; all combinations are tried"
     )
@@ -143,44 +135,15 @@ class CvConfig(Strict):
         description="`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all "
         "workers work on one fold after the other. `auto`: by the size of the data. All give the same numbers",
     )
-    operating_point: OperatingPointConfig | None = Field(
-        default=None,
-        description="Sets the threshold of the last fit; by default the G-mean of the training rows is largest",
-    )
-    shapes: ShapesConfig = Field(
-        default_factory=ShapesConfig,
-        description="More fits for the report, of the chosen setting: a band of shapes, and what `monotone` costs",
-    )
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
-    blocks: int | None = Field(
-        default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
-    )
-    cache: CacheMode = Field(
-        default="auto",
-        description="Whether rows stay in the workers' memory or are streamed in the last fit",
-    )
-    output: Location = Field(
-        default="runs",
-        min_length=1,
-        description="Folder or URL below which the run folder and cached results are written",
-    )
-    performance_report: bool = Field(
-        default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
-    )
-    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":
-        if self.data.of_each:
-            refuse_for_classes(self)
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):
                 self.grid[name] = values.values()
         from sklearn.base import clone
 
         points = self.points
-        if self.performance_report:
-            refuse_report(self.cluster)
         if self.model.chooses_features:
             if "features" in self.grid:
                 raise InputError("give either `features: auto` or values of `features` in the grid")

@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     from flows.init.run import Description
 
 
-class TrainConfig(Strict):
-    """One training run."""
+class RunConfig(Strict):
+    """What a training run and a search have in common."""
 
-    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
-
-    name: str = Field(pattern=NAME, description="Names the run folder and the Prefect run")
-    data: DataConfig
-    model: ModelConfig = Field(default_factory=ModelConfig, description="What is fitted")
+    name: str = Field(
+        pattern=NAME, description="Names the run folder, the Prefect run, and the cached results of a search"
+    )
+    data: DataConfig = Field(
+        description="A search makes its folds of the training rows, and scores test rows once, in the end"
+    )
+    model: ModelConfig = Field(
+        default_factory=ModelConfig,
+        description="What is fitted; of a search, with the parameters that are not in its grid",
+    )
     operating_point: OperatingPointConfig | None = Field(
         default=None,
         description="Sets the threshold of predictions; by default the G-mean of the training rows is largest",
@@ -39,24 +44,18 @@ class TrainConfig(Strict):
         default_factory=ShapesConfig,
         description="More fits for the report: a band of shapes, and what `monotone` costs",
     )
-    baselines: bool = Field(
-        default=True,
-        description="Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of "
-        "the report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none",
-    )
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
     blocks: int | None = Field(
         default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
     )
     cache: CacheMode = Field(
         default="auto",
-        description="Whether rows stay in the workers' memory or are streamed, from copies on the local disk",
+        description="Whether rows of the fit stay in the workers' memory or are streamed, from copies on the local disk",
     )
     output: Location = Field(
-        default="runs", min_length=1, description="Folder or URL below which the run folder is made"
-    )
-    checkpoint: CheckpointConfig | None = Field(
-        default=None, description="Checkpoints of the fit, from which a run that was killed resumes; by default none"
+        default="runs",
+        min_length=1,
+        description="Folder or URL below which the run folder is made, and where results of a search are cached",
     )
     performance_report: bool = Field(
         default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
@@ -64,10 +63,27 @@ class TrainConfig(Strict):
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @model_validator(mode="after")
-    def _can_be_reported(self) -> "TrainConfig":
+    def _can_be_run_there(self) -> "RunConfig":
         if self.performance_report:
             refuse_report(self.cluster)
+        if self.data.of_each:
+            refuse_for_classes(self)
         return self
+
+
+class TrainConfig(RunConfig):
+    """One training run."""
+
+    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
+
+    baselines: bool = Field(
+        default=True,
+        description="Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of "
+        "the report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none",
+    )
+    checkpoint: CheckpointConfig | None = Field(
+        default=None, description="Checkpoints of the fit, from which a run that was killed resumes; by default none"
+    )
 
     @model_validator(mode="after")
     def _can_be_saved(self) -> "TrainConfig":
@@ -79,12 +95,6 @@ class TrainConfig(Strict):
     @model_validator(mode="after")
     def _has_shapes(self) -> "TrainConfig":
         check_shapes(self.shapes, self.model)
-        return self
-
-    @model_validator(mode="after")
-    def _fits_each_class(self) -> "TrainConfig":
-        if self.data.of_each:
-            refuse_for_classes(self)
         return self
 
     @model_validator(mode="after")
