@@ -19,11 +19,19 @@ from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure, measure_name
 from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
-from aucdist.search.choice import Result, Row, Rule, choose, interval
-from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
+from aucdist.search.choice import Result, Row, Rule, choose
 from aucdist.search.fold import check_measure, score_path
-from aucdist.search.folds import Folds, groups_of, lowest_grade, masked_blocks, row_ids_and_labels
+from aucdist.search.folds import (
+    Folds,
+    groups_of,
+    lowest_grade,
+    masked_blocks,
+    row_ids_and_labels,
+    searched_classes,
+    smallest_class,
+)
 from aucdist.search.schedule import FitJob, Point, points_of, run_schedules, search_schedule
+from aucdist.search.summary import search_summary
 from aucdist.solvers.pairs.share import SHARE
 
 MOST_FOLDS = 5
@@ -283,29 +291,14 @@ def choose_features(
         classes = searched_classes(of_classes.sets, y, folds, note)
         rows = replace(of_classes, sets=classes.sets)
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
-    chosen = table[choose(table, measure, search.rule)]
-    sizes = [folds.sizes(fold) for fold in folds.outer()]
-    share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    fewest = folds.fewest if classes is None else int(classes.n_rows.min())
-    values = [value for value in chosen.values if value is not None]
-    summary = {
-        "best": chosen.parameters,
-        "score": chosen.mean,
-        "metric": search.metric,
-        "rule": search.rule,
+    summary = search_summary(table, choose(table, measure, search.rule), folds, measure, search.rule, classes)
+    summary |= {
         "folds": {"number": search.n_folds, "repeats": 1, "seed": search.seed},
-        "table": [row.summary() for row in table],
-        "nested": None,
         "placement": "masks",
-        "interval": interval(values, measure, share, fewest, shares=chosen.shares),
-        **({} if chosen.shares is None else {"groups": chosen.shares}),
-        "test_over_train": share,
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
     }
-    if classes is not None:
-        summary["of_classes"] = summary_of_classes(classes, chosen.results, table, measure, search.rule, share)
-    return FeatureSearch(chosen.parameters, summary)
+    return FeatureSearch(summary["best"], summary)
 
 
 def try_settings(

@@ -1,15 +1,17 @@
 """The folds of a search: which rows each fold trains on, and which it is scored on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
+from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.selection.folds import Partition, partition
 
@@ -246,3 +248,70 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
         The scaling of the fold. The rows are scaled for each step, which therefore takes several times as long.
     """
     return ViewBlocks(blocks, Mask(inside, prepare), keep="nowhere")
+
+
+# ---- several classes ------------------------------------------------------------------------------------------------------
+
+LEAST_ROWS = 2
+"""Training rows of a class, and of its rest, without which it is left out."""
+
+
+def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:
+    """Return the rows of the smallest class, and of its rest: of those with at least `least` rows, if there are such.
+
+    What is tried for all classes is decided by it.
+    """
+    n_pos, n = sets.counts(codes), len(codes)
+    rows = np.minimum(n_pos, n - n_pos)
+    enough = np.flatnonzero(rows >= least)
+    k = int(enough[np.argmin(rows[enough])]) if len(enough) else int(np.argmax(rows))
+    return int(n_pos[k]), int(n - n_pos[k])
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedClasses:
+    """The classes that a search takes the means over.
+
+    Attributes
+    ----------
+    sets : LabelSets
+        Of these classes.
+    n_rows : ndarray of shape (n_classes,), int64
+        Training rows of each.
+    left_out : tuple of str
+        Classes that have too few rows for the folds.
+    """
+
+    sets: LabelSets
+    n_rows: np.ndarray
+    left_out: tuple[str, ...]
+
+
+def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Callable[[str], None]) -> SearchedClasses:
+    """Return the classes that every fold can train on and be scored on.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,), int
+        The place of the set of each row of the folds, in their order.
+    note : callable
+        Takes a sentence on each of the others.
+
+    Raises
+    ------
+    InputError
+        If no class is left.
+    """
+    n = len(folds.row_id)
+    enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
+    for fold in folds.all():
+        for side, least in zip(folds.rows(fold), (LEAST_ROWS, 1), strict=True):
+            n_pos = sets.counts(codes[side])
+            enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
+    for k in np.flatnonzero(~enough).tolist():
+        note(f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out")
+    which = np.flatnonzero(enough).tolist()
+    if not which:
+        raise InputError("no class has rows on both sides of every fold: take fewer folds")
+    left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
+    return SearchedClasses(sets.only(which), n_rows[which], left_out)

@@ -11,9 +11,8 @@ from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.errors import InputError
 from aucdist.metrics.measures import find_measure
-from aucdist.search.classes import SearchedClasses, searched_classes, smallest_class
 from aucdist.search.fold import check_measure
-from aucdist.search.folds import Folds
+from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 from flows.compute.stages import call_stage

@@ -8,8 +8,7 @@ from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
 from flows.cv.rows import OpenedSearch, open_search
-from flows.cv.search import SearchResult, search
-from flows.json_values import jsonable
+from flows.cv.search import search
 from flows.progress.console import RunObserver
 from flows.rows.rows import TrainTestRows
 from flows.rows.source import check_monotone
@@ -48,10 +47,9 @@ class SearchRun(TrainRun):
         tried = config.with_candidates(search_rows.size, observer.note, *of_groups)
         directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
         check_monotone(directions, search_rows.rows.schema)
-        result: SearchResult = stages("search", search, tried, search_rows, workers, observer)
-        self.summary = search_summary(tried, result)
+        parameters, self.summary = stages("search", search, tried, search_rows, workers, observer)
         rows = stages("encode", search_rows.encode, workers, observer)
-        return rows, config.model.with_parameters(result.rows[result.chosen].parameters), self.summary
+        return rows, config.model.with_parameters(parameters), self.summary
 
 
 def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
@@ -65,33 +63,3 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     run = SearchRun(config, observer, run_stage)
     refit = run.run()
     return {"run": refit.pop("run"), **run.summary, "refit": refit}
-
-
-def search_summary(config: CvConfig, result: SearchResult) -> dict[str, Any]:
-    """Return the result of a search in types of JSON."""
-    nested = None
-    if result.nested is not None:
-        nested = [
-            {"repeat": c.fold.repeat, "fold": c.fold.fold, "parameters": c.parameters, "value": c.value}
-            for c in result.nested
-        ]
-    n_failed = sum(bool(row.errors) for row in result.rows)
-    summary: dict[str, Any] = jsonable(
-        {
-            "best": result.rows[result.chosen].parameters,
-            "score": result.score,
-            "interval": result.interval,
-            "metric": config.measure,
-            "rule": config.rule,
-            "folds": config.folds.model_dump(mode="json", exclude_none=True),
-            "test_over_train": result.test_over_train,
-            "table": [row.summary() for row in result.rows],
-            "nested": nested,
-            "placement": result.placement,
-            "tasks": {"all": result.n_jobs, "kept": result.n_cached, "failed": n_failed},
-            "seconds": result.seconds,
-        }
-        | ({} if result.of_classes is None else {"of_classes": result.of_classes})
-        | ({} if result.shares is None else {"groups": result.shares})
-    )
-    return summary

@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,10 @@ from aucdist.errors import RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text
-from aucdist.search.choice import Result, Row, Shares, choose, interval, over_folds
-from aucdist.search.classes import summary_of_classes
+from aucdist.search.choice import Point, Result, Row, Rule, choose
 from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
+from aucdist.search.summary import search_summary
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
 from flows.cv.config import CvConfig, works_with_masks
@@ -43,49 +43,10 @@ from flows.rows.rows import Rows
 COPIES = 3  # a task has all rows, those of its fold, and these encoded
 
 
-@dataclass(frozen=True)
-class NestedChoice:
-    """What a fold of nested cross-validation chose on its training rows, and the score on its held-out rows."""
-
-    fold: Fold
-    parameters: dict[str, Any] | None
-    value: float | None
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The result of a search.
-
-    `rows`: in the order of the grid.
-    `chosen`: position in `rows`.
-    `nested`: fold by fold.
-    `score`: the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is
-        optimistic.
-    `test_over_train`: held-out rows per training row.
-    `placement`: {"tasks", "masks"}.
-    `n_jobs` and `n_cached`: number of jobs, and of those whose results were in the cache.
-    `of_classes`: of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are
-        over all of them alike.
-    `shares`: those of groups in the score, see `aucdist.search.choice`.
-    """
-
-    rows: list[Row]
-    chosen: int
-    nested: list[NestedChoice] | None
-    score: float | None
-    interval: tuple[float, float] | None
-    test_over_train: float
-    placement: str
-    n_jobs: int
-    n_cached: int
-    seconds: float
-    of_classes: dict[str, Any] | None = None
-    shares: Shares | None = None
-
-
-def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> SearchResult:
+def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, dict[str, Any]]:
     """Score every setting on every fold, and choose.
 
+    Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, in types of JSON.
     Raises RunError if every setting failed.
     """
     start = time.perf_counter()
@@ -96,62 +57,34 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     runner = JobRunner(config, rows, train, placement, workers, observer)
     halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
-    schedules = [search_schedule(config.model.built, config.points, one, measure, halving) for one in sets]
+    schedules = [search_schedule(config.model.built, config.points, fold_set, measure, halving) for fold_set in sets]
     with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results say those
         outer, *inner = run_schedules(schedules, runner.run)
     chosen = choose(outer, measure, config.rule)
-    nested = _nested(config, outer, inner, folds.outer(), measure) if config.nested is not None else None
-    values = outer[chosen].values if nested is None else [choice.value for choice in nested]
-    known = [value for value in values if value is not None]
-    score = float(np.mean(known)) if len(known) == len(values) else None
-    sizes = [folds.sizes(fold) for fold in folds.outer()]
-    share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    of_classes = None
-    of_folds = [outer[i].results[k] if i >= 0 else {} for k, i in enumerate(_choices(outer, chosen, nested))]
-    if rows.classes is None:
-        fewest = folds.fewest
-    else:
-        fewest = int(rows.classes.n_rows.min())
-        of_classes = summary_of_classes(rows.classes, of_folds, outer, measure, config.rule, share)
-    shares = over_folds(of_folds)
-    bounds = None if score is None else interval(known, measure, share, fewest, shares=shares)
-    seconds = time.perf_counter() - start
-    return SearchResult(
-        outer,
-        chosen,
-        nested,
-        score,
-        bounds,
-        share,
-        placement,
-        runner.n_jobs,
-        runner.n_cached,
-        seconds,
-        of_classes,
-        shares,
+    nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
+    summary: dict[str, Any] = jsonable(
+        search_summary(outer, chosen, folds, measure, config.rule, rows.classes, nested)
+        | {
+            "folds": config.folds.model_dump(mode="json", exclude_none=True),
+            "placement": placement,
+            "tasks": {"all": runner.n_jobs, "kept": runner.n_cached, "failed": sum(bool(row.errors) for row in outer)},
+            "seconds": time.perf_counter() - start,
+        }
     )
-
-
-def _choices(rows: list[Row], chosen: int, nested: list[NestedChoice] | None) -> list[int]:
-    """Return for each fold the position of the setting that it is scored by; -1 where its inner folds failed."""
-    if nested is None:
-        return [chosen] * len(rows[chosen].results)
-    settings = [row.parameters for row in rows]
-    return [-1 if choice.parameters is None else settings.index(choice.parameters) for choice in nested]
+    return outer[chosen].parameters, summary
 
 
 def _nested(
-    config: CvConfig, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure
-) -> list[NestedChoice]:
+    rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure
+) -> list[dict[str, Any]]:
     """Return for each fold what its own training rows would have chosen, and its score on the held-out rows."""
     choices = []
     for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
-        try:
-            i = choose(rows, measure, config.rule)
-        except RunError:
-            choices.append(NestedChoice(fold, None, None))
-        else:
-            choices.append(NestedChoice(fold, rows[i].parameters, outer[i].values[k]))
+        choice: dict[str, Any] = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
+        with suppress(RunError):  # every setting failed
+            i = choose(rows, measure, rule)
+            choice |= {"parameters": rows[i].parameters, "value": outer[i].values[k]}
+        choices.append(choice)
     return choices
 
 

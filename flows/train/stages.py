@@ -27,7 +27,7 @@ from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.ranking import auc_interval
-from aucdist.search.classes import LEAST_ROWS
+from aucdist.search.folds import LEAST_ROWS
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver, warnings_to

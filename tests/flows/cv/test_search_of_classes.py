@@ -19,7 +19,8 @@ from aucdist.metrics.measures import MEASURES
 from aucdist.model import load_model
 from aucdist.report.text import search_verdict
 from aucdist.search.choice import Row
-from aucdist.search.classes import SearchedClasses, summary_of_classes
+from aucdist.search.folds import SearchedClasses
+from aucdist.search.summary import summary_of_classes
 from flows.cv.flow import markdown_of, table_of
 
 LAMS = [1.0, 0.01]

@@ -1,80 +1,61 @@
-"""The classes of a search: which of them have enough rows for every fold, and their scores over the folds."""
+"""The summary of a search: what was chosen, its score with an interval, and of several classes those of each."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from aucdist.data.label_sets import LabelSets
-from aucdist.errors import InputError, RunError
+from aucdist.errors import RunError
 from aucdist.metrics.measures import Measure
-from aucdist.search.choice import Result, Row, Rule, choose, interval
-from aucdist.search.folds import Folds
-
-LEAST_ROWS = 2
-"""Training rows of a class, and of its rest, without which it is left out."""
+from aucdist.search.choice import Result, Row, Rule, choose, interval, over_folds
+from aucdist.search.folds import Folds, SearchedClasses
 
 
-def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:
-    """Return the rows of the smallest class, and of its rest: of those with at least `least` rows, if there are such.
+def search_summary(
+    rows: Sequence[Row], chosen: int, folds: Folds, measure: Measure, rule: Rule,
+    classes: SearchedClasses | None = None, nested: Sequence[dict[str, Any]] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what the folds say of the settings, under the keys of ``aucdist cv --json``.
 
-    What is tried for all classes is decided by it.
-    """
-    n_pos, n = sets.counts(codes), len(codes)
-    rows = np.minimum(n_pos, n - n_pos)
-    enough = np.flatnonzero(rows >= least)
-    k = int(enough[np.argmin(rows[enough])]) if len(enough) else int(np.argmax(rows))
-    return int(n_pos[k]), int(n - n_pos[k])
-
-
-@dataclass(frozen=True, eq=False)
-class SearchedClasses:
-    """The classes that a search takes the means over.
-
-    Attributes
-    ----------
-    sets : LabelSets
-        Of these classes.
-    n_rows : ndarray of shape (n_classes,), int64
-        Training rows of each.
-    left_out : tuple of str
-        Classes that have too few rows for the folds.
-    """
-
-    sets: LabelSets
-    n_rows: np.ndarray
-    left_out: tuple[str, ...]
-
-
-def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Callable[[str], None]) -> SearchedClasses:
-    """Return the classes that every fold can train on and be scored on.
+    The score is the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_samples,), int
-        The place of the set of each row of the folds, in their order.
-    note : callable
-        Takes a sentence on each of the others.
-
-    Raises
-    ------
-    InputError
-        If no class is left.
+    rows : sequence of Row
+        All settings.
+    chosen : int
+        Position of the chosen one.
+    classes : SearchedClasses, optional
+        Of several classes, over which the scores are means.
+    nested : sequence of dict, optional
+        For each fold the ``parameters`` that its own training rows chose, None if they could not, and their ``value`` on it.
     """
-    n = len(folds.row_id)
-    enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
-    for fold in folds.all():
-        for side, least in zip(folds.rows(fold), (LEAST_ROWS, 1), strict=True):
-            n_pos = sets.counts(codes[side])
-            enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
-    for k in np.flatnonzero(~enough).tolist():
-        note(f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out")
-    which = np.flatnonzero(enough).tolist()
-    if not which:
-        raise InputError("no class has rows on both sides of every fold: take fewer folds")
-    left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
-    return SearchedClasses(sets.only(which), n_rows[which], left_out)
+    results, values = rows[chosen].results, rows[chosen].values
+    if nested is not None:
+        settings, values = [row.parameters for row in rows], [choice["value"] for choice in nested]
+        results = tuple(
+            {} if choice["parameters"] is None else rows[settings.index(choice["parameters"])].results[k]
+            for k, choice in enumerate(nested)
+        )
+    known = [value for value in values if value is not None]
+    score = float(np.mean(known)) if len(known) == len(values) else None
+    sizes = [folds.sizes(fold) for fold in folds.outer()]
+    share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
+    fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), over_folds(results)
+    summary = {
+        "best": rows[chosen].parameters,
+        "score": score,
+        "interval": None if score is None else interval(known, measure, share, fewest, shares=shares),
+        "metric": measure.name,
+        "rule": rule,
+        "test_over_train": share,
+        "table": [row.summary() for row in rows],
+        "nested": nested,
+    }
+    if classes is not None:
+        summary["of_classes"] = summary_of_classes(classes, results, rows, measure, rule, share)
+    return summary if shares is None else summary | {"groups": shares}
 
 
 def summary_of_classes(
