@@ -11,13 +11,13 @@ PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pya
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def required() -> list[str]:

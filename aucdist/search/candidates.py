@@ -75,33 +75,33 @@ def candidates(
     InputError
         If no map is left.
     """
-    found: list[dict[str, Any] | None] = [] if missing else [None]
+    maps: list[dict[str, Any] | None] = [] if missing else [None]
     binned = estimator.resolved_solver.takes_codes and n_features <= MOST_COLUMNS
     if binned and estimator.resolved_solver.signs and estimator.monotone is None:
-        found.append({"map": "bins", "monotone": AUTO})
+        maps.append({"map": "bins", "monotone": AUTO})
     if binned:
-        found.append({"map": "bins"})
+        maps.append({"map": "bins"})
     if (
         not missing
         and estimator.monotone is None
         and n_features <= MOST_KERNEL_COLUMNS
         and n_pos + n_neg <= MOST_KERNEL_ROWS
     ):
-        found += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
+        maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and min(n_pos, n_neg) >= ENOUGH:
         most, tried = n_features * (n_features - 1) // 2, PAIRS[-1:] if is_of_top(estimator) else PAIRS
-        found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in tried}) if k > 0]
+        maps += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in tried}) if k > 0]
     if _suits_leaves(estimator, n_pos, n_neg, n_features) and _why_not() is None:
         if is_of_top(estimator) and estimator.monotone is None:
-            found += LEAVES_OF_TOP
+            maps += LEAVES_OF_TOP
         else:
-            found += (*LEAVES, *LEAVES_IN_GROUPS) if grouped else LEAVES
-    if not found:
+            maps += (*LEAVES, *LEAVES_IN_GROUPS) if grouped else LEAVES
+    if not maps:
         raise InputError(
             f"features: auto has no map for missing values and solver {estimator.resolved_solver.name!r}, which takes no "
             "codes: fill them in (`impute: median`), or take a solver that takes codes"
         )
-    return found
+    return maps
 
 
 def left_out(estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int) -> str | None:

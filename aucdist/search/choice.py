@@ -24,12 +24,12 @@ Shares = Mapping[str, Sequence[float]]
 """By bundle: the sum of the weighted values of its groups, and that of their weights, both over the sum of all weights."""
 
 
-def shares_of(found: OfGroups) -> dict[str, list[float]]:
+def shares_of(measured: OfGroups) -> dict[str, list[float]]:
     """Return the shares of a fold's groups, whose names are numbers."""
-    bundle = scrambled(np.asarray(found.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
+    bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
-    weight = found.weights / found.weights.sum()
-    value, mass = np.bincount(at, weight * found.values), np.bincount(at, weight)
+    weight = measured.weights / measured.weights.sum()
+    value, mass = np.bincount(at, weight * measured.values), np.bincount(at, weight)
     return {str(key): [a, b] for key, a, b in zip(keys.tolist(), value.tolist(), mass.tolist(), strict=True)}
 
 
@@ -158,8 +158,8 @@ class Row:
 
     def _weighted_mean(self) -> dict[str, float]:
         """Return the mean of the values that are weighted by class, where there are several and no fold failed."""
-        found = [result["weighted"] for result in self.results if "weighted" in result]
-        return {"weighted": float(np.mean(found))} if found and self.complete else {}
+        weighted = [result["weighted"] for result in self.results if "weighted" in result]
+        return {"weighted": float(np.mean(weighted))} if weighted and self.complete else {}
 
     def summary(self) -> dict[str, Any]:
         """Return the setting and its results as the JSON of a search has them."""
@@ -259,11 +259,11 @@ def interval(
         None if there is no estimate.
     """
     of_groups = None if shares is None else groups_test(shares, None, test_over_train, level)
-    found = of_groups or corrected_t_test(values, test_over_train, level)
-    if found.method == "exact-bound":
+    test = of_groups or corrected_t_test(values, test_over_train, level)
+    if test.method == "exact-bound":
         q = (1 - level) ** (1 / fewest)
-        return (q * found.value, 1 - q * (1 - found.value)) if measure.largest == 1.0 else None
-    return max(found.low, 0.0), min(found.high, measure.largest)
+        return (q * test.value, 1 - q * (1 - test.value)) if measure.largest == 1.0 else None
+    return max(test.low, 0.0), min(test.high, measure.largest)
 
 
 BUNDLES, SEED = 1024, 0

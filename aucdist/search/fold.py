@@ -109,8 +109,12 @@ def _result(
     model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks
 ) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
-    found = measured(model, held_out, measure, group_weight, mapped)
-    value = {"value": found.mean, "groups": shares_of(found)} if isinstance(found, OfGroups) else {"value": found}
+    of_model = measured(model, held_out, measure, group_weight, mapped)
+    value = (
+        {"value": of_model.mean, "groups": shares_of(of_model)}
+        if isinstance(of_model, OfGroups)
+        else {"value": of_model}
+    )
     return (
         value
         | {
@@ -206,10 +210,10 @@ def scored_groups(
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         mapped = mapped_rows(model, blocks) if mapped is None else mapped
-        found = mapped.without_memory().reduce(_score_groups, model.coef_[0])
+        gathered = mapped.without_memory().reduce(_score_groups, model.coef_[0])
     else:
-        found = blocks.without_memory().reduce(_decide_groups, model)
-    y, scores, groups, weight = (np.concatenate(found[name]) for name in ("y", "scores", "groups", "weight"))
+        gathered = blocks.without_memory().reduce(_decide_groups, model)
+    y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 

@@ -139,8 +139,8 @@ class Folds:
 
 def row_ids_and_labels(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     """Return id (int64) and label (int8) of every row, or the place of its set of classes (int32), block by block."""
-    found = blocks.without_memory().reduce(_row_ids_and_labels)
-    return np.concatenate(found["row_id"]), np.concatenate(found["y"])
+    gathered = blocks.without_memory().reduce(_row_ids_and_labels)
+    return np.concatenate(gathered["row_id"]), np.concatenate(gathered["y"])
 
 
 def groups_of(blocks: Blocks) -> np.ndarray | None:

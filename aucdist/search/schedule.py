@@ -88,12 +88,12 @@ def _rung(
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
     jobs = [FitJob(fold, tuple(points[i] for i in path), passes) for fold in folds for path in paths]
     answers = yield jobs
-    found: dict[int, list[Result]] = {i: [] for i in alive}
+    by_point: dict[int, list[Result]] = {i: [] for i in alive}
     path_of_job = [path for _ in folds for path in paths]
     for path, results in zip(path_of_job, answers, strict=True):
         for i, result in zip(path, results, strict=True):
-            found[i].append(result)
-    return {i: Row(points[i], tuple(results), passes) for i, results in found.items()}
+            by_point[i].append(result)
+    return {i: Row(points[i], tuple(results), passes) for i, results in by_point.items()}
 
 
 def _survivors(rows: dict[int, Row], alive: list[int], measure: Measure, n: int) -> list[int]:
@@ -125,8 +125,8 @@ def run_schedules(
     done: dict[int, list[Row]] = {}
     asked = {i: next(one) for i, one in enumerate(schedules)}
     while asked:
-        found = iter(answer([job for jobs in asked.values() for job in jobs]))
-        answers = {i: [next(found) for _ in jobs] for i, jobs in asked.items()}
+        answered = iter(answer([job for jobs in asked.values() for job in jobs]))
+        answers = {i: [next(answered) for _ in jobs] for i, jobs in asked.items()}
         asked = {}
         for i, results in answers.items():
             try:

@@ -82,18 +82,18 @@ def summary_of_classes(
     """
     complete = all("classes" in result for result in chosen)
     weighted = [result["weighted"] for result in chosen] if complete else []
-    found = []
+    of_each = []
     for k, (name, n) in enumerate(zip(classes.sets.names(), classes.n_rows.tolist(), strict=True)):
         values = [result["classes"][k] for result in chosen] if complete else []
         about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, measure, rule)}
-        found.append(about | _mean(values, measure, share, n))
+        of_each.append(about | _mean(values, measure, share, n))
     mean = _mean(weighted, measure, share, int(classes.n_rows.min()))
     return {
         "topics": not classes.sets.exclusive,
         "weighted": mean["mean"],
         "weighted_interval": mean["interval"],
         "left_out": list(classes.left_out),
-        "rows": found,
+        "rows": of_each,
     }
 
 

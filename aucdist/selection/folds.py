@@ -94,35 +94,35 @@ def partition(
     --------
     >>> import numpy as np
     >>> from aucdist.selection.folds import partition
-    >>> found = partition(np.arange(6), np.array([-1, 1, -1, 1, -1, 1]), 2, 0, time=np.arange(6.0))
-    >>> found.train(0).tolist()  # what came first
+    >>> folds = partition(np.arange(6), np.array([-1, 1, -1, 1, -1, 1]), 2, 0, time=np.arange(6.0))
+    >>> folds.train(0).tolist()  # what came first
     [True, True, False, False, False, False]
-    >>> found.held_out(0).tolist()  # what came next
+    >>> folds.held_out(0).tolist()  # what came next
     [False, False, True, True, False, False]
     """
     _refuse_gap(time, gap_rows, gap_time)
     if time is not None:
         part = time_parts(time, n_folds)
-        found = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
+        folds = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
         if groups is not None:
-            _refuse_groups_over_time(groups, found, group_names)
+            _refuse_groups_over_time(groups, folds, group_names)
     elif groups is not None:
-        found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
+        folds = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
         return Partition(fold_numbers(row_id, y, n_folds, seed), n_folds)
     else:
         return Partition(stratified_numbers(row_id, strata, n_folds, seed), n_folds)
     if strata is not None:
-        return found
+        return folds
     for fold in range(n_folds):
-        for rows, called in ((found.train(fold), "training rows"), (found.held_out(fold), "held-out rows")):
+        for rows, called in ((folds.train(fold), "training rows"), (folds.held_out(fold), "held-out rows")):
             for label, of_class in CLASSES:
                 if not (y[rows] == label).any():
-                    shorter = "" if found.in_gap is None else ", or a shorter gap"
+                    shorter = "" if folds.in_gap is None else ", or a shorter gap"
                     raise InputError(
                         f"fold {fold + 1} of {n_folds} has no {of_class} {called}: take fewer folds{shorter}"
                     )
-    return found
+    return folds
 
 
 def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
@@ -276,7 +276,7 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
     """Return the rows in the gap of each fold, see `Partition.in_gap`."""
     if not gap_rows and not gap_time:
         return None
-    found = np.zeros((n_folds, len(time)), dtype=bool)
+    in_gap = np.zeros((n_folds, len(time)), dtype=bool)
     ordered = np.sort(time)
     later = len(time) - np.searchsorted(ordered, time, side="right")
     for fold in range(n_folds):
@@ -284,20 +284,20 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
         if not held_out.any():
             continue  # a fold without rows, which `partition` refuses
         # In terms of rows: of the earlier ones fewer than `gap_rows` are later than this one.
-        found[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
-        found[fold] |= ~held_out & (time + gap_time > time[held_out].min())
-    return found
+        in_gap[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
+        in_gap[fold] |= ~held_out & (time + gap_time > time[held_out].min())
+    return in_gap
 
 
-def _refuse_groups_over_time(groups: np.ndarray, found: Partition, names: Sequence[str] | None) -> None:
+def _refuse_groups_over_time(groups: np.ndarray, folds: Partition, names: Sequence[str] | None) -> None:
     """Raise an InputError if a group has training rows and held-out rows of the same fold."""
-    if found.in_gap is None:
-        refuse_straddling(groups, found.part, "the parts of time", names)
+    if folds.in_gap is None:
+        refuse_straddling(groups, folds.part, "the parts of time", names)
         return
-    for fold in range(found.n_folds):
-        train, held_out = found.train(fold), found.held_out(fold)
+    for fold in range(folds.n_folds):
+        train, held_out = folds.train(fold), folds.held_out(fold)
         either = train | held_out
-        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {found.n_folds}", names)
+        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {folds.n_folds}", names)
 
 
 def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: Sequence[str] | None = None) -> None:

@@ -49,12 +49,12 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         sp.csr_matrix(columns).toarray() if isinstance(block.rows, CsrRows) else np.asarray(columns, dtype=np.float64)
     )
     if name in schema.categories:
-        found = np.where(values.any(axis=1), np.argmax(values != 0, axis=1), -1).astype(np.float64)
+        taken = np.where(values.any(axis=1), np.argmax(values != 0, axis=1), -1).astype(np.float64)
     else:
-        found = values[:, 0]
+        taken = values[:, 0]
     others = np.setdiff1d(np.arange(block.n_features), at)
     left = {key: value for key, value in schema.categories.items() if key != name}
-    return found, block.with_X(block.X[:, others]), replace(schema.without(own), categories=left)
+    return taken, block.with_X(block.X[:, others]), replace(schema.without(own), categories=left)
 
 
 def codes(values: np.ndarray) -> np.ndarray:
@@ -79,10 +79,10 @@ def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
     values : ndarray of shape (n_samples,), float64
         As `take_column` returns them for this column and schema.
     """
-    found = np.unique(values, equal_nan=False).tolist()
+    distinct = np.unique(values, equal_nan=False).tolist()
     if name not in schema.categories:
-        return [f"{value:.17g}" for value in found]
-    return ["of an unknown category" if value < 0 else schema.categories[name][int(value)] for value in found]
+        return [f"{value:.17g}" for value in distinct]
+    return ["of an unknown category" if value < 0 else schema.categories[name][int(value)] for value in distinct]
 
 
 def duplicates(block: Block) -> np.ndarray:

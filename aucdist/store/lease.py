@@ -123,7 +123,7 @@ def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Le
 
 
 def _numbers(url: str) -> list[int]:
-    return [int(found[1]) for name in files.names_in(f"{url}/{LEASES}") if (found := LEASE.fullmatch(name))]
+    return [int(lease[1]) for name in files.names_in(f"{url}/{LEASES}") if (lease := LEASE.fullmatch(name))]
 
 
 def _at(url: str, number: int) -> str:

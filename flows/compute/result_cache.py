@@ -41,8 +41,8 @@ class ResultCache:
         self._url, self._common = url, common
         with explained(url, "read"):
             fs, path = open_fs(url)
-            found = fs.find(path) if fs.exists(path) else []
-            self._files = {file.removeprefix(path).lstrip("/") for file in found}
+            stored = fs.find(path) if fs.exists(path) else []
+            self._files = {file.removeprefix(path).lstrip("/") for file in stored}
 
     def get(self, label: str, task: Any) -> Any:
         """Return the result of a task, or None if it is not in the cache, or damaged there.

@@ -42,19 +42,19 @@ def s3_as_configured(config: S3Config, cluster: ClusterConfig, observer: RunObse
 
 def environment_of(config: S3Config) -> dict[str, str | None]:
     """Return the environment variables to set, or with None to remove."""
-    found: dict[str, str | None] = {}
+    changes: dict[str, str | None] = {}
     if config.block is not None:
-        found |= _of_block(config.block)
+        changes |= _of_block(config.block)
     elif config.profile is not None:
         # Keys in the environment would take precedence over the profile.
-        found |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
+        changes |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
     named = {
         ENDPOINT: reveal(config.endpoint or ""),
         REGION: config.region,
         "AUCDIST_S3_ANONYMOUS": ",".join(config.anonymous),
         "AUCDIST_S3_REQUESTER_PAYS": ",".join(config.requester_pays),
     }
-    return found | {name: value for name, value in named.items() if value}
+    return changes | {name: value for name, value in named.items() if value}
 
 
 def _of_block(name: str) -> dict[str, str | None]:

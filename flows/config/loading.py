@@ -183,14 +183,14 @@ def find_sources(content: Any, folder: Path) -> Any:
         return [find_sources(value, folder) for value in content]
     if not isinstance(content, dict):
         return content
-    found = {key: find_sources(value, folder) for key, value in content.items()}
+    absolute = {key: find_sources(value, folder) for key, value in content.items()}
     given = content.get("source")
     if "format" in content and content["format"] != "embedded":
         if isinstance(given, str) and given:
-            found["source"] = require(given, [folder])
+            absolute["source"] = require(given, [folder])
         elif isinstance(given, list):
-            found["source"] = [require(s, [folder]) if isinstance(s, str) and s else s for s in given]
-    return found
+            absolute["source"] = [require(s, [folder]) if isinstance(s, str) and s else s for s in given]
+    return absolute
 
 
 def apply_setting(raw: dict[str, Any], setting: str) -> None:
@@ -243,7 +243,7 @@ def _keys_at(model: type[BaseModel], loc: Iterable[Any]) -> list[str]:
     for part in loc:
         fields = [m.model_fields[part] for m in models if part in m.model_fields]
         if fields:
-            models = [found for field in fields for found in _models_in(field.annotation)]
+            models = [model for field in fields for model in _models_in(field.annotation)]
         else:
             models = [m for m in models if part in (m.__name__, *_tags(m))] or models
     return [key for m in models for key in m.model_fields]
@@ -252,7 +252,7 @@ def _keys_at(model: type[BaseModel], loc: Iterable[Any]) -> list[str]:
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for part in get_args(annotation) for found in _models_in(part)]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _tags(model: type[BaseModel]) -> tuple[Any, ...]:

@@ -103,9 +103,10 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
             )
         return OpenedSearch(source, None)
     here = Workers()
-    found = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
-    Encoding(config.data, found.rows.schema).fit(found.rows.train.each(map))  # an error that all rows have shows here
-    return OpenedSearch(source, found)
+    search_rows = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
+    # An error that all rows have shows here.
+    Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
+    return OpenedSearch(source, search_rows)
 
 
 def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
@@ -161,11 +162,11 @@ def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
     """Return the rows without a column, and its values on the training rows and on the test rows."""
     of_train, block, schema = take_column(rows.train.block, rows.schema, name)
-    found = replace(rows, train=Rows.of_block(block, rows.train.wanted_blocks), schema=schema)
+    without = replace(rows, train=Rows.of_block(block, rows.train.wanted_blocks), schema=schema)
     if rows.test is None:
-        return found, of_train, np.zeros(0)
+        return without, of_train, np.zeros(0)
     of_test, block, _ = take_column(rows.test.block, rows.schema, name)
-    return replace(found, test=Rows.of_block(block, rows.test.wanted_blocks)), of_train, of_test
+    return replace(without, test=Rows.of_block(block, rows.test.wanted_blocks)), of_train, of_test
 
 
 # ---- one side of a fold -------------------------------------------------------------------------------------------------

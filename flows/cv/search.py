@@ -132,20 +132,20 @@ class JobRunner:
     def run(self, jobs: list[FitJob]) -> list[list[Result]]:
         """Return the results of each job."""
         results: dict[int, list[Result]] = {
-            i: found for i, job in enumerate(jobs) if (found := self._cache.get(*_cache_key(job))) is not None
+            i: cached for i, job in enumerate(jobs) if (cached := self._cache.get(*_cache_key(job))) is not None
         }
         missing = [i for i in range(len(jobs)) if i not in results]
         self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
-        self._progress.start(len(jobs), [(jobs[i], found) for i, found in results.items()])
-        for k, found in self._execute([jobs[i] for i in missing]) if missing else ():
+        self._progress.start(len(jobs), [(jobs[i], cached) for i, cached in results.items()])
+        for k, answers in self._execute([jobs[i] for i in missing]) if missing else ():
             job = jobs[missing[k]]
-            results[missing[k]] = found
-            error = next((result["error"] for result in found if "error" in result), None)
+            results[missing[k]] = answers
+            error = next((result["error"] for result in answers if "error" in result), None)
             if error is None:
-                self._cache.put(*_cache_key(job), found)
+                self._cache.put(*_cache_key(job), answers)
             else:
-                self._observer.note(f"failed: fold {fold_text(job.fold)}: {found[0].get('error')}")
-            self._progress.finish(job, found, failed=error is not None)
+                self._observer.note(f"failed: fold {fold_text(job.fold)}: {answers[0].get('error')}")
+            self._progress.finish(job, answers, failed=error is not None)
         return [results[i] for i in range(len(jobs))]
 
     @cached_property

@@ -89,8 +89,8 @@ def survey(source: Source) -> "tuple[Survey, bool]":
         return survey_of(of.parse(data, source, FilePart(urls[0]), None), files.shown(urls[0]))  # type: ignore[attr-defined]  # both are of files
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
-        found = read(source.model_copy(update={"missing": "keep"}))
-        return (found if found.missing else read(source)), whole and len(urls) == 1
+        with_missing = read(source.model_copy(update={"missing": "keep"}))
+        return (with_missing if with_missing.missing else read(source)), whole and len(urls) == 1
     return read(source), whole and len(urls) == 1
 
 
@@ -228,14 +228,14 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     return source, data
 
 
-def found_layout(given: Source, found: Source) -> list[str]:
+def found_layout(given: Source, decided: Source) -> list[str]:
     """Return what was found of the layout of a file, in words, but for separators, which are common."""
     said = {
-        "encoding": f"It is written in {found.encoding}.",
+        "encoding": f"It is written in {decided.encoding}.",
         "quote": "Its cells are enclosed in single quotes.",
-        "skip_lines": f"Its first {found.skip_lines} lines are no rows and are passed over (skip_lines).",
+        "skip_lines": f"Its first {decided.skip_lines} lines are no rows and are passed over (skip_lines).",
     }
-    return [text for key, text in said.items() if getattr(given, key) != getattr(found, key)]
+    return [text for key, text in said.items() if getattr(given, key) != getattr(decided, key)]
 
 
 def _with(source: Source, **keys: object) -> Source:

@@ -85,12 +85,12 @@ def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
     file = config.output or Path(f"{name}.yaml")
     if file.exists() and not config.force:
         raise InputError(f"{file} is there already: name another by --output, or replace it by --force")
-    found = describe(name, source, file, time=config.time, groups=config.groups)
-    files.write_bytes(str(file.absolute()), found.text.encode())
+    described = describe(name, source, file, time=config.time, groups=config.groups)
+    files.write_bytes(str(file.absolute()), described.text.encode())
     return {
-        "config": str(file), "rows": found.rows, "all_rows": found.all_rows, "positive": found.positive,
-        "columns": found.columns, "leaks": list(found.leaks), "warnings": found.warnings(str(file)),
-        "positive_class": found.of_positive(),
+        "config": str(file), "rows": described.rows, "all_rows": described.all_rows, "positive": described.positive,
+        "columns": described.columns, "leaks": list(described.leaks), "warnings": described.warnings(str(file)),
+        "positive_class": described.of_positive(),
     }  # fmt: skip
 
 
@@ -310,31 +310,31 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
     """Describe a file whose features are numbers, svmlight, or whose header names all, KEEL."""
-    found, whole = survey(source)
+    surveyed, whole = survey(source)
     # A survey has no rows, but so many of each class.
-    names = tuple(found.classes)
-    labels = Labels(np.repeat(np.arange(len(names)), list(found.classes.values())), names)
+    names = tuple(surveyed.classes)
+    labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
     positive, guessed, _ = _positive(source, labels, files.shown(str(source.source)), "the labels have", [])
     of = source.format_of()
-    n_features = len(of.feature_names(source, found))
-    sparse = of.is_sparse(found, n_features)
+    n_features = len(of.feature_names(source, surveyed))
+    sparse = of.is_sparse(surveyed, n_features)
     keys = _given_keys(source, source, output) | ({"positive": positive} if source.labels != "grades" else {})
     comments: dict[str, Any] = {"positive": guessed}
-    if found.width:
-        share = found.stored / max(1, found.rows * found.width)
-        said = f"{found.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
+    if surveyed.width:
+        share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
+        said = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
     else:
-        said = f"{len(found.columns):,} columns, {len(found.categories):,} of texts: {n_features:,} features"
+        said = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of texts: {n_features:,} features"
     comments[""] = [said]
     data = [f"scale: {'maxabs' if sparse else 'standard'}", "test: {fraction: 0.2, seed: 0}"]
-    if found.missing:
+    if surveyed.missing:
         keys.setdefault("missing", "keep")
-        comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in found.missing.items())
+        comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in surveyed.missing.items())
         data.insert(0, "impute: median  # numbers that are missing; a missing text is a category of its own")
     keys = {key: keys[key] for key in Source.model_fields if key in keys}
     parse_source(keys | {"source": source.source}, name)
-    text = yaml_text(_config_name(name), _head(source, found.rows, whole, output), keys, comments, data)
-    return Description(text, found.rows, whole, _shown(positive), guessed)
+    text = yaml_text(_config_name(name), _head(source, surveyed.rows, whole, output), keys, comments, data)
+    return Description(text, surveyed.rows, whole, _shown(positive), guessed)
 
 
 def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int = 1) -> list[str]:

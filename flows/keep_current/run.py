@@ -84,10 +84,10 @@ def _score_and_watch(
 
 def _dumped(models: dict[str, Any]) -> dict[str, Any]:
     """Return configurations of training for stages that take those of reading: without the threads of a fit."""
-    found = {name: model.model_dump(exclude_unset=True) for name, model in models.items()}
+    dumped = {name: model.model_dump(exclude_unset=True) for name, model in models.items()}
     cluster = models["cluster"]
-    found["cluster"] = {"kind": "none"} if cluster.kind == "none" else found["cluster"] | {"kind": cluster.kind}
-    return found
+    dumped["cluster"] = {"kind": "none"} if cluster.kind == "none" else dumped["cluster"] | {"kind": cluster.kind}
+    return dumped
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
@@ -99,17 +99,17 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
         return config.train
     data = config.train.data
     source = source_of(data)
-    found, held_out = sorted(files.expand(source.source)), config.held_out or 0
-    if len(found) < held_out + 1:
+    matching, held_out = sorted(files.expand(source.source)), config.held_out or 0
+    if len(matching) < held_out + 1:
         raise InputError(
-            f"{files.shown(str(source.source))} matches {len(found)} files, of which {held_out} are held "
+            f"{files.shown(str(source.source))} matches {len(matching)} files, of which {held_out} are held "
             "out: one more at least is needed"
         )
-    trained = found[: len(found) - held_out]
+    trained = matching[: len(matching) - held_out]
     trained = trained if config.window is None else trained[-config.window :]
     test = data.test
     if held_out:
-        test = TestConfig(source=source.model_copy(update={"source": found[-held_out:]}))
+        test = TestConfig(source=source.model_copy(update={"source": matching[-held_out:]}))
     changed = data.model_copy(update={"source": source.model_copy(update={"source": trained}), "test": test})
     return config.train.model_copy(update={"data": changed})
 

@@ -70,15 +70,15 @@ def registered_model(url: str) -> Registered:
 
     Raises InputError if it names none, or no server is configured.
     """
-    found = REGISTERED.fullmatch(url)
-    if found is None:
+    named = REGISTERED.fullmatch(url)
+    if named is None:
         raise InputError(
             f"{shown(url)} names no registered model of MLflow: give models:/NAME, or models:/NAME@ALIAS (by default {IN_USE})"
         )
     server = enter(os.environ.get(TRACKING, ""))
     if not server:
         raise InputError(f"{url} is in MLflow, but {TRACKING} does not say where: set it, as in http://127.0.0.1:5000")
-    return Registered(found[1], found[2] or IN_USE, server)
+    return Registered(named[1], named[2] or IN_USE, server)
 
 
 def promote_registered(
@@ -139,12 +139,12 @@ def _fetched(mlflow: Any, target: Registered, version: int, folder: Path) -> str
     """Download a version, and return the folder of its model."""
     uri = f"{SCHEME}/{target.name}/{version}"
     there = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(folder / "in-use")))
-    found = there / "data" / DATA
-    if not (found / ABOUT).is_file():
+    model = there / "data" / DATA
+    if not (model / ABOUT).is_file():
         raise InputError(
             f"version {version} of {target.url} is no model of aucdist: give --if always, or another alias"
         )
-    return str(found)
+    return str(model)
 
 
 def _log(mlflow: Any, run: str, decision: dict[str, Any] | None) -> None:

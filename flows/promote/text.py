@@ -60,13 +60,13 @@ def _plot(decision: dict[str, Any], title: str) -> Callable[[Any], None]:
     bound = decision["margin"] if decision["condition"] == "better" else -decision["margin"]
 
     def plot(axes: Any) -> None:
-        for place, (label, found) in enumerate(rows):
-            holds = found["low"] > bound if place == 0 else found["high"] >= -decision["margin"]
+        for place, (label, test) in enumerate(rows):
+            holds = test["low"] > bound if place == 0 else test["high"] >= -decision["margin"]
             colour = NEG if holds else POS
-            axes.plot([found["low"], found["high"]], [-place, -place], color=colour, linewidth=3, solid_capstyle="butt")
-            axes.plot([found["value"]], [-place], "o", color=colour, markersize=7)
+            axes.plot([test["low"], test["high"]], [-place, -place], color=colour, linewidth=3, solid_capstyle="butt")
+            axes.plot([test["value"]], [-place], "o", color=colour, markersize=7)
             axes.annotate(
-                f"{label}: {found['value']:+.4f} ({found['low']:+.4f} to {found['high']:+.4f})",
+                f"{label}: {test['value']:+.4f} ({test['low']:+.4f} to {test['high']:+.4f})",
                 (0.0, -place), xycoords=("axes fraction", "data"), xytext=(0, 12), textcoords="offset points", color=INK,
             )  # fmt: skip
         axes.axvline(0.0, color=GRID, linewidth=1.2)

@@ -152,8 +152,8 @@ class FittedRun:
     @cached_property
     def predicted(self) -> np.ndarray:
         """Which of several classes the test rows are predicted to be of, bool of shape (n_test, n_classes)."""
-        found = predicted_classes(self.estimator, self.scores)
-        return found > 0 if found.ndim == 2 else found[:, np.newaxis] == self.estimator.classes_
+        classes = predicted_classes(self.estimator, self.scores)
+        return classes > 0 if classes.ndim == 2 else classes[:, np.newaxis] == self.estimator.classes_
 
     @cached_property
     def confusions(self) -> np.ndarray | None:
@@ -198,8 +198,8 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
             result["operating_point"] = point
         if fitted.baselines:
             result["baselines"] = fitted.baselines
-    found: dict[str, Any] = jsonable(result)
-    return found
+    in_json: dict[str, Any] = jsonable(result)
+    return in_json
 
 
 def _result_of_two_classes(fitted: FittedRun) -> dict[str, Any]:
@@ -249,17 +249,17 @@ def _result_of_classes(fitted: FittedRun) -> dict[str, Any]:
 
 def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
     model, of_class = fitted.models[k], fitted.evaluation.classes[k]
-    test, found = of_class.test, int(0 if of_class.test is None else of_class.test.n_pos)
+    test, test_pos = of_class.test, int(0 if of_class.test is None else of_class.test.n_pos)
     recalled = precise = None
     if fitted.confusions is not None:
         right, flagged = float(fitted.confusions[k, k]), int(fitted.predicted[:, k].sum())
-        recalled, precise = right / found if found else None, right / flagged if flagged else None
+        recalled, precise = right / test_pos if test_pos else None, right / flagged if flagged else None
     return {
         "name": fitted.rows.schema.classes[k],
         "n_pos": int(of_class.train.n_pos),
         "n_neg": int(of_class.train.n_neg),
         "train_auc": auc(of_class.train),
-        "test_pos": found,
+        "test_pos": test_pos,
         "test_auc": None if test is None else auc(test),
         "test_auc_interval": _ends(of_class.interval),
         "recall": recalled,
@@ -343,8 +343,8 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
     if fitted.more is not None and fitted.more.free is not None:
         details["free"] = fitted.more.free
-    found: dict[str, Any] = jsonable(details)
-    return found
+    in_json: dict[str, Any] = jsonable(details)
+    return in_json
 
 
 def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
@@ -370,11 +370,11 @@ def group_results(
         the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from
         resampling groups), and ``groups`` and ``without``, those that have the measure and those that have none.
     """
-    found = pair_groups(train)
-    if found is None:
+    pairs_in = pair_groups(train)
+    if pairs_in is None:
         return None
     counts: dict[str, Any] = {"grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight}
-    counts |= {"with_pairs": len(found.keys), "without_pairs": found.n_without_pairs, "measures": {}}
+    counts |= {"with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "measures": {}}
     if test_rows is None or scores is None or "group" not in test_rows.column_names:
         return counts
     if "grade" in test_rows.column_names:

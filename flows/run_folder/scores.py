@@ -39,12 +39,12 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     counts, scores, tables = [], [], []
     for model, of_class in zip(models, each_class(rows), strict=True):
         with_rows = isinstance(rows, Blocks)
-        found = of_class.without_memory().reduce(
+        summary = of_class.without_memory().reduce(
             _score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows
         )
-        counts.append(found["counts"].counts)
-        scores.append(np.concatenate(found["scores"]))
-        tables = found["tables"]
+        counts.append(summary["counts"].counts)
+        scores.append(np.concatenate(summary["scores"]))
+        tables = summary["tables"]
     if isinstance(rows, ClassBlocks):
         tables = rows.of_all().without_memory().reduce(_tabulate_block)["tables"]
     table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in tables])
@@ -121,7 +121,7 @@ def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> n
     """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
     codes, texts = pd.factorize(labels)
     sets = [set(text.split(",")) if topics else {text} for text in texts]
-    return np.array([[name in found for name in classes] for found in sets], dtype=bool).reshape(-1, len(classes))[
+    return np.array([[name in of_row for name in classes] for of_row in sets], dtype=bool).reshape(-1, len(classes))[
         codes
     ]
 

@@ -76,11 +76,11 @@ def more_fits(
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
         row_id, y = row_ids_and_labels(train)
-        found = []
+        of_halves = []
         for k in range(config.halves or 0):
-            found.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
+            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
-        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*found, strict=True)]
+        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
     return MoreFits(free, bands, config.halves if wants_band else None)
 
 
