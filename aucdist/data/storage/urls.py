@@ -176,9 +176,15 @@ def _secrets_of(url: str) -> set[str]:
 
 
 def data_root() -> Path:
-    """Return the folder of data sets: AUCDIST_DATA, or ``../shared/data`` beside the checkout."""
-    default = Path(__file__).resolve().parents[4] / "shared" / "data"
-    return Path(os.environ.get("AUCDIST_DATA") or default)
+    """Return the folder of data sets: AUCDIST_DATA, else ``../shared/data`` beside a checkout, else ``data`` of the cache."""
+    if named := os.environ.get("AUCDIST_DATA"):
+        return Path(named)
+    root = Path(__file__).resolve().parents[3]
+    if (root / "pyproject.toml").is_file():
+        return root.parent / "shared" / "data"
+    from aucdist.data.storage.web import cache_folder  # here, because it imports this module
+
+    return cache_folder() / "data"
 
 
 def is_relative(source: str) -> bool:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from aucdist.data import sources
 from aucdist.data.sources import Source, fetch
+from aucdist.data.storage import urls
 from aucdist.errors import InputError
 from flows.cli import app
 
@@ -126,3 +127,13 @@ def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
     (tmp_path / "data/libsvm/mine.svm").unlink()
     fetch.fetch("mine", str(tmp_path / "www"))
     assert (tmp_path / "data/libsvm/mine.svm").read_bytes() == ROWS
+
+
+def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(
+    web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AUCDIST_DATA")
+    assert urls.data_root().parts[-2:] == ("shared", "data")
+    monkeypatch.setattr(urls, "__file__", str(tmp_path / "site-packages/aucdist/data/storage/urls.py"))
+    fetch.fetch("plain")
+    assert (tmp_path / "cache/data/libsvm/plain.svm").read_bytes() == ROWS
