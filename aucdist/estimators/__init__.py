@@ -26,19 +26,22 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'aucdist.estimators' has no attribute {name!r}")
 
 
+CLASSIFIERS = tuple(name for name in MODULES if name.endswith("Classifier"))
+
+
 class _Estimators(Mapping[str, Any]):
     """The class of each estimator by its name."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in tuple(self):
+        if name not in CLASSIFIERS:
             raise KeyError(name)
         return __getattr__(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in MODULES if name.endswith("Classifier"))
+        return iter(CLASSIFIERS)
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        return len(CLASSIFIERS)
 
 
 ESTIMATORS = _Estimators()
