@@ -17,7 +17,6 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import give_warnings
-from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
@@ -99,6 +98,8 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     With ``logit`` this is Platt's scaling (2000) but for the prior, which takes the place of his pseudo-counts; with ``gev`` the
     shape is found by maximum a posteriori first.
     """
+    from aucdist.estimators.link import LinkClassifier, SeparationWarning
+
     weight = counts.pos + counts.neg
     values = counts.middles()
     middle = float(weight @ values / weight.sum())
