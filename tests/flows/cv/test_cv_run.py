@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
-from flows.cv import executors, search
+from flows.cv import jobs, search
 from flows.cv.config import CvConfig, load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver, Tasks
@@ -226,10 +226,10 @@ def _fail(job: int, sides: None, again: bool) -> list[dict[str, Any]]:
 def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
     client.wait_for_workers(2)  # the one that was killed is started again
     ill = next(iter(client.scheduler_info()["workers"]))
-    done = dict(executors.run_on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
+    done = dict(jobs.run_on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
     assert sorted(done) == list(range(6))
     assert all(results[0]["worker"] != ill for results in done.values())
-    failed = dict(executors.run_on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
+    failed = dict(jobs.run_on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
     assert failed[0][0]["error"] == "always"
 
 
