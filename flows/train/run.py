@@ -36,7 +36,8 @@ class TrainRun:
     def __init__(
         self, config: Any, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
     ) -> None:
-        self.config, self.start, self.name = config, start, self.new_name()
+        self.config, self.start = config, start
+        self.name = self.new_name()
         self.observer = MetricsObserver(observer, self.name)
         self.stages = Stages(self.observer, run_stage)
 
