@@ -175,6 +175,12 @@ def _secrets_of(url: str) -> set[str]:
     return {form for piece in pieces for form in (piece, unquote(piece), unquote_plus(piece)) if form}
 
 
+def cache_folder() -> Path:
+    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("AUCDIST_CACHE") or user / "aucdist")
+
+
 def data_root() -> Path:
     """Return the folder of data sets: AUCDIST_DATA, else ``../shared/data`` beside a checkout, else ``data`` of the cache."""
     if named := os.environ.get("AUCDIST_DATA"):
@@ -182,8 +188,6 @@ def data_root() -> Path:
     root = Path(__file__).resolve().parents[3]
     if (root / "pyproject.toml").is_file():
         return root.parent / "shared" / "data"
-    from aucdist.data.storage.web import cache_folder  # here, because it imports this module
-
     return cache_folder() / "data"
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 from fsspec.asyn import sync
 
 from aucdist.data.storage.guard import CHUNK, Progress, check_download, watched
-from aucdist.data.storage.urls import reveal, shown
+from aucdist.data.storage.urls import cache_folder, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
@@ -25,12 +24,6 @@ def options() -> dict[str, Any]:
     """Return how to connect to a web server, as fsspec takes it."""
     timeout = load_optional("aiohttp").ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("AUCDIST_CACHE") or user / "aucdist")
 
 
 def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object]) -> Path:
