@@ -38,7 +38,7 @@ def _pair_sweep(sample: numba.core.dispatcher.Dispatcher, rows: PairRows, which:
     n_minority, w = rows.minority.values.shape[0], np.zeros(rows.majority.values.shape[1])
     table, pairs, used = np.zeros(2**21, ENTRY), np.empty((BATCH, 3), np.int64), 0
     before, bounds = np.array([0, n_minority * len(which)]), np.array([0, len(which)])
-    places = PairPlaces(before, bounds, np.zeros(1, np.int64), which)
+    places = PairPlaces(before, bounds, np.array([0]), np.array([n_minority]), which)
     scale, never = LAM * n_minority * rows.n_majority, np.empty(0)
     for first in range(0, n_steps, BATCH):
         sample(7, first, places, pairs)

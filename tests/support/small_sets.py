@@ -24,4 +24,6 @@ def blocks_of(X, y, n_blocks=1, weight=None):
 def all_pairs_of(n_minority, majority_rows):
     """Return where the pairs are of rows that are all of one group, as the kernels that draw pairs take it."""
     n = len(majority_rows)
-    return PairPlaces(np.array([0, n_minority * n]), np.array([0, n]), np.zeros(1, dtype=np.int64), majority_rows)
+    return PairPlaces(
+        np.array([0, n_minority * n]), np.array([0, n]), np.array([0]), np.array([n_minority]), majority_rows
+    )

@@ -181,8 +181,7 @@ def take_over_duals(
     mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
     i, j, values = i[mine], j[mine], duals.data[mine]
     run = np.searchsorted(places.rows, j, side="right") - 1
-    n_minority = np.diff(places.before) // np.diff(places.rows)
-    strange = (i < places.minority[run]) | (i >= places.minority[run] + n_minority[run])
+    strange = (i < places.minority[run]) | (i >= places.minority[run] + places.n_minority[run])
     if len(memory.weights[0]):
         values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
     entries = np.empty(len(values), dtype=ENTRY)

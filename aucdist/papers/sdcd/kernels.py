@@ -30,13 +30,14 @@ class PairPlaces(NamedTuple):
 
     `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
     `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.
-    `minority`, of shape (n_runs,), int64: where the group's rows of the minority begin.
+    `minority` and `n_minority`, of shape (n_runs,), int64: where the group's rows of the minority begin, and how many they are.
     `majority_rows`, of shape (n_majority,), int64: the positions of the larger class among the block's rows.
     """
 
     before: np.ndarray
     rows: np.ndarray
     minority: np.ndarray
+    n_minority: np.ndarray
     majority_rows: np.ndarray
 
 
@@ -69,24 +70,22 @@ def draw_any(key, first, places, drawn):
     `places`: PairPlaces.
     `drawn`, of shape (n_draws, 3), int64: written: i, j, and ``majority_rows[j]``.
     """
-    before, rows, minority, majority_rows = places
+    before, rows, minority, n_minority, majority_rows = places
     n_runs = minority.shape[0]
     for t in range(drawn.shape[0]):
         state, run = stream(key, first + t), 0
         if n_runs > 1:
             state, number = below(state, before[n_runs])
             run = run_of(before, number)
-        n_rows = rows[run + 1] - rows[run]
-        state, i = below(state, (before[run + 1] - before[run]) // n_rows)
-        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + below(state, n_rows)[1]
+        state, i = below(state, n_minority[run])
+        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + below(state, rows[run + 1] - rows[run])[1]
     fill_positions(majority_rows, drawn)
 
 
 @kernel(_nrt=True)
 def draw_in_order(key, first, places, drawn):
     """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
-    before, rows, minority, majority_rows = places
-    n_pairs = before[minority.shape[0]]
+    n_pairs = places.before[places.minority.shape[0]]
     sweep, position = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
     new_order(stream(key, sweep), n_pairs, order)
@@ -94,11 +93,20 @@ def draw_in_order(key, first, places, drawn):
         if position == n_pairs:
             sweep, position = sweep + 1, 0
             new_order(stream(key, sweep), n_pairs, order)
-        number = permuted(order, position, n_pairs)
-        run = run_of(before, number)
-        i, j = divmod(number - before[run], rows[run + 1] - rows[run])
-        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + j
+        drawn[t, 0] = permuted(order, position, n_pairs)
         position += 1
+    place_pairs(places, drawn)
+
+
+@kernel
+def place_pairs(places, drawn):
+    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, from 0, are in the first column."""
+    before, rows, minority, _, majority_rows = places
+    for t in range(drawn.shape[0]):
+        run = run_of(before, drawn[t, 0])
+        number, n_rows = drawn[t, 0] - before[run], rows[run + 1] - rows[run]
+        i = number // n_rows
+        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + number - i * n_rows
     fill_positions(majority_rows, drawn)
 
 

@@ -144,8 +144,9 @@ def receive_minority(
     """
     rows = DenseRows(*fields) if len(fields) == 1 else CsrRows(*fields)
     bounds, codes = runs_of(memory.codes)
-    sizes = np.diff(bounds) * (starts[codes + 1] - starts[codes])
-    places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, starts[codes], memory.majority)
+    n_minority = starts[codes + 1] - starts[codes]
+    before = np.append(0, np.cumsum(np.diff(bounds) * n_minority))
+    places = PairPlaces(before, bounds, starts[codes], n_minority, memory.majority)
     memory = replace(memory, minority=rows, first=first, places=places, weights=(weights, memory.weights[1]))
     return memory, {"n_pairs": [int(places.before[-1])]}
 

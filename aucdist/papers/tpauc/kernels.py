@@ -205,7 +205,8 @@ def opauc_full(data, order, rates, statistics, w):
             spread_w[:] = 0.0
             for j in range(d):
                 if w[j] != 0.0:
-                    _lift(w[j], squares[other, j], spread_w)
+                    for k in range(d):
+                        spread_w[k] += squares[other, j, k] * w[j]
             mean_w = _dot(sums[other], w) / counts[other]
             miss = row_dot(rows, i, w) - mean_w - y[i]
             a = 2.0 * eta * weights[i]

@@ -64,8 +64,9 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
         codes, of_few = np.array([g for _, g, _ in many]), [g for _, g, _ in few]
         bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1))
         begin = np.searchsorted(of_few, codes[bounds[:-1]])
-        sizes = (np.searchsorted(of_few, codes[bounds[:-1]], side="right") - begin) * np.diff(bounds)
-        places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, begin, np.arange(len(many)))
+        n_minority = np.searchsorted(of_few, codes[bounds[:-1]], side="right") - begin
+        sizes = n_minority * np.diff(bounds)
+        places = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, begin, n_minority, np.arange(len(many)))
         drawn = np.empty((200, 3), dtype=np.int64)
         draw = draw_in_order if solver is sdcd_perm else draw_any
         draw(block_seed(5, 0, 0), 0, places, drawn)
@@ -147,9 +148,8 @@ def test_a_start_of_other_pairs_is_refused():
 
 
 def test_every_sweep_takes_each_pair_once():
-    places = PairPlaces(
-        np.array([0, 6, 6, 14, 16]), np.array([0, 3, 4, 8, 9]), np.array([5, 9, 0, 3]), np.arange(9) * 10
-    )
+    before, bounds = np.array([0, 6, 6, 14, 16]), np.array([0, 3, 4, 8, 9])
+    places = PairPlaces(before, bounds, np.array([5, 9, 0, 3]), np.array([2, 0, 2, 2]), np.arange(9) * 10)
     drawn = np.empty((48, 3), dtype=np.int64)
     draw_in_order(7, 0, places, drawn)
     pairs = {(5 + i, j) for i in range(2) for j in range(3)} | {(i, j) for i in range(2) for j in range(4, 8)}
