@@ -52,7 +52,7 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     """
     if isinstance(model, ClassModels):
         of_each = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
-        classes = [{"name": name, "spread": by, "model": _content(one, contributions)} for name, by, one in of_each]
+        classes = [{"name": name, "spread": by, "model": _content(own, contributions)} for name, by, own in of_each]
         content = {
             "format": "aucdist models", "version": VERSION, "aucdist": __version__, "topics": model.topics, "classes": classes,
         }  # fmt: skip

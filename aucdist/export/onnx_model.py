@@ -103,11 +103,11 @@ def _probabilities(graph: Graph, model: LinearModel | ClassModels, scores: Term)
     if isinstance(model, LinearModel):
         return None if model.probability is None else probability_of(scores, model.probability)
     columns = []
-    for k, one in enumerate(model.models):
-        if one.probability is None:
+    for k, of_class in enumerate(model.models):
+        if of_class.probability is None:
             return None
         own = graph.vector(graph.apply("Gather", scores, [k], axis=1))
-        columns.append(graph.column(probability_of(own, one.probability)))
+        columns.append(graph.column(probability_of(own, of_class.probability)))
     probabilities = graph.apply("Concat", *columns, axis=1)
     if model.topics:
         return probabilities

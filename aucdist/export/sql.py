@@ -262,11 +262,11 @@ class Query(Target):
         self.add("scored", selected)
         self.aliases, best = s, s
         outputs = dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
-        if all(one.probability is not None for one in model.models):
+        if all(own.probability is not None for own in model.models):
             best = [self.alias(f"p{k}") for k in range(len(s))]
-            for k, one in enumerate(model.models):
-                assert one.probability is not None
-                probability = self._probability(s[k], one.probability)
+            for k, own in enumerate(model.models):
+                assert own.probability is not None
+                probability = self._probability(s[k], own.probability)
                 self.aliases = [*s, *best[:k]]
                 self.add("probable", {best[k]: probability})
                 self.aliases = [*s, *best[: k + 1]]

@@ -78,9 +78,8 @@ def one_of(expression: str, values: Iterable[str]) -> str:
     return f"{expression} IN ({', '.join(text(value) for value in values)})"
 
 
-def free_name(wanted: str, taken: set[str]) -> str:
-    """Return a name that none of those taken is in any case of letters, and take it."""
-    name = wanted
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name with as many underscores as it needs to be none of those taken in any case of letters, and take it."""
     while name.casefold() in taken:
         name += "_"
     taken.add(name.casefold())
