@@ -202,22 +202,32 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
     """
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
-    number, stratum, positive = _gathered(each(functools.partial(_random_numbers, seed, n_classes)))
-    assert number is not None
-    assert stratum is not None
-    if positive is not None:
-        limit, n_of_groups = _group_limit(number, positive, test_fraction, n_classes is None)
-        return Split(seed, (limit,) * (n_classes or 2), n_of_groups, n_classes)
-    counts = np.bincount(stratum, minlength=n_classes or 2)
-    of_strata = np.split(number[np.argsort(stratum, kind="stable")], np.cumsum(counts)[:-1])
-    n_test, limits = [], []
-    for k, (numbers, n) in enumerate(zip(of_strata, counts.tolist(), strict=True)):
-        if n < 2 and n_classes is None:
-            raise InputError(
-                f"{n} {('negative', 'positive')[k]} rows; a split into training and test rows needs at least two"
-            )
-        n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
-        limits.append(int(np.partition(numbers, n_test[k] - 1)[n_test[k] - 1]) if n_test[k] else -1)
+    for deviations in (MOST_DEVIATIONS, np.inf):
+        parts = list(each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations)))
+        number, stratum, positive = _gathered(part.columns for part in parts)
+        assert number is not None
+        assert stratum is not None
+        if positive is not None:
+            limit, n_of_groups = _group_limit(number, positive, test_fraction, n_classes is None)
+            return Split(seed, (limit,) * (n_classes or 2), n_of_groups, n_classes)
+        counts, below = sum(part.counts for part in parts), sum(part.below for part in parts)
+        low, high = np.max([part.low for part in parts], axis=0), np.min([part.high for part in parts], axis=0)
+        n_test, limits = [], []
+        for k, n in enumerate(counts.tolist()):
+            if n < 2 and n_classes is None:
+                raise InputError(
+                    f"{n} {('negative', 'positive')[k]} rows; a split into training and test rows needs at least two"
+                )
+            n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
+            place, numbers = n_test[k] - 1 - int(below[k]), number[stratum == k]
+            if not n_test[k]:
+                limits.append(-1)
+            elif 0 <= place < len(numbers):
+                limits.append(int(np.partition(numbers, place)[place]))
+        if len(limits) == len(counts) and all(
+            limits[k] < 0 or low[k] <= limits[k] <= high[k] for k in range(len(limits))
+        ):
+            break
     return Split(seed, tuple(limits), tuple(n_test), n_classes)
 
 
@@ -230,11 +240,47 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-def _random_numbers(seed: int, n_classes: int | None, block: Block) -> Columns:
-    """Return the random number of each row, its stratum, and where rows have groups whether it is positive."""
+MOST_DEVIATIONS = 8.0
+"""Random numbers are gathered within so many standard deviations of the share of test rows, and all if the limit lies outside."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """The random numbers of a block near the limit of the test rows: about the square root of its rows.
+
+    Attributes
+    ----------
+    columns
+        The numbers, their strata, and where rows have groups, of which all are there, whether the rows are positive.
+    counts, below : ndarray of shape (n_strata,)
+        The rows, and those with numbers below the ones that are there.
+    low, high : ndarray of shape (n_strata,), uint64
+        All numbers from the first to the second are there.
+    """
+
+    columns: Columns
+    counts: np.ndarray
+    below: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _numbers_near(test_fraction: float, seed: int, n_classes: int | None, deviations: float, block: Block) -> _Near:
     if block.group is not None:
-        return scrambled(block.group, seed), strata_of(block, 1), block.y == 1
-    return scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16), None
+        nothing = np.zeros(0)
+        columns = scrambled(block.group, seed), strata_of(block, 1), block.y == 1
+        return _Near(columns, nothing, nothing, nothing, nothing)
+    number, stratum = scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16)
+    counts = np.bincount(stratum, minlength=n_classes or 2)
+    some = np.maximum(counts, 1)
+    width = deviations * np.sqrt(test_fraction * (1.0 - test_fraction) / some) + 2.0 / some
+    low, high = np.maximum(test_fraction - width, 0.0), test_fraction + width
+    first = (low * 2.0**64).astype(np.uint64)
+    last = np.where(high < 1.0, (np.minimum(high, 1.0 - 2.0**-53) * 2.0**64).astype(np.uint64), np.uint64(2**64 - 1))
+    is_below = number < first[stratum]
+    is_near = ~is_below & (number <= last[stratum])
+    below = np.bincount(stratum[is_below], minlength=len(counts))
+    return _Near((number[is_near], stratum[is_near], None), counts, below, first, last)
 
 
 def _gathered(parts: Iterable[Columns]) -> Columns:

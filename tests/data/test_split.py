@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aucdist.data import split as split_module
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.split import find_split, scrambled, split
 from aucdist.errors import InputError
@@ -117,3 +118,27 @@ def test_each_block_is_read_once(group):
     read = []
     find_split(lambda function: [read.append(block.index) or function(block) for block in blocks], 0.3, 1)
     assert read == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("n", "share", "n_blocks"), [(20_000, 0.2, 3), (20_000, 0.9, 1), (5, 0.3, 2), (200, 0.5, 4)])
+@pytest.mark.parametrize("most", [8.0, 1e-3])
+def test_few_random_numbers_travel_and_the_rows_are_the_same(monkeypatch, n, share, n_blocks, most):
+    monkeypatch.setattr(split_module, "MOST_DEVIATIONS", most)
+    y = np.where(np.random.default_rng(0).random(n) < 0.1, 1, -1)
+    y[:2], y[2:4] = 1, -1
+    rows = Block.of(np.zeros((n, 1)), y)
+    blocks, sent = [rows.take(part) for part in np.array_split(np.arange(n), n_blocks)], []
+
+    def each(function):
+        results = [function(block) for block in blocks]
+        sent.append(sum(len(result.columns[0]) for result in results))
+        return results
+
+    found = split_module.find_split(each, share, 3)
+    for k, sign in enumerate((-1, 1)):
+        numbers = np.sort(split_module.scrambled(rows.row_id, 3)[y == sign])
+        assert found.n_test[k] == round(share * len(numbers))
+        assert found.limits[k] == numbers[found.n_test[k] - 1]
+    if n == 20_000:
+        assert sent[0] < 0.25 * n
+    assert len(sent) == 1 or most < 1
