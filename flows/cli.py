@@ -55,6 +55,18 @@ COMMANDS: tuple[Command, ...] = (
         lines="flows.compare.run:compared_lines",
     ),
     Command(
+        "threshold",
+        "Change the threshold of a trained model without a fit: a new run folder, or a new version of a model store.",
+        page="alert-queue",
+        model="flows.threshold.run:ThresholdConfig",
+        function="flows.threshold.run:change_threshold",
+        lines="flows.threshold.run:threshold_lines",
+        more=(
+            "The rows that set the threshold when the model was trained set it again: calibration rows, or training rows out of "
+            "fold, or as the fit knows them. Of older runs the test rows do, and the report says so."
+        ),
+    ),
+    Command(
         "promote",
         "Make the model of a run the one in use: a new version in a model store.",
         page="in-service",
@@ -162,6 +174,18 @@ COMMANDS: tuple[Command, ...] = (
         more=(
             "For linear models and models of binned features. The contributions of a row and the constant add up "
             "to its score."
+        ),
+    ),
+    Command(
+        "audit",
+        "Write a page and a JSON file of evidence about a run, or train it again and compare digests.",
+        page="audit",
+        model="flows.audit.run:AuditConfig",
+        function="flows.audit.run:audit",
+        lines="flows.audit.run:audit_lines",
+        more=(
+            "Certificate, proved directions, operating point and its guarantee, calibration, figures of named groups, reasons of "
+            "alerts, limits of drift, and digests. With --verify the exit code is 1 if the repeated run is another one."
         ),
     ),
     Command(

@@ -1,9 +1,11 @@
 """The versions of Python and of packages, which runs and measurements keep."""
 
+import hashlib
 import platform
 import re
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
+from pathlib import Path
 
 PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
 """Those that the result of a run depends on."""
@@ -18,6 +20,15 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return installed
+
+
+def digests() -> dict[str, str]:
+    """Return the SHA-256 of the code of aucdist, and of the names and versions of all installed packages."""
+    root, code = Path(__file__).resolve().parents[1], hashlib.sha256()
+    for file in sorted(file for package in ("aucdist", "flows") for file in (root / package).rglob("*.py")):
+        code.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    packages = sorted({f"{one.metadata['Name']}=={one.version}" for one in distributions()})
+    return {"code": code.hexdigest(), "packages": hashlib.sha256("\n".join(packages).encode()).hexdigest()}
 
 
 def required() -> list[str]:

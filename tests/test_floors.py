@@ -23,6 +23,8 @@ USE_CASES = {
         "cv",
         "compare",
         "promote",
+        "threshold",
+        "audit",
         "rollback",
         "models",
         "watch",
@@ -71,6 +73,8 @@ FLOORS = [
 
 BETWEEN_USE_CASES = {
     ("train", "init"),
+    ("audit", "export"),  # the rows of a run, read again
+    ("audit", "train"),  # trains again
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("simulate", "shard"),  # both describe the shards that they wrote
     ("keep_current", "train"),  # a night of all of them

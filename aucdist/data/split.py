@@ -10,6 +10,7 @@ Or the last rows by a column of times are the test rows, whole groups where ther
 """
 
 import functools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -82,6 +83,8 @@ class TimeSplit:
         Negative and positive rows of either side; of several classes the latter are none.
     groups, latest : ndarray of shape (n_groups,), or None
         The groups, ascending, and the time of the last row of each, which counts for all of its rows.
+    per_day : tuple of float
+        Test rows and training rows in a unit of the time, from the first of them to the last, for dates a day.
     """
 
     column: int
@@ -91,6 +94,7 @@ class TimeSplit:
     n_train: tuple[int, int]
     groups: np.ndarray | None = None
     latest: np.ndarray | None = None
+    per_day: tuple[float, float] = (math.nan, math.nan)
 
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
@@ -144,15 +148,19 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     n_after = len(ordered) - np.searchsorted(ordered, starts)
     start = float(starts[np.argmin(np.abs(n_after - n_last))])
     sides = {"test": time >= start, "training": ~(time >= start - gap)}
-    counts = {}
+    counts, per_day = {}, {}
     for side, rows in sides.items():
+        days = np.floor(time[rows & np.isfinite(time)])
+        per_day[side] = len(days) / float(np.ptp(days) + 1) if len(days) else 0.0
         counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
                 f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: take another share of "
                 "`last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
             )
-    return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest)
+    return TimeSplit(
+        column, start, start - gap, counts["test"], counts["training"], groups, latest, (per_day["test"], per_day["training"])
+    )  # fmt: skip
 
 
 def _times_of(column: int, block: Block) -> Columns:

@@ -79,19 +79,20 @@ def _ends(estimate: Any) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def losses(now: dict[str, Any], promised: dict[str, Any] | None) -> list[dict[str, Any]]:
+def losses(now: dict[str, Any], promised: dict[str, Any] | None, without: str | None = None) -> list[dict[str, Any]]:
     """Return alarms: measures that are lower than the run promised, and positives that are more or fewer than it promised.
 
     The standard error of a measure is a quarter of its interval, about; those of the batch and of the run add up, since their
     rows are different ones. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST`.
 
     `now` and `promised`: as `performance` returns them; `promised` of the run's test rows, or None where it had none.
+    `without`: a measure that is tested over all batches together.
     """
     before = {"measures": {}} if promised is None else promised
     tests = [
         _loss(name, None, now["measures"][name], before["measures"][name])
         for name in ("macro_auc", "auc", "partial_auc", "recall")
-        if name in now["measures"] and name in before["measures"]
+        if name in now["measures"] and name in before["measures"] and name != without
     ]
     areas = {row["name"]: row["auc"] for row in before.get("classes", ())}
     for row in now.get("classes", ()):

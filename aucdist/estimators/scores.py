@@ -14,7 +14,7 @@ from aucdist.estimators.tables import checked_rows
 from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
-from aucdist.metrics import threshold_at
+from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.costs import CostCounts, costs_of_labels
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts, labels_of
 from aucdist.metrics.ranking import auc
@@ -132,7 +132,9 @@ def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary
     return None, {"counts": ScoreCounts.from_scores(few.y, scores)}
 
 
-def _thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any]) -> list[float]:
+def _thresholds_of_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any], confidence: float | None
+) -> list[float]:
     """Return the threshold of X w that meets a requirement on rows; of several classes one for each against the rest."""
     several = model.has_several_classes
     if several and not model.label_sets_.exclusive:
@@ -155,7 +157,18 @@ def _thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, requirem
     for k, of_class in enumerate(model.estimators_ if several else [model]):
         scores = of_class._scores_without_intercept(X)
         try:
-            thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
+            if confidence is None:
+                thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
+                continue
+            promise = guaranteed_threshold(
+                members[:, k], scores, confidence, sample_weight=sample_weight, **requirement
+            )
+            if not promise.holds:
+                raise InputError(
+                    f"no threshold promises {promise.measure} {promise.asked:g} with confidence {confidence:g} by these "
+                    f"{len(scores)} rows; the best promise is {promise.promised:.4g}"
+                )
+            thresholds.append(promise.threshold)
         except InputError as error:
             if not several:
                 raise
@@ -163,7 +176,7 @@ def _thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, requirem
     return thresholds
 
 
-def _without_intercept(threshold: float, intercept: float) -> float:
+def without_intercept(threshold: float, intercept: float) -> float:
     """Return the threshold of X w that is passed exactly where X w + intercept, rounded, passes `threshold`."""
     if not np.isfinite([threshold, intercept]).all():
         return threshold
@@ -206,6 +219,8 @@ class WithThreshold:
         precision: float | None = None,
         recall: float | None = None,
         cost: Mapping[str, Any] | None = None,
+        per: float | None = None,
+        confidence: float | None = None,
     ) -> None:
         """Shift the scores, and so the rows that `predict` flags; ranking and probabilities do not change.
 
@@ -223,24 +238,36 @@ class WithThreshold:
         cost : mapping, optional
             Costs such as ``{"false_alarm": 1, "miss": 40}``. If costs differ by row, give an array: ``{"false_alarm": 5,
             "miss": amount}``.
+        per : float, optional
+            Of how many rows `alerts` is a number: ``alerts=50, per=len(X)`` flags 50 rows of X where scores have no ties.
+        confidence : float, optional
+            The probability with which the requirement is to hold for new rows: see `aucdist.metrics.guaranteed_threshold`. X must
+            then be rows that the fit has not seen.
 
         Raises
         ------
         InputError
-            If neither a threshold is given nor rows and one requirement, or if no threshold meets it.
+            If neither a threshold is given nor rows and one requirement, or if no threshold meets it, or promises it.
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
         requirement = {name: value for name, value in named.items() if value is not None}
         by_rows = X is not None and y is not None and len(requirement) == 1
-        if (threshold is None) != by_rows or (threshold is not None and (requirement or sample_weight is not None)):
+        beside = any(value is not None for value in (sample_weight, per, confidence))
+        if (threshold is None) != by_rows or (threshold is not None and (requirement or beside)):
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
+        if per is not None:
+            if alerts is None or not alerts <= per:
+                raise InputError(f"per is {per}: it says of how many rows alerts is a number, and alerts is {alerts}")
+            requirement["alerts"] = alerts / per
+        if confidence is not None and cost is not None:
+            raise InputError("set_threshold: confidence is for fpr, alerts, precision and recall, not for cost")
         if is_dask(X):
             raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
         several = "estimators_" in vars(self)
         models = self.estimators_ if several else [self]
         if threshold is None:
-            cuts = _thresholds_of_rows(self, X, y, sample_weight, requirement)
+            cuts = _thresholds_of_rows(self, X, y, sample_weight, requirement, confidence)
         else:
             values = np.asarray(threshold, dtype=np.float64)
             if np.isnan(values).any():
@@ -249,7 +276,7 @@ class WithThreshold:
                 raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
             values = values * getattr(self, "spreads_", 1.0)
             cuts = [
-                _without_intercept(value, model.decision_intercept)
+                without_intercept(value, model.decision_intercept)
                 for value, model in zip(np.atleast_1d(values).tolist(), models, strict=True)
             ]
         self.set_raw_threshold(cuts if several else cuts[0])

@@ -12,6 +12,7 @@ from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint
 from aucdist.metrics.groups import OfGroups, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
+from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.metrics.labelled_decisions import (
     confusion_counts,
@@ -20,6 +21,7 @@ from aucdist.metrics.labelled_decisions import (
     fpr_at_recall,
     fpr_at_recall_interval,
     g_mean_score,
+    guaranteed_threshold,
     operating_point,
     precision_at_k,
     precision_at_k_interval,
@@ -50,6 +52,7 @@ from aucdist.metrics.labelled_rankings import (
     roc_auc_score,
     two_way_partial_auc_interval,
     two_way_partial_auc_score,
+    venn_abers_probabilities,
 )
 from aucdist.metrics.probability import Reliability
 from aucdist.metrics.ranking import Interval
@@ -57,6 +60,7 @@ from aucdist.metrics.ranking import Interval
 __all__ = [
     "Difference",
     "Estimate",
+    "Guarantee",
     "Interval",
     "IntervalWarning",
     "OfGroups",
@@ -76,6 +80,7 @@ __all__ = [
     "fpr_at_recall_interval",
     "g_mean_score",
     "group_auc_score",
+    "guaranteed_threshold",
     "log_loss",
     "ndcg_of_groups",
     "operating_point",
@@ -101,4 +106,5 @@ __all__ = [
     "threshold_at",
     "two_way_partial_auc_interval",
     "two_way_partial_auc_score",
+    "venn_abers_probabilities",
 ]

@@ -184,11 +184,16 @@ def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     return true, false
 
 
-def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
-    """Return how many of the highest distinct scores are flagged to meet a requirement of `threshold_at`."""
+def check_requirement(name: str, value: float) -> None:
+    """Raise an InputError unless a requirement is a share."""
     none_allowed = name in ("fpr", "alerts")
     if not (0 <= value <= 1 and (none_allowed or value > 0)):
         raise InputError(f"{name} is {value}; it must be {'at least 0' if none_allowed else 'above 0'} and at most 1")
+
+
+def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
+    """Return how many of the highest distinct scores are flagged to meet a requirement of `threshold_at`."""
+    check_requirement(name, value)
     true, false = flagged_at(counts)
     if name == "recall":
         return int(np.searchsorted(true / true[-1], value, side="left"))

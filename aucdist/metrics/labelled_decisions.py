@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aucdist.metrics import costs, decisions
+from aucdist.metrics import costs, decisions, guarantees
 from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
 from aucdist.metrics.decisions import OperatingPoint
+from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
 
 
@@ -78,6 +79,61 @@ def threshold_at(
         weight = weight * as_column("weights", sample_weight)
     weighted = counts_of(y_true, y_score, weight, pos_label)
     return decisions.threshold_at(weighted, cost=dict.fromkeys(decisions.COSTS, 1.0))
+
+
+def guaranteed_threshold(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    fpr: float | None = None,
+    alerts: float | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Guarantee:
+    """Return the threshold that keeps a promise for new rows with a probability of at least `confidence`.
+
+    It finds as many positives (for `recall`: flags as few rows) as the bounds allow. These are exact binomial bounds, and for
+    precision tests one after the other; see [the how-to](../how-to/alert-queue.md). The rows must be independent, drawn like the
+    new ones, and unseen by the model. Where no threshold can promise what is asked for, it is the one with the best promise.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    confidence : float
+        At least 0.5 and below 1.
+    fpr, alerts : float, optional
+        At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
+    precision, recall : float, optional
+        At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Raises
+    ------
+    InputError
+        If not exactly one requirement is given, it is out of its range, a class has no rows, or there are weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import guaranteed_threshold
+    >>> scores = np.arange(200)
+    >>> promise = guaranteed_threshold(scores >= 140, scores, recall=0.9)  # 59 of 60 positives are flagged
+    >>> promise.threshold, promise.holds
+    (140.5, True)
+    """
+    counts = counts_of(y_true, y_score, sample_weight, pos_label)
+    return guarantees.guaranteed_threshold(
+        counts, confidence, fpr=fpr, alerts=alerts, precision=precision, recall=recall
+    )
 
 
 def operating_point(

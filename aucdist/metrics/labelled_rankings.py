@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from aucdist.metrics import compare, partial, probability, ranking
 from aucdist.metrics.compare import Difference
-from aucdist.metrics.counts import counts_of, signs_of
+from aucdist.metrics.counts import as_column, counts_of, refuse, signs_of
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.probability import Reliability
 from aucdist.metrics.ranking import Interval
@@ -520,6 +520,47 @@ def average_precision_interval(
     '0.675 from 0.557 to 0.775'
     """
     return ranking.average_precision_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
+
+
+def venn_abers_probabilities(
+    y_true: ArrayLike, y_score: ArrayLike, scores: ArrayLike, *, pos_label: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a lower and an upper probability for each of some rows: Venn-Abers prediction (Vovk & Petej, 2014).
+
+    The score joins the calibration rows, once as a negative and once as a positive row, and each time isotonic regression gives
+    it a probability. One of the two is perfectly calibrated if new rows are drawn like the calibration rows: that of the true
+    label. The two are far apart where few rows say anything; ``upper / (1 - lower + upper)`` is between them.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_calibration,)
+        Two different labels, numbers or strings, of rows that the model was not fitted to; the larger one is positive.
+    y_score : array-like of shape (n_calibration,)
+        Finite scores; higher means more likely positive.
+    scores : array-like of shape (n_samples,)
+        Of the rows in question.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n_samples,), float64
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, or holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import venn_abers_probabilities
+    >>> lower, upper = venn_abers_probabilities([0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.5, 0.9], [0.05, 0.6])
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([0.0, 0.5], [0.25, 1.0])
+    """
+    counts, column = counts_of(y_true, y_score, pos_label=pos_label), as_column("scores", scores)
+    refuse("score", column, ~np.isfinite(column), "is not finite")
+    return probability.venn_abers(counts, column)
 
 
 def brier_score_loss(

@@ -112,6 +112,33 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
     return float(bins.weight @ np.abs(bins.predicted - bins.observed)) / float(bins.weight.sum())
 
 
+MOST_CELLS = 2048
+"""Above so many distinct scores, neighbouring ones count as equal in `venn_abers`, about equally many rows in each cell."""
+
+
+def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper probability of each score; see `aucdist.metrics.venn_abers_probabilities`."""
+    from scipy.optimize import isotonic_regression  # as above
+
+    values, pos, weight = counts.values, counts.pos, _weight(counts)
+    if len(values) > MOST_CELLS:  # by the scores alone, without a look at the labels
+        cell = (np.cumsum(weight) * MOST_CELLS / weight.sum()).astype(np.int64)
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        values, pos, weight = values[first], np.add.reduceat(pos, first), np.add.reduceat(weight, first)
+        scores = values[np.maximum(np.searchsorted(values, scores, side="right") - 1, 0)]
+    distinct, place = np.unique(scores, return_inverse=True)
+    ends = np.empty((2, len(distinct)))
+    for k, score in enumerate(distinct):
+        at = int(np.searchsorted(values, score))
+        new = at == len(values) or values[at] != score
+        n, n_pos = (np.insert(column, at, 0.0) if new else column.copy() for column in (weight, pos))
+        n[at] += 1.0
+        for label in (0, 1):
+            n_pos[at] += label
+            ends[label, k] = isotonic_regression(n_pos / n, weights=n).x[at]
+    return ends[0][place], ends[1][place]
+
+
 def _weight(counts: ScoreCounts) -> np.ndarray:
     if len(counts.values) == 0:
         raise InputError("there are no rows")

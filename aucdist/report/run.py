@@ -23,6 +23,7 @@ from aucdist.report.text import (
     count_text,
     directions_text,
     group_sentences,
+    guarantee_text,
     number_text,
     operating_point_text,
     operating_points_text,
@@ -229,7 +230,10 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
-    return sentences if point is None else [operating_point_text(point), threshold_origin_text(point), *sentences]
+    if point is None:
+        return sentences
+    promise = [text] if (text := guarantee_text(point)) else []
+    return [operating_point_text(point), *promise, threshold_origin_text(point), *sentences]
 
 
 def _population_text(report: Report) -> str:

@@ -7,8 +7,19 @@ from typing import Any
 Json = dict[str, Any]
 """What a command prints by ``--json``, or a part of it; or what a template is given."""
 
-UNSEEN = "training rows, each scored by a model that had not seen it"
-"""What sets a threshold out of fold."""
+SETTERS = {
+    "training": "the training rows",
+    "out_of_fold": "training rows, each scored by a model that had not seen it",
+    "calibration": "calibration rows, which the fit has not seen",
+    "test": "these test rows, which makes their figures look better than those of new rows",
+}
+"""The rows that set a threshold."""
+PROMISES = {
+    "precision": "at least {} of 100 alarms are right",
+    "recall": "at least {} of 100 positives are found",
+    "fpr": "at most {} of 100 negatives are flagged",
+    "alerts": "at most {} of 100 rows are flagged",
+}
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -90,7 +101,11 @@ def group_sentences(groups: Json) -> list[str]:
 
 def wanted_text(requirement: Json) -> str:
     """Return what an operating point is to meet, as the beginning of a sentence."""
-    ((name, value),) = requirement.items()
+    name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
+    if "per" in requirement:
+        return (
+            f"At {number_text(value)} alarms {'a day' if requirement['per'] == 'day' else 'in ' + requirement['per']}"
+        )
     if name == "fpr":
         return f"At {_one_in(value, 'false alarm')} negatives"
     if name == "alerts":
@@ -113,7 +128,13 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     """
     points = [row["operating_point"] for row in classes]
     recalls = [point["recall"]["value"] for point in points]
-    origin = f" The thresholds were set on {UNSEEN}." if points[0].get("out_of_fold") else ""
+    origin = f" The thresholds were set on {SETTERS[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
+    if "guarantee" in points[0]:
+        kept, sure = (
+            sum(point["guarantee"]["holds"] for point in points),
+            percent_text(points[0]["guarantee"]["confidence"]),
+        )
+        origin += f" {kept} of {len(points)} thresholds promise what was asked for with {sure} confidence each."
     return (
         f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(recalls) / len(recalls))} of a "
         f"class's rows in the mean over classes, and {percent_text(min(recalls))} of the class with the fewest "
@@ -139,16 +160,43 @@ def operating_point_text(point: Json) -> str:
         if point["alerts"]["value"] == 0
         else f"of 100 alarms {number_text(100 * right, 2)} are right"
     )
-    return f"{where} it finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}.{cost}"
+    days = f", {number_text(point['alerts_per_day'])} alarms a day" if "alerts_per_day" in point else ""
+    return f"{where} it finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
+
+
+def guarantee_text(point: dict[str, Any]) -> str:
+    """Return what a threshold promises, as a sentence; empty where nothing was asked for. `point` as above."""
+    if (promise := point.get("guarantee")) is None:
+        return ""
+    words, promised = PROMISES[promise["measure"]], number_text(100 * promise["asked"], 4)
+    asked = words.format(promised)
+    if not promise["holds"]:  # rounded to the safe side
+        least = "least" in words
+        promised = (
+            f"{math.floor(1e4 * promise['promised']) / 100:g}" if least else rounded_up_text(100 * promise["promised"])
+        )
+    promised = words.format(promised)
+    rows = (
+        f"{promise['n_pos'] + promise['n_neg']:,} {SETTERS[set_on_of(point)]} ({promise['n_pos']:,} of them positive)"
+    )
+    sure = f"with {percent_text(promise['confidence'])} confidence"
+    if promise["holds"]:
+        return f"{sure[0].upper()}{sure[1:]} {promised} among new rows like the {rows}."
+    return f"No threshold promises {sure} that {asked}, by the {rows}. The best promise is that {promised}."
+
+
+def set_on_of(point: dict[str, Any]) -> str:
+    """Return the rows that set a threshold; older runs say only whether they were out of fold."""
+    return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 
 
 def threshold_origin_text(point: Json) -> str:
     """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
     rate = point["fpr"]
     ends = _ends(rate["interval"], percent_text)
-    known = "these training rows" if point["rows"] == "training" else "the training rows"
-    if point.get("out_of_fold"):
-        known = UNSEEN
+    known = SETTERS[set_on_of(point)]
+    if known == "the training rows" and point["rows"] == "training":
+        known = "these training rows"
     return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
 
 

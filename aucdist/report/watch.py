@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from aucdist.metrics.guarantees import ALARM
 from aucdist.report.html import render_template
 from aucdist.report.text import Json, percent_text
 
@@ -12,7 +13,7 @@ LEAST_PSI = 0.1
 WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
     "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
-    "fpr": "False positive rate", "precision": "Precision",
+    "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alarms",
     "calibration": "Positives over expected ones",
 }  # fmt: skip
 MOVED = {
@@ -27,6 +28,7 @@ MOVED = {
     "class auc": "the AUC of class {column} is lower than promised by {value:.3f}",
     "auc": "the AUC is lower than promised by {value:.3f}",
     "partial_auc": "the partial AUC is lower than promised by {value:.3f}",
+    "promise": "the threshold no longer keeps its promise: over all batches the {measure} is {value:.3f}",
     "recall": "the recall at the operating point is lower than promised by {value:.3f}",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read as those of the training: {text}",
@@ -39,7 +41,15 @@ def alarm_text(alarm: Json) -> str:
     if alarm["what"] in ("new", "unreadable"):
         return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
-    return f"{MOVED[alarm['what']].format(**alarm, share=percent_text(alarm['value']))} ({p})"
+    measure = NAMES.get(alarm["column"], alarm["column"] or "").lower()
+    return f"{MOVED[alarm['what']].format(**alarm, share=percent_text(alarm['value']), measure=measure)} ({p})"
+
+
+def kept_text(kept: Json) -> str:
+    """Return what is known of a promise, as a line of text."""
+    least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
+    what = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
+    return f"Promised: {what}; the evidence against it is {kept['evidence']:.3g}, and {ALARM:g} is an alarm"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:

@@ -156,6 +156,13 @@ class DataConfig(DataRef):
         default=None,
         description="Without it there is no test AUC. It may be called `split` where rows of this data are taken",
     )
+    calibration: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="This share of the training rows is not fitted but sets the threshold of `operating_point`: at random, or "
+        "with `split.time` the last of them",
+    )
     impute: Literal["refuse", "keep", "mean", "median"] = Field(
         default="refuse",
         description="What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the "

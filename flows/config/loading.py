@@ -264,4 +264,9 @@ def to_yaml(config: Any) -> str:
     """Return a configuration as YAML, with all parameters of its `model`."""
     resolved = config.model_dump(mode="json", exclude_none=True)
     resolved["model"] |= config.model.resolved
-    return hide(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096))
+    return yaml_text(resolved)
+
+
+def yaml_text(content: Any) -> str:
+    """Return content as YAML, without secrets."""
+    return hide(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=4096))

@@ -2,12 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
 from aucdist.metrics.costs import COST_COLUMN
-from flows.config.base import Strict
+from flows.config.base import Cli, Strict
+from flows.config.data import DataConfig
+from flows.config.loading import parse_yaml
 
 Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column"]
 
@@ -22,19 +24,47 @@ class CostConfig(Strict):
     miss: Cost = Field(description="What a positive row costs that is predicted negative, likewise")
 
 
-class OperatingPointConfig(Strict):
-    """The requirement that the threshold meets on the training rows. Give exactly one."""
+def _parsed(value: Any) -> Any:
+    """Return costs that were typed as a text on the command line."""
+    return parse_yaml(value, "--cost") if isinstance(value, str) else value
 
-    fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
-    alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")
-    precision: float | None = Field(
+
+HELD_OUT = 0.2
+"""The share of the training rows that set a threshold with a guarantee."""
+
+
+class OperatingPointConfig(Strict):
+    """What the threshold is to meet on the training rows, or on rows that the fit has not seen; give one of the requirements."""
+
+    fpr: Annotated[float | None, Cli()] = Field(
+        default=None, ge=0, le=1, description="At most this share of the negatives is flagged"
+    )
+    alerts: Annotated[float | None, Cli()] = Field(
+        default=None, ge=0, description="At most this share of all rows is flagged; or this number, with `per`"
+    )
+    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(
+        default=None,
+        pattern=r"^(day|[1-9][0-9]* rows)$",
+        description="With `alerts`: `day` for so many alerts a day in the mean, by the column of `split.time`, whose unit is a "
+        "day; or a number of rows, as in `1000 rows`",
+    )
+    precision: Annotated[float | None, Cli()] = Field(
         default=None, gt=0, le=1, description="At least this share of the flagged rows is positive"
     )
-    recall: float | None = Field(
+    recall: Annotated[float | None, Cli()] = Field(
         default=None, gt=0, le=1, description="At least this share of the positives is flagged"
     )
-
-    cost: CostConfig | None = Field(default=None, description="The total cost of wrong decisions is smallest")
+    cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = Field(
+        default=None,
+        description="The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`",
+    )
+    confidence: Annotated[float | None, Cli()] = Field(
+        default=None,
+        ge=0.5,
+        lt=1,
+        description="The probability with which the requirement holds for new rows: the threshold then keeps a distance, by "
+        "exact bounds on rows that the fit has not seen: `data.calibration`, by default a fifth of the training rows",
+    )
     out_of_fold: bool | None = Field(
         default=None,
         description="Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths "
@@ -44,8 +74,16 @@ class OperatingPointConfig(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":
-        if len(self.wanted) != 1:
+        if len({*self.wanted} - {"per", "confidence"}) != 1:
             raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
+        if self.per is not None and self.alerts is None:
+            raise InputError("operating_point: `per` says what `alerts` counts in")
+        if self.per is None and self.alerts is not None and self.alerts > 1:
+            raise InputError(
+                f"operating_point: alerts is {self.alerts:g}, and a share is at most 1: say what it counts in by `per`"
+            )
+        if self.confidence is not None and self.cost is not None:
+            raise InputError("operating_point: `confidence` is for fpr, alerts, precision and recall, not for cost")
         return self
 
     @property
@@ -55,12 +93,46 @@ class OperatingPointConfig(Strict):
 
     def scores_unseen(self, estimator: Any) -> bool:
         """Whether models of other rows score the training rows of this estimator."""
-        if self.out_of_fold is not None:
-            return self.out_of_fold
+        if self.out_of_fold is not None or self.confidence is not None:
+            return self.out_of_fold is not False
         expander = expander_of(getattr(estimator, "features", None))
         return expander is not None and expander.supervised()
 
     @property
     def wanted(self) -> dict[str, Any]:
         """What is given, by its name."""
-        return self.model_dump(exclude_none=True, exclude={"out_of_fold"})
+        return self.model_dump(exclude_none=True, include={*OperatingPointConfig.model_fields} - {"out_of_fold"})
+
+    def requirement(self, rows_per_day: float | None) -> dict[str, Any]:
+        """Return the requirement by its name, alerts as a share of the rows.
+
+        Raises InputError if alerts are counted by the day, and it is not known how many rows a day has.
+        """
+        wanted = {name: value for name, value in self.wanted.items() if name not in ("per", "confidence")}
+        if self.per is None or self.alerts is None:
+            return wanted
+        if self.per == "day" and rows_per_day is None:
+            raise InputError(
+                "operating_point: alerts per day need a column of dates by which rows are split: give `split: {time: COLUMN}`, "
+                "or alerts per so many rows"
+            )
+        rows = rows_per_day if self.per == "day" else float(self.per.removesuffix(" rows"))
+        assert rows is not None
+        return {"alerts": min(self.alerts / rows, 1.0)}
+
+
+def hold_out(data: DataConfig, point: OperatingPointConfig | None) -> None:
+    """Have some training rows held out for a guarantee, unless rows or models of other rows are named for it.
+
+    Raises InputError if alerts are counted by the day and rows have no time, or both are named.
+    """
+    if point is None:
+        return
+    if point.per == "day" and (data.test is None or data.test.time is None):
+        point.requirement(None)
+    if point.out_of_fold and data.calibration is not None:
+        raise InputError("give either `data.calibration` or `out_of_fold`: both are rows that the fit has not seen")
+    if point.confidence is not None and not point.out_of_fold and data.calibration is None:
+        data.calibration = HELD_OUT
+    if data.calibration is not None:
+        point.out_of_fold = False

@@ -163,6 +163,9 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     """Return the rows without a column, and its values on the training rows and on the test rows."""
     of_train, block, schema = take_column(rows.train.block, rows.schema, name)
     without = replace(rows, train=Rows.of_block(block, rows.train.wanted_blocks), schema=schema)
+    if rows.calibration is not None:
+        _, left, _ = take_column(rows.calibration.block, rows.schema, name)
+        without = replace(without, calibration=Rows.of_block(left, rows.calibration.wanted_blocks))
     if rows.test is None:
         return without, of_train, np.zeros(0)
     of_test, block, _ = take_column(rows.test.block, rows.schema, name)

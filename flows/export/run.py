@@ -103,12 +103,12 @@ def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
 def _measured(model: LinearModel, card: Scorecard, run: str) -> dict[str, Any]:
     """Return the AUC and the loss of the model and of the card on the training and on the test rows of a run."""
     parts = {"train": Losses(model, card), "test": Losses(model, card)}
-    for name, block in _rows_of_run(run, model):
+    for name, block in rows_of_run(run, model):
         parts[name].add(block)
     return {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
 
 
-def _rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
+def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     """Yield the rows of a run, read again: those whose scores it kept are its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/config.yaml"):
         raise InputError("the model lies in no run folder")

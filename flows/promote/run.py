@@ -18,7 +18,7 @@ from flows.promote.decision import decide
 from flows.promote.registry import is_registered, promote_registered, registered_model
 from flows.promote.text import decision_svg
 from flows.run_folder.folder import METRICS, model_folder
-from flows.run_folder.scores import SCORES
+from flows.run_folder.scores import SCORES, SETTERS
 
 CONDITIONS = ("better", "not-worse", "always")
 
@@ -111,7 +111,7 @@ def promote_run(
 def _version_of(run: str) -> dict[str, bytes]:
     """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
     folder = model_folder(run)
-    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
+    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run, SETTERS: run}
     return files_of_model(folder) | {
         name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
     }

@@ -145,8 +145,8 @@ class Rows:
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
-    ) -> tuple["Rows", "Rows"]:
-        """Return training rows and test rows; see `aucdist.data.split`.
+    ) -> tuple["Rows", "Rows", Split | TimeSplit]:
+        """Return training rows, test rows, and how they were split; see `aucdist.data.split`.
 
         Raises InputError if there is no such column of times, or a side would lack a class.
         """
@@ -163,14 +163,14 @@ class Rows:
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
         train, held_out = (self._changed(partial(_side_of, split, side)) for side in (False, True))
         if self.are_here:
-            return train, held_out
+            return train, held_out, split
         if n_classes is not None:
             n_pos = n_pos_train = 0
 
         def sized(rows: "Rows", n: int, n_pos: int) -> "Rows":
             return replace(rows, n_samples=n, n_pos=n_pos, n_bytes=int(n / self.n_samples * self.n_bytes))
 
-        return sized(train, n_train, n_pos_train), sized(held_out, n_test, n_pos)
+        return sized(train, n_train, n_pos_train), sized(held_out, n_test, n_pos), split
 
     def with_features(self, kept: Sequence[int]) -> "Rows":
         """Return the same rows with some of their features, given by their places."""
@@ -285,12 +285,17 @@ def _row_ids_and_labels(block: Block) -> tuple[np.ndarray, np.ndarray]:
     return block.row_id, block.y if block.code is None else block.code
 
 
+CALIBRATION_SEED = 1
+"""Not that of the test rows, which the same random numbers would follow."""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainTestBlocks:
     """Training rows and test rows as blocks of the engine, of two classes or of several."""
 
     train: AnyBlocks
     test: AnyBlocks | None
+    calibration: AnyBlocks | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +318,8 @@ class TrainTestRows:
     `preprocessor`: the encoding that `train` and `test` have.
     `tables`: where each class is fitted against the rest.
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
+    `calibration`: rows that are not fitted but set the threshold.
+    `per_day`: test rows and training rows in a day, where they are split by time.
     """
 
     name: str
@@ -324,18 +331,26 @@ class TrainTestRows:
     preprocessor: Preprocessor = AS_READ
     tables: ClassTables | None = None
     grouped: Rows | None = None
+    calibration: Rows | None = None
+    per_day: tuple[float, float] | None = None
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with the test rows split off, if there are some, and without the time that they were split by."""
-        if config.test is None or config.test.is_apart:
-            return self
-        n_classes = None
+        """Return the rows with the test rows and the calibration rows split off, without the time that they were split by."""
+        n_classes, rows, test = None, self, config.test
         if self.tables is not None:
             n_classes = self.tables.train.n_classes if self.tables.train.exclusive else 1
-        train, test = self.train.split(config.test, self.schema, n_classes, parallel_map)
-        rows, time, schema = replace(self, train=train, test=test), config.test.time, self.schema
-        if time is None or config.test.keep:
+        if test is not None and not test.is_apart:
+            train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
+            rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", None))
+        if config.calibration is not None:
+            wanted = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
+            if test is not None and test.time is not None:
+                wanted = TestConfig(time=test.time, last=config.calibration, gap=test.gap)
+            train, calibration, _ = rows.train.split(wanted, self.schema, n_classes, parallel_map)
+            rows = replace(rows, train=train, calibration=calibration)
+        if test is None or test.is_apart or test.time is None or test.keep:
             return rows
+        time, schema = test.time, self.schema
         growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)
         kept = [j for j, name in enumerate(schema.feature_names) if name not in growing]
         if not kept:
@@ -367,17 +382,25 @@ class TrainTestRows:
 
     def _with(self, change: Callable[[Rows], Rows]) -> "TrainTestRows":
         """Return the same with changed rows."""
-        return replace(self, train=change(self.train), test=self.test and change(self.test))
+        test, calibration = (rows and change(rows) for rows in (self.test, self.calibration))
+        return replace(self, train=change(self.train), test=test, calibration=calibration)
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
         train = self.train.partition("training", self.schema, cache, workers, observer)
         train.feature_names = self.schema.feature_names
-        test = None if self.test is None else self.test.partition("test", self.schema, cache, workers, observer)
+        test, calibration = (
+            None if rows is None else rows.partition(part, self.schema, cache, workers, observer)
+            for part, rows in (("test", self.test), ("calibration", self.calibration))
+        )
         if self.tables is None:
-            return TrainTestBlocks(train, test)
-        of_classes = None if test is None else ClassBlocks(test, self.tables.test)
-        return TrainTestBlocks(ClassBlocks(train, self.tables.train), of_classes)
+            return TrainTestBlocks(train, test, calibration)
+        sets = self.tables.train
+        return TrainTestBlocks(
+            ClassBlocks(train, sets),
+            None if test is None else ClassBlocks(test, self.tables.test),
+            None if calibration is None else ClassBlocks(calibration, sets),
+        )
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""

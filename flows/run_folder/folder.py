@@ -76,6 +76,18 @@ class Search(TypedDict):
 
 
 @with_config(OPEN)
+class ThresholdRows(TypedDict):
+    """The rows that set the threshold."""
+
+    rows: str
+    n_pos: Count
+    n_neg: Count
+    weighted: bool
+    shift: Count
+    per_day: Number | None
+
+
+@with_config(OPEN)
 class RunAbout(TypedDict, total=False):
     """What ``metrics.json`` has that others read."""
 
@@ -94,6 +106,7 @@ class RunAbout(TypedDict, total=False):
     classes: list[ClassAbout]
     groups: dict[str, Any]
     operating_point: dict[str, Any] | None
+    threshold_rows: ThresholdRows
     search: Search
 
 

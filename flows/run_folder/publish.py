@@ -23,8 +23,8 @@ from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.results import FittedRun, details_of
-from flows.run_folder.scores import SCORES
+from flows.run_folder.results import FittedRun, details_of, setters_of
+from flows.run_folder.scores import NAMED, SCORES, SETTERS, setters_table
 from flows.versions import versions
 
 
@@ -43,6 +43,8 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     pd.concat(history).to_parquet(draft / "history.parquet", index=False)
     if fitted.evaluation.test_rows is not None:
         pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
+    if not fitted.several:
+        pq.write_table(setters_table(setters_of(fitted)), draft / SETTERS, compression="zstd")
     page = render_run_page(report_of(fitted, result, config, command))
     search = {} if fitted.search is None else {"search": fitted.search}
     metrics = json.dumps(result | details_of(fitted) | search, indent=2, allow_nan=False)
@@ -59,7 +61,10 @@ def scores_table(fitted: FittedRun) -> pa.Table:
     table, scores = fitted.evaluation.test_rows, fitted.scores
     assert table is not None
     if not fitted.several:
-        return table.add_column(2, "score", [scores[:, 0]])
+        table = table.add_column(2, "score", [scores[:, 0]])
+        for name, values in fitted.groups.items():
+            table = table.append_column(f"{NAMED}{name}", [pa.array(values, pa.string())])
+        return table
     classes = fitted.rows.schema.classes
     columns: dict[str, Any] = {
         "row_id": table["row_id"],

@@ -3,9 +3,9 @@
 Two classes are one of several: an evaluation has a list of classes, of which a run of two classes has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,12 +30,13 @@ from aucdist.metrics.decisions import (
     recall,
 )
 from aucdist.metrics.groups import GroupWeight, measures_of_groups
+from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
 from flows.run_folder.scores import DECISION, CostedRows, mean_cost_of_rows
-from flows.versions import versions
+from flows.versions import digests, versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
 
@@ -47,7 +48,8 @@ class ClassEvaluation:
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
-    `unseen`: of the training rows, scored by models of the other folds, where they set the threshold.
+    `unseen`: of the rows that set the threshold where the model has not seen them: of the calibration rows, or of the training
+        rows scored by models of the other folds.
     """
 
     train: ScoreCounts
@@ -55,6 +57,11 @@ class ClassEvaluation:
     interval: Interval | None = None
     costs: CostCounts | None = None
     unseen: ScoreCounts | CostCounts | None = None
+
+    @property
+    def setters(self) -> ScoreCounts | CostCounts:
+        """The rows that set the threshold."""
+        return next(counts for counts in (self.unseen, self.costs, self.train) if counts is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +71,16 @@ class Evaluation:
     `test_rows` and `scores`, of shape (n_test, n_classes): what `flows.run_folder.scores.score_test_rows` returns; None without
         test rows.
     `groups`: what `group_results` returns.
+    `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``calibration``.
+    `guarantees`: what the threshold of each class promises, if that was asked for.
     """
 
     classes: list[ClassEvaluation]
     test_rows: pa.Table | None = None
     scores: np.ndarray | None = None
     groups: dict[str, Any] | None = None
+    set_on: str = "training"
+    guarantees: Sequence[Guarantee] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +122,7 @@ class FittedRun:
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: where the configuration asks for more fits.
     `baselines`: what `flows.train.more_fits.baselines` returns.
+    `groups`: values of the columns that name groups of test rows, see `flows.rows.named_groups`.
     """
 
     config: Any
@@ -122,6 +134,7 @@ class FittedRun:
     search: dict[str, Any] | None = None
     more: MoreFits | None = None
     baselines: Sequence[dict[str, Any]] = ()
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -280,7 +293,30 @@ def _operating_point(fitted: FittedRun, k: int) -> dict[str, Any] | None:
         return None
     evaluation, of_class, wanted = fitted.evaluation, fitted.evaluation.classes[k], config.wanted
     threshold = float(fitted.models[k].raw_threshold)
-    counts = of_class.train if of_class.test is None else of_class.test
+    which, counts = ("training", of_class.train) if of_class.test is None else ("test", of_class.test)
+    per_day = None if fitted.rows.per_day is None else fitted.rows.per_day[which == "training"]
+    point = point_of(counts, threshold, wanted, which, per_day)
+    point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
+    if evaluation.guarantees:
+        point["guarantee"] = guarantee_of(evaluation.guarantees[k], of_class.setters)
+    if of_class.costs is not None:
+        test, rows = None, evaluation.test_rows
+        if of_class.test is not None and rows is not None and evaluation.scores is not None:
+            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
+            test = CostedRows(fitted.members[:, k], evaluation.scores[:, k], rows["cost"].to_numpy(), weight)
+        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, wanted["cost"])
+    return point
+
+
+def point_of(
+    counts: ScoreCounts, threshold: float, wanted: dict[str, Any], rows: str, per_day: float | None
+) -> dict[str, Any]:
+    """Return what a threshold finds on rows, each rate with its interval of 95 %; weighted rows have none.
+
+    `wanted`: the requirement, as `OperatingPointConfig.wanted`.
+    `rows`: which ones they are.
+    `per_day`: how many of them there are in a day, if that is known.
+    """
     table = confusion(counts, threshold)
     rates: dict[str, Any] = {
         "recall": recall(table),
@@ -289,26 +325,25 @@ def _operating_point(fitted: FittedRun, k: int) -> dict[str, Any] | None:
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
-    point = {
-        "wanted": wanted,
-        "threshold": 0.0,
-        "rows": "training" if of_class.test is None else "test",
-    } | {
+    point: dict[str, Any] = {"wanted": wanted, "threshold": 0.0, "rows": rows} | {
         name: {
             "value": value,
             "interval": None if intervals is None else [getattr(intervals, name).low, getattr(intervals, name).high],
         }
         for name, value in rates.items()
     }
-    if of_class.costs is not None:
-        test, rows = None, evaluation.test_rows
-        if of_class.test is not None and rows is not None and evaluation.scores is not None:
-            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-            test = CostedRows(fitted.members[:, k], evaluation.scores[:, k], rows["cost"].to_numpy(), weight)
-        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, wanted["cost"])
-    elif "cost" in wanted:
+    if per_day is not None:
+        point["alerts_per_day"] = rates["alerts"] * per_day
+    if "cost" in wanted and not any(isinstance(value, str) for value in wanted["cost"].values()):
         point["expected_cost"] = _expected_cost(counts, threshold, wanted["cost"])
-    return point | {"out_of_fold": of_class.unseen is not None}
+    return point
+
+
+def guarantee_of(guarantee: Guarantee, counts: ScoreCounts | CostCounts) -> dict[str, Any]:
+    """Return what a threshold promises in types of JSON; `counts` are those of the rows that set it."""
+    assert isinstance(counts, ScoreCounts)
+    about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
+    return about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
 
 
 def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]) -> dict[str, Any]:
@@ -328,6 +363,7 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
         "name": fitted.config.name,
         "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
         "versions": versions(),
+        "digests": digests(),
         "score": DECISION,
     }
     if not fitted.several:
@@ -335,8 +371,9 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
         parts = {"train": of_class.train, "test": of_class.test}
         details |= {
             "threshold": 0.0,
-            "details": {part: _detail(counts, threshold) for part, counts in parts.items() if counts is not None},
+            "details": {part: detail_of(counts, threshold) for part, counts in parts.items() if counts is not None},
             "interval": None if of_class.interval is None else asdict(of_class.interval),
+            "threshold_rows": threshold_rows(fitted),
         }
     if (directions := getattr(fitted.estimator, "monotone_", None)) is not None:
         words = directions_as_parameter(directions) or {}
@@ -347,7 +384,24 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
     return in_json
 
 
-def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
+def setters_of(fitted: FittedRun) -> ScoreCounts:
+    """Return the counts of the rows that set the threshold of two classes; where they count costs, of the training rows."""
+    counts = fitted.evaluation.classes[0].setters
+    return counts if isinstance(counts, ScoreCounts) else fitted.evaluation.classes[0].train
+
+
+def threshold_rows(fitted: FittedRun) -> dict[str, Any]:
+    """Return what must be known beside the counts of the rows that set the threshold."""
+    counts, evaluation, per_day = setters_of(fitted), fitted.evaluation, fitted.rows.per_day
+    return {
+        "rows": evaluation.set_on if counts is evaluation.classes[0].setters else "training",
+        "n_pos": counts.rows_pos, "n_neg": counts.rows_neg, "weighted": counts.weighted, "shift": counts.shift,
+        "per_day": None if per_day is None else per_day[1], "test_per_day": None if per_day is None else per_day[0],
+    }  # fmt: skip
+
+
+def detail_of(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
+    """Return what ``metrics.json`` says of training or test rows: ``details``."""
     table = confusion(counts, threshold)
     return {
         "auc_error": auc_error(counts),

@@ -72,6 +72,27 @@ def _stream(block: Block) -> bytes:
     return stream.getvalue()
 
 
+NAMED = "of "
+"""Before the names of columns that name groups of test rows."""
+SETTERS = "threshold.parquet"
+"""The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
+
+
+def setters_table(counts: ScoreCounts) -> pa.Table:
+    """Return the content of `SETTERS`."""
+    return pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
+
+
+def read_setters(run: str, about: dict[str, Any]) -> ScoreCounts:
+    """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
+    table, where = about["threshold_rows"], f"{run}/{SETTERS}"
+    columns = read_parquet(where, {"score": pa.float64(), "pos": pa.float64(), "neg": pa.float64()})
+    values, pos, neg = (columns[name].to_numpy() for name in ("score", "pos", "neg"))
+    if not (len(values) and (np.diff(values) > 0).all() and min(pos.min(), neg.min()) >= 0):
+        raise InputError(f"{shown(where)} is damaged: its scores do not ascend, or a weight is negative")
+    return ScoreCounts(values, pos, neg, *(table[name] for name in ("n_pos", "n_neg", "weighted", "shift")))
+
+
 OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
@@ -85,6 +106,8 @@ def read_scores(run: str) -> pd.DataFrame:
     several = "classes" in about
 
     def optional(name: str) -> Any:
+        if name.startswith(NAMED):
+            return pa.string()
         return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
 
     label = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}

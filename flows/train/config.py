@@ -16,11 +16,20 @@ from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, T
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
 from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
 from flows.config.model import ModelConfig, ShapesConfig, check_shapes, refuse_missing, refuse_nonlinear
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.operating_point import OperatingPointConfig, hold_out
 from flows.config.sources import is_yaml, source_from_name
 
 if TYPE_CHECKING:
     from flows.init.run import Description
+
+
+class AuditGroups(Strict):
+    """What `aucdist audit` reports on."""
+
+    groups: list[str] = Field(
+        min_length=1,
+        description="Columns whose values name groups of test rows, such as sex or region; they need not be features",
+    )
 
 
 class RunConfig(Strict):
@@ -81,6 +90,7 @@ class TrainConfig(RunConfig):
         description="Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of "
         "the report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none",
     )
+    audit: AuditGroups | None = Field(default=None, description="Groups of test rows for `aucdist audit`")
     checkpoint: CheckpointConfig | None = Field(
         default=None, description="Checkpoints of the fit, from which a run that was killed resumes; by default none"
     )
@@ -93,8 +103,19 @@ class TrainConfig(RunConfig):
         return self
 
     @model_validator(mode="after")
+    def _holds_rows_out(self) -> "TrainConfig":
+        hold_out(self.data, self.operating_point)
+        return self
+
+    @model_validator(mode="after")
     def _has_shapes(self) -> "TrainConfig":
         check_shapes(self.shapes, self.model)
+        return self
+
+    @model_validator(mode="after")
+    def _audits_two_classes(self) -> "TrainConfig":
+        if self.data.of_each and self.audit is not None:
+            raise InputError("audit is for two classes: leave it out, or set `positive` to one class")
         return self
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.rows.named_groups import named_groups
 from flows.rows.rows import TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, open_source
 from flows.run_folder.folder import run_folder, run_name, unfinished_runs
@@ -112,13 +113,21 @@ class TrainRun:
             observer.note(start_from(model.built, load_model(self.start), rows))
         point = config.operating_point
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints, point)
-        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point)
+        per_day = None if rows.per_day is None else rows.per_day[1]
+        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
         seen = stages("profile", profile, estimator, rows, blocks)
         more = None
         if config.shapes.wanted:
             more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
         beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
-        return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside), checkpoints
+        groups, audit = None, getattr(config, "audit", None)
+        if audit is not None and evaluation.test_rows is not None:
+            row_id = evaluation.test_rows["row_id"].to_numpy()
+            groups = stages("groups", named_groups, config.data, audit.groups, row_id, retry=True)
+        fitted = FittedRun(
+            config, rows, estimator, evaluation, stages.seconds, seen, search, more, beside, groups or {}
+        )
+        return fitted, checkpoints
 
 
 def train(

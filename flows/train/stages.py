@@ -25,7 +25,9 @@ from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.linear_model import ClassModels, LinearModel
 from aucdist.metrics.costs import CostCounts
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
+from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.search.folds import LEAST_ROWS
 from flows.config.model import ModelConfig
@@ -41,7 +43,7 @@ def usable_classes(
     rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
 ) -> tuple[TrainTestRows, TrainTestBlocks]:
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
-    train, test, tables = blocks.train, blocks.test, rows.tables
+    train, tables = blocks.train, rows.tables
     if tables is None:
         return rows, blocks
     assert isinstance(train, ClassBlocks)
@@ -57,8 +59,11 @@ def usable_classes(
     which = np.flatnonzero(enough).tolist()
     schema = replace(rows.schema, classes=tuple(names[k] for k in which))
     train = replace(train, sets=train.sets.only(which))
-    test = replace(test, sets=test.sets.only(which)) if isinstance(test, ClassBlocks) else test
-    return replace(rows, schema=schema, tables=tables.only(which)), TrainTestBlocks(train, test)
+    test, calibration = (
+        replace(part, sets=part.sets.only(which)) if isinstance(part, ClassBlocks) else part
+        for part in (blocks.test, blocks.calibration)
+    )
+    return replace(rows, schema=schema, tables=tables.only(which)), TrainTestBlocks(train, test, calibration)
 
 
 def _count_classes(block: Block, memory: None, sets: LabelSets) -> tuple[None, Summary]:
@@ -100,26 +105,38 @@ def evaluate(
     blocks: TrainTestBlocks,
     observer: RunObserver,
     operating_point: OperatingPointConfig | None = None,
+    rows_per_day: float | None = None,
 ) -> Evaluation:
     """Count the scores of training and test rows, keep those of the test rows, and set the threshold of each class.
 
     Training rows are scored again only where the fit has not counted their scores. Where the operating point uses the cost
     column, what training rows cost at each score is counted, too. Warnings go to `observer`.
+
+    `rows_per_day`: training rows in a day, where rows are split by time.
     """
     point, cost = operating_point, None
     if point is not None and point.uses_cost_column:
         cost = point.wanted["cost"]
-    classes = []
-    for model, rows, known in zip(models_of(estimator), each_class(blocks.train), counts, strict=True):
-        scored = mapped_rows(model, rows)
-        costs = None if cost is None else count_costs(scored, model.coef_[0], cost)
-        unseen = None
-        if point is not None and point.scores_unseen(model):
+    models, classes, set_on = models_of(estimator), [], "training"
+    calibration: Sequence[Any] = [None] * len(models)
+    if point is not None and blocks.calibration is not None:
+        calibration, set_on = list(each_class(blocks.calibration)), "calibration"
+    elif point is not None and point.scores_unseen(models[0]):
+        set_on = "out_of_fold"
+    for model, rows, held_out, known in zip(models, each_class(blocks.train), calibration, counts, strict=True):
+        scored, w = mapped_rows(model, rows), model.coef_[0]
+        costs = None if cost is None else count_costs(scored, w, cost)
+        unseen: ScoreCounts | CostCounts | None = None
+        if held_out is not None:
+            held_out = mapped_rows(model, held_out)
+            unseen = count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost)
+        elif set_on == "out_of_fold":
             unseen = training_scores_unseen(model, rows, cost)
-        train = count_scores(scored, model.coef_[0]) if known is None else known
+        train = count_scores(scored, w) if known is None else known
         classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
+    guarantees: list[Guarantee] = []
     if point is not None:
-        _set_thresholds(estimator, classes, point.wanted)
+        guarantees = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
     if blocks.test is None:
         table = scores = None
     else:
@@ -131,23 +148,30 @@ def evaluate(
     groups = None
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, group_weight_of(estimator))
-    return Evaluation(classes, table, scores, groups)
+    return Evaluation(classes, table, scores, groups, set_on, guarantees)
 
 
-def _set_thresholds(estimator: Any, classes: Sequence[ClassEvaluation], wanted: dict[str, Any]) -> None:
-    """Set the threshold of each class to what its training rows need, such as ``{"fpr": 0.001}``."""
-    thresholds = []
+def _set_thresholds(
+    estimator: Any, classes: Sequence[ClassEvaluation], requirement: dict[str, Any], confidence: float | None
+) -> list[Guarantee]:
+    """Set the threshold of each class to what its rows need, such as ``{"fpr": 0.001}``, and return what it promises."""
+    thresholds, guarantees = [], []
     for k, of_class in enumerate(classes):
-        counts = next(known for known in (of_class.unseen, of_class.costs, of_class.train) if known is not None)
+        counts = of_class.setters
         try:
-            thresholds.append(
-                counts.cheapest_threshold() if isinstance(counts, CostCounts) else threshold_at(counts, **wanted)
-            )
+            if isinstance(counts, CostCounts):
+                thresholds.append(counts.cheapest_threshold())
+            elif confidence is None:
+                thresholds.append(threshold_at(counts, **requirement))
+            else:
+                guarantees.append(guaranteed_threshold(counts, confidence, **requirement))
+                thresholds.append(guarantees[-1].threshold)
         except InputError as error:
             if not estimator.has_several_classes:
                 raise
             raise InputError(f"class {estimator.label_sets_.names()[k]!r}: {error}") from None
     estimator.set_raw_threshold(thresholds if estimator.has_several_classes else thresholds[0])
+    return guarantees
 
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:

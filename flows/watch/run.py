@@ -26,9 +26,12 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
 from aucdist.linear_model import ClassModels, LinearModel, refuse_infinite
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import confusion
+from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
 from aucdist.model import digest_of_model
 from aucdist.report.text import Json
-from aucdist.report.watch import alarm_text, measure_text
+from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store.history import read_store, split_version
 from aucdist.store.lease import lease
 from flows.compute.clusters import open_cluster
@@ -38,7 +41,7 @@ from flows.compute.workers import Workers
 from flows.config.data import batch_name, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import METRICS, model_folder
+from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
 from flows.watch.config import WatchConfig
 from flows.watch.labels import read_labels
@@ -105,6 +108,7 @@ def watch_lines(result: Json) -> list[str]:
         lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
         promised = {} if known["promised"] is None else known["promised"]["measures"]
         lines += [measure_text(name, value, promised.get(name)) for name, value in known["measures"].items()]
+        lines += [kept_text(known["kept"])] if "kept" in known else []
     lines += result["damaged"]
     lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]
     return [*lines, f"page: {result['page']}"]
@@ -269,7 +273,16 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "missing": missing,
         "new": len(known) - len(before),
     }
-    alarms = losses(now, promised)
+    kept = None
+    if isinstance(watched.model, LinearModel):
+        kept = promise_kept(watched, batch, labelled, scores["score"].to_numpy())
+    alarms = losses(now, promised, without=None if kept is None else kept["measure"])
+    if kept is not None:
+        now["kept"] = {key: value for key, value in kept.items() if key != "so_far"}
+        if kept["evidence"] >= ALARM:
+            alarms.append(
+                {"what": "promise", "column": kept["measure"], "value": kept["so_far"], "p": 1.0 / kept["evidence"]}
+            )
     state.write_labels(batch, known)
     state.write(
         "performance", batch, jsonable(now | counts | {"max_fpr": max_fpr, "promised": promised, "alarms": alarms})
@@ -284,10 +297,40 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
 
 
+def promise_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray) -> Json | None:
+    """Return what labelled rows say of what the threshold promised; None where it promised nothing.
+
+    `all_scores`: of all rows of the batch: a promise of alerts needs no labels.
+    Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the promise by
+        all batches of the model, and ``so_far``, the measure over them.
+    """
+    run = _run_of(watched)
+    point = read_about(run).get("operating_point") if files.exists(f"{run}/{METRICS}") else None
+    guarantee = None if point is None else point.get("guarantee")
+    if guarantee is None:
+        return None
+    name, promised = guarantee["measure"], guarantee["promised"]
+    table = confusion(ScoreCounts.from_scores(labelled["y"].to_numpy(), labelled["score"].to_numpy()), 0.0)
+    bad, rows = (int(n) for n in BAD[name](table))
+    if name == "alerts":
+        bad, rows = int((all_scores > 0).sum()), len(all_scores)
+    own = {"measure": name, "promised": promised, "bad": bad, "rows": rows}
+    known = watched.state.kept(watched.digest, batch, own)
+    all_bad, all_rows = ([record[key] for record in known] for key in ("bad", "rows"))
+    share = sum(all_bad) / max(sum(all_rows), 1)
+    so_far = 1.0 - share if name in ("precision", "recall") else share
+    allowed = allowed_share(name, promised)
+    return own | {"evidence": min(evidence_against(all_bad, all_rows, allowed), 1e300), "so_far": so_far}
+
+
+def _run_of(watched: Watched) -> str:
+    folder = watched.folder
+    return folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
+
+
 def promise(watched: Watched) -> tuple[float | None, Json | None]:
     """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
-    folder, model = watched.folder, watched.model
-    run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
+    run, model = _run_of(watched), watched.model
     max_fpr = max_fpr_of(model, run) if isinstance(model, LinearModel) else None
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None

@@ -109,6 +109,17 @@ class Promised(TypedDict):
 
 
 @with_config(OPEN)
+class Kept(TypedDict):
+    """What a threshold promised, the labelled rows that count against it, and those that it is about."""
+
+    measure: Literal["precision", "recall", "fpr", "alerts"]
+    promised: Number
+    bad: Count
+    rows: Count
+    evidence: NotRequired[Number]
+
+
+@with_config(OPEN)
 class Performance(Promised):
     """What `aucdist.drift.performance` says of the labelled rows of a batch, and what the run promised."""
 
@@ -116,6 +127,7 @@ class Performance(Promised):
     alarms: list[Alarm]
     promised: Promised | None
     n_pos: NotRequired[Count]
+    kept: NotRequired[Kept]
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,19 @@ class WatchState:
         """
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
+
+    def kept(self, model: str, batch: str, own: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what is known of the promise of a model from its batches, in their order.
+
+        `model`: its digest.
+        `own`: of `batch`, in place of what was written before.
+        """
+        known = []
+        for name, record in self.batches().items():
+            if record["identity"]["model"] == model:
+                found = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("kept")
+                known += [] if found is None else [found]
+        return known
 
     def create(self, batch: str, record: dict[str, Any]) -> None:
         """Write the record of a batch, which must not be there.

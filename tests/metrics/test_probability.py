@@ -152,3 +152,42 @@ def test_all_are_those_of_the_merged_counts(rows, cut):
 def test_refused(call, message):
     with warnings.catch_warnings(), pytest.raises(InputError, match=message):
         call()
+
+
+def test_venn_abers_is_isotonic_regression_with_the_row_added():
+    random = np.random.default_rng(0)
+    scores = random.integers(0, 12, 80) / 4
+    y = (random.random(80) < 1 / (1 + np.exp(2 - scores))).astype(int)
+    new = np.r_[-1.0, 0.1, 1.25, 1.26, 5.0]
+    found = metrics.venn_abers_probabilities(y, scores, new)
+    for label in (0, 1):
+        for k, score in enumerate(new):
+            fit = IsotonicRegression().fit(np.r_[scores, score], np.r_[y, label])
+            assert found[label][k] == pytest.approx(fit.predict([score])[0])
+    assert (found[0] < found[1]).all()
+
+
+def test_one_of_both_venn_abers_probabilities_is_calibrated():
+    """The mean of the one of the true label is the share of positives, within three standard errors of 3 000 rows."""
+    random, chosen, labels = np.random.default_rng(1), [], []
+    for _ in range(300):
+        scores = random.normal(size=60)
+        y = random.random(60) < 1 / (1 + np.exp(1 - 2 * scores))
+        if 0 < y[:50].sum() < 50:
+            lower, upper = metrics.venn_abers_probabilities(y[:50], scores[:50], scores[50:])
+            chosen.append(np.where(y[50:], upper, lower))
+            labels.append(y[50:])
+    difference = np.concatenate(chosen) - np.concatenate(labels)
+    assert abs(difference.mean()) < 3 * difference.std() / math.sqrt(difference.size)
+
+
+def test_venn_abers_of_many_rows_is_that_of_cells(monkeypatch):
+    random = np.random.default_rng(2)
+    scores = random.normal(size=3000)
+    y = random.random(3000) < 1 / (1 + np.exp(1 - 2 * scores))
+    whole = metrics.venn_abers_probabilities(y, scores, [-1.0, 0.0, 1.0])
+    monkeypatch.setattr(of_counts, "MOST_CELLS", 200)
+    cells = metrics.venn_abers_probabilities(y, scores, [-1.0, 0.0, 1.0])
+    assert np.abs(np.subtract(whole, cells)).max() < 0.05
+    with pytest.raises(InputError, match="is not finite"):
+        metrics.venn_abers_probabilities(y, scores, [math.nan])

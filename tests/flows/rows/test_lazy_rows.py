@@ -66,7 +66,7 @@ def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
         None,
         Workers().parallel_map(),
     )
-    for side, positions in zip(found, expected, strict=True):
+    for side, positions in zip(found[:2], expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
         assert [part.index for part in side.blocks()] == [0, 1, 2, 3]

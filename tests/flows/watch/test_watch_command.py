@@ -270,3 +270,38 @@ def test_one_damaged_batch_does_not_break_the_others(store: str, tmp_path: Path)
         assert len(found["damaged"]) == 1
         assert "monday.json is damaged" in found["damaged"][0]
         assert "Traceback" not in run("watch", store, tmp_path / "monday.parquet", "--state", state, code=2)[1]
+
+
+def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
+    """Four weeks that keep it, then two whose labels are nearly all negative, which later files of labels mend."""
+    point = "operating_point={precision: 0.2, confidence: 0.9, out_of_fold: true}"
+    store, state = tmp_path / "store", ("--state", tmp_path / "state")
+    run("promote", trained(tmp_path, "model.max_fpr=null", point), store)
+    guarantee = json.loads(next(store.glob("version-*/metrics.json")).read_text())["operating_point"]["guarantee"]
+    assert guarantee["holds"]
+    evidence = []
+    for number in range(6):
+        table = week(100 + number, 1000)
+        table.to_parquet(tmp_path / f"{number}.parquet")
+        truth = table[["left"]].assign(row_id=range(len(table)))
+        labels = truth.assign(left=truth["left"].where(truth["row_id"] < 100, "no")) if number > 3 else truth
+        labels.to_csv(tmp_path / f"labels-{number}.csv", index=False)
+        truth.to_csv(tmp_path / f"truth-{number}.csv", index=False)
+        watched(str(store), tmp_path / f"{number}.parquet", *state, "--batch", f"week-{number}")
+        code = 0 if number < 4 else 3
+        found = watched(
+            str(store), *state, "--labels", tmp_path / f"labels-{number}.csv", "--batch", f"week-{number}", code=code
+        )
+        kept = found["performance"]["kept"]
+        scores = pd.read_parquet(tmp_path / "state" / "scores" / f"week-{number}")["score"]
+        assert kept["rows"] == (scores > 0).sum()
+        assert kept["bad"] == ((scores > 0) & (labels["left"] == "no")).sum()
+        evidence.append(kept["evidence"])
+    assert max(evidence[:4]) < 20 <= min(evidence[4:])
+    alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "promise")
+    assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
+    printed = run("watch", store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5", code=3)[0]
+    assert "Promised: precision at least 0.2; the evidence against it is " in printed
+    watched(str(store), *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
+    again = watched(str(store), *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
+    assert again["performance"]["kept"]["evidence"] < 20

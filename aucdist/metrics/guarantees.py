@@ -1,0 +1,189 @@
+"""Promises about new rows: thresholds that keep them with a known probability, and a test of whether they are still kept.
+
+The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
+rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
+
+Recall, false positive rate and alerts only rise as the threshold falls, so the bound may be looked at for every threshold and the
+last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, article 43). Precision may rise and fall. There the
+thresholds are tested one after the other, from few flagged rows to many, until a test fails (Learn then Test: Angelopoulos and
+others, arXiv 2110.01052, section 3), and a threshold is the score of the row after the m highest, for numbers m that are fixed
+beforehand. Given that score, the labels of the m rows above it are independent with the precision of the threshold. So each test
+is exact, and the first threshold that does not keep the promise passes with a probability of at most 1 - confidence where the
+precision falls below the promise once. Where it does so more than once, that first one also depends on the rows; then the promise
+is exact but for the chance that no threshold of the list lies where the precision falls below it for the first time.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.errors import InputError
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import check_requirement, flagged_at
+from aucdist.metrics.intervals import check_level, refuse_weights
+
+STARTS = {1.0: 0.7, 4.0: 0.3}
+"""Where the tests of precision begin, in units of the fewest rows that can pass, and the part of the error that each start has.
+What a test has not used up goes on to the next (Wiens, Pharmaceutical Statistics 2, 2003, 211-215). With one start, a false
+alarm among the first rows would end the list; more starts cost more where positives are few."""
+STEP = 1.02
+"""By how much the number of flagged rows grows from one test of precision to the next."""
+ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)
+"""The alternatives of the test of a promise: the odds of a bad row, in units of those that are allowed."""
+LOOKS = 52
+"""Half of the weight of the test is on a change before one of so many batches, and half on a later one."""
+ALARM = 20.0
+"""A promise that is kept reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A threshold, and what it promises of new rows.
+
+    Attributes
+    ----------
+    threshold : float
+    measure : str
+        ``precision``, ``recall``, ``fpr`` or ``alerts``.
+    asked, promised : float
+        What was asked for, and what the threshold promises: the same, or the best promise where no threshold keeps that one.
+    confidence : float
+        The probability with which the promise holds.
+    rows : int
+        Rows that the bound counts: for recall the positive ones, for the false positive rate the negative ones, for precision the
+        flagged ones.
+    """
+
+    threshold: float
+    measure: str
+    asked: float
+    promised: float
+    confidence: float
+    rows: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether what was asked for is promised."""
+        return self.promised == self.asked
+
+
+def guaranteed_threshold(
+    counts: ScoreCounts,
+    confidence: float = 0.95,
+    *,
+    fpr: float | None = None,
+    alerts: float | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> Guarantee:
+    """Return the threshold that keeps a promise for new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    check_level(confidence)
+    refuse_weights(counts)
+    named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
+    given = {name: value for name, value in named.items() if value is not None}
+    if len(given) != 1:
+        raise InputError(f"a guarantee is of one of {', '.join(named)}; {', '.join(given) or 'none'} is given")
+    ((name, value),) = given.items()
+    check_requirement(name, value)
+    error = 1.0 - confidence
+    positives, negatives = flagged_at(counts)
+    if name == "precision":
+        flagged, promised, rows = _precise(positives, positives + negatives, value, error)
+    elif name == "recall":
+        flagged, promised, rows = _recalled(positives, value, error)
+    else:
+        flagged, promised, rows = _rare(negatives if name == "fpr" else positives + negatives, value, error)
+    n_below = len(counts.values) - flagged
+    # For precision the score of the next row itself: a midpoint would depend on the rows above it.
+    threshold = float(counts.values[n_below - 1]) if name == "precision" and n_below else counts.threshold(n_below)
+    return Guarantee(threshold, name, value, promised, confidence, rows)
+
+
+def _recalled(positives: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
+    """Return how many distinct scores are flagged, the recall that is promised, and the number of positives."""
+    from scipy.special import bdtrc
+
+    n = int(positives[-1])
+    needed = bisect_left(range(1, n + 1), True, key=lambda k: bool(bdtrc(k - 1, n, least) <= error)) + 1
+    if needed > n:
+        least, needed = error ** (1.0 / n), n
+    return int(np.searchsorted(positives, needed)), least, n
+
+
+def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int]:
+    """Return how many distinct scores are flagged, the share of rows that is promised not to be passed, and their number."""
+    from scipy.special import bdtr
+
+    n = int(false[-1])
+    allowed = bisect_left(range(n), True, key=lambda k: bool(bdtr(k, n, most) > error)) - 1
+    if allowed < 0:
+        most, allowed = 1.0 - error ** (1.0 / n), 0
+    return int(np.searchsorted(false, allowed, side="right")) - 1, most, n
+
+
+def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
+    """Return how many distinct scores are flagged, the precision that is promised, and the number of flagged rows."""
+    from scipy.special import bdtrc, betaincinv
+
+    total = int(flagged[-1])
+    fewest = math.log(error * STARTS[1.0]) / math.log(least) if least < 1 else float(total)
+    sizes = [max(1, math.ceil(fewest))]
+    while sizes[-1] * STEP < total:
+        sizes.append(max(sizes[-1] + 1, int(sizes[-1] * STEP)))
+    places = np.unique(np.minimum(np.searchsorted(flagged, sizes), len(flagged) - 1))
+    starts = np.searchsorted(flagged[places], [fewest * factor for factor in STARTS])
+    shares = error * np.array([*STARTS.values()])
+    budget = np.bincount(np.minimum(starts, len(places) - 1), shares, minlength=len(places))
+    left, best = 0.0, 0
+    for place, own in zip(places.tolist(), budget.tolist(), strict=True):
+        left += own
+        if bdtrc(positives[place] - 1, int(flagged[place]), least) <= left:
+            best = place
+        else:
+            left = 0.0
+    if best:
+        return best, least, int(flagged[best])
+    # The bounds of the starts hold together, each with its part of the error.
+    tried = places[budget > 0]
+    found, rest = positives[tried], flagged[tried] - positives[tried]
+    bounds = np.where(found > 0, betaincinv(np.maximum(found, 1), rest + 1, budget[budget > 0]), 0.0)
+    k = int(np.argmax(bounds))
+    return int(tried[k]), float(bounds[k]), int(flagged[tried[k]])
+
+
+def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) -> float:
+    """Return the e-value against the promise that at most a share of rows is bad, from batches in their order.
+
+    While the promise is kept, the e-value ever reaches `ALARM` with a probability of at most 1 / `ALARM`, however often it is
+    looked at and whenever labels come (Ville's inequality). It is a mean over the batch before which the share may have changed,
+    and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that begins at 1 (Ramdas and others,
+    Statistical Science 38, 2023, 576-601).
+
+    `bad` and `rows`: of each batch.
+    `allowed`: above 0 and below 1.
+    """
+    n_bad, n = (np.cumsum(np.asarray(column, dtype=np.float64)[::-1])[::-1] for column in (bad, rows))
+    odds = allowed / (1.0 - allowed) * np.asarray(ODDS)
+    other = odds / (1.0 + odds)
+    log_ratio = np.outer(n_bad, np.log(other / allowed)) + np.outer(n - n_bad, np.log((1 - other) / (1 - allowed)))
+    of_starts = np.exp(np.minimum(log_ratio, 500.0)).mean(axis=1)
+    number = np.arange(1, len(of_starts) + 1)
+    weight = np.where(number <= LOOKS, 0.5 / LOOKS, 0.5 * LOOKS / (np.maximum(number - 1, 1) * number))
+    return float(weight @ of_starts + 1.0 - weight.sum())
+
+
+BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
+    "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
+    "recall": lambda table: (table["fn"], table["tp"] + table["fn"]),
+    "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
+    "alerts": lambda table: (table["tp"] + table["fp"], sum(table.values())),
+}
+"""The rows that count against a promise, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
+
+
+def allowed_share(measure: str, promised: float) -> float:
+    """Return the share of bad rows that a promise allows, as `BAD` counts them."""
+    return 1.0 - promised if measure in ("precision", "recall") else promised

@@ -1,0 +1,1 @@
+"""Use case: one page of evidence about a run, and its repetition."""

@@ -1,0 +1,363 @@
+"""`aucdist audit`: a page and a JSON file of what a reviewer asks about a run, and the same run once more to compare digests.
+
+The headings are those of articles 11 to 15 of the EU's AI Act (Regulation 2024/1689), where a reviewer looks for them. The page
+does not claim conformity.
+"""
+
+import hashlib
+import json
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from aucdist.data.block import Block
+from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
+from aucdist.data.storage.urls import Location
+from aucdist.drift import batch as drift
+from aucdist.drift import performance as labelled
+from aucdist.errors import InputError, RunError
+from aucdist.linear_model import LinearModel
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import operating_point
+from aucdist.metrics.guarantees import ALARM
+from aucdist.metrics.intervals import clopper_pearson
+from aucdist.metrics.probability import brier, reliability
+from aucdist.metrics.ranking import auc_interval
+from aucdist.model import ABOUT, files_of_model, load_two_classes
+from aucdist.report.html import render_template
+from aucdist.report.text import (
+    auc_text,
+    certificate_text,
+    guarantee_text,
+    operating_point_text,
+    percent_text,
+    threshold_origin_text,
+)
+from flows.config.base import Cli, Strict
+from flows.config.loading import parse_yaml
+from flows.export.run import rows_of_run
+from flows.json_values import jsonable
+from flows.progress.console import RunObserver
+from flows.run_folder.folder import read_about
+from flows.run_folder.scores import NAMED, SCORES, read_scores
+from flows.train.config import load_train
+from flows.train.run import train
+from flows.versions import digests
+
+PRINCIPAL = 0.1
+"""A column is a principal reason of an alert if it has at least this part of what raises its score."""
+CONFIG = "config.yaml"
+
+
+class AuditConfig(Strict):
+    """A run to report on, or to repeat."""
+
+    run: Annotated[Location, Cli(place=1)] = Field(
+        min_length=1, description="A run folder of `aucdist train`, a path or URL"
+    )
+    verify: Annotated[bool, Cli()] = Field(
+        default=False, description="Train again, and compare digests; writes no page"
+    )
+    lock: Annotated[Location | None, Cli(metavar="FILE")] = Field(
+        default=None, min_length=1, description="A lock file of packages, whose SHA-256 stands on the page"
+    )
+    output: Annotated[Location | None, Cli(metavar="URL")] = Field(
+        default=None, min_length=1, description="The folder for audit.html and audit.json; by default the run folder"
+    )
+
+
+def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:
+    """Write the page and the JSON file of a run, or with `verify` train again.
+
+    Raises InputError if there is no such run of two classes.
+    Raises RunError if the repeated run is another one.
+    """
+    run = config.run.rstrip("/")
+    about = read_about(run)
+    if "classes" in about:
+        raise InputError(f"{shown(run)} has several classes: an audit is of two")
+    if config.verify:
+        return _verified(run, about, observer)
+    model = load_two_classes(f"{run}/model", "an audit")
+    test = read_scores(run) if exists(f"{run}/{SCORES}") else None
+    record: dict[str, Any] = {
+        "format": 1,
+        "run": shown(run),
+        "digests": {
+            "data": about["data"]["fingerprint"],
+            **digests_of_run(run, about),
+            **about.get("digests", {}),
+            **({} if config.lock is None else {"lock file": hashlib.sha256(read_bytes(config.lock)).hexdigest()}),
+        },
+        "code_is_that_of_the_run": about.get("digests", {}).get("code") == digests()["code"],
+        "versions": about.get("versions", {}),
+        "command": f"aucdist audit --verify {shown(run)}",
+        "certificate": about["certificate"],
+        "directions": about.get("monotone", {}),
+        "metrics": about["metrics"],
+        "operating_point": about.get("operating_point"),
+        "calibration": None if test is None else calibration_of(model, test),
+        "groups": [] if test is None else groups_of(test),
+        "reasons": reasons_of(run, model),
+        "drift": {
+            "p_after_holm": labelled.ALPHA, "limits": drift.LEAST, "losses": labelled.LEAST, "evidence_against_a_promise": ALARM,
+        },
+    }  # fmt: skip
+    record = jsonable(record)
+    place = run if config.output is None else config.output.rstrip("/")
+    page = render_template(
+        Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record),
+        sections=_sections(about, record),
+    )  # fmt: skip
+    write_bytes(f"{place}/audit.html", page.encode())
+    write_bytes(f"{place}/audit.json", json.dumps(record, indent=2, allow_nan=False).encode() + b"\n")
+    return record | {"page": f"{shown(place)}/audit.html", "json": f"{shown(place)}/audit.json"}
+
+
+def audit_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist audit` prints."""
+    if "same" in result:
+        return [*(f"the same: {name} {digest[:16]}" for name, digest in result["same"].items()), *result["notes"]]
+    return [*_sentences(result), f"written: {result['page']} and {result['json']}"]
+
+
+# ---- the same bits again -------------------------------------------------------------------------------------------------------
+
+
+def digests_of_run(run: str, about: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of what a run has decided: the weights, the rest of the model, and the test scores."""
+    content = json.loads(files_of_model(f"{run}/model")[ABOUT])
+    model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
+    # Where the threshold was changed, the scores and the map to probabilities were shifted, which rounds once more.
+    shifted = "threshold_of" in about
+    model["classes"] = [
+        {key: one[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
+        for one in content["classes"]
+    ]
+    found = {**content["files"], "model": hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()}
+    if exists(f"{run}/{SCORES}"):
+        table = read_scores(run)
+        columns = ["row_id", "y"] if shifted else ["row_id", "y", "score"]
+        data = [table[name].to_numpy() for name in columns] + [(table["score"] > 0).to_numpy()]
+        found["test rows and decisions" if shifted else "test scores"] = hashlib.sha256(
+            b"".join(np.ascontiguousarray(column).tobytes() for column in data)
+        ).hexdigest()
+    return found
+
+
+def _verified(run: str, about: dict[str, Any], observer: RunObserver) -> dict[str, Any]:
+    if "search" in about and "grid" in parse_yaml(read_bytes(f"{run}/{CONFIG}").decode(), shown(run)):
+        raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
+    kept = about.get("digests", {})
+    here, notes = digests(), []
+    for name in ("code", "packages"):
+        if kept.get(name) != here[name]:
+            notes.append(
+                f"the {name} are not those of the run" if name == "packages" else "the code is not that of the run"
+            )
+    with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
+        path = Path(folder) / CONFIG
+        path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
+        again = train(load_train(str(path), (), folder), observer)["run"]
+        after = read_about(again)
+        compared = after | {key: about[key] for key in ("threshold_of",) if key in about}
+        new = {"data": after["data"]["fingerprint"], **digests_of_run(again, compared)}
+    old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
+    if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
+        because = f"; {', '.join(notes)}" if notes else ""
+        raise RunError(f"the repeated run has other {', '.join(other)}{because}")
+    return {"run": shown(run), "same": old, "notes": notes}
+
+
+# ---- figures -------------------------------------------------------------------------------------------------------------------
+
+
+def calibration_of(model: LinearModel, test: pd.DataFrame) -> dict[str, Any] | None:
+    """Return how the probabilities of test rows agree with their labels, all together and in bands; None without any."""
+    if model.probability is None:
+        return None
+    p = model.probability(test["score"].to_numpy())[:, 1]
+    counts = ScoreCounts.from_scores(test["y"].to_numpy(), p)
+    curve = reliability(counts)
+    columns = (curve.weight, curve.predicted, curve.observed, curve.low, curve.high)
+    bands = [
+        {"rows": int(n), "predicted": predicted, "positive": value, "interval": [low, high]}
+        for n, predicted, value, low, high in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    return {"positives": int(counts.n_pos), "expected": float(p.sum()), "brier": brier(counts), "bands": bands}
+
+
+def groups_of(test: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the figures of each named group of test rows, each with its interval of 95 %.
+
+    A group of one class has what it has rows for.
+    """
+    return [
+        {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
+        for column in test.columns
+        if column.startswith(NAMED)
+        for value, rows in test.groupby(column, sort=True)
+    ]
+
+
+def _figures(rows: pd.DataFrame) -> dict[str, Any]:
+    y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
+    counts, n_pos = ScoreCounts.from_scores(y, scores), int((y > 0).sum())
+    figures: dict[str, Any] = {"rows": len(rows), "positives": n_pos}
+    if n_pos in (0, len(rows)):
+        flagged = int((scores > 0).sum())
+        share = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
+        return figures | {"recall" if n_pos else "fpr": share, "alerts": share}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
+        area = auc_interval(counts)
+    figures["auc"] = {"value": area.auc, "interval": [area.low, area.high]}
+    point = operating_point(counts, 0.0)
+    for name in ("recall", "fpr", "precision", "alerts"):
+        estimate = getattr(point, name)
+        figures[name] = {"value": estimate.value, "interval": [estimate.low, estimate.high]}
+    return figures
+
+
+def reasons_of(run: str, model: LinearModel) -> dict[str, Any]:
+    """Return the principal reasons of the alerts among the test rows: all columns with `PRINCIPAL` of what raises a score.
+
+    What a column adds is beside its mean over the test rows. The rows are read again; ``not_known`` says why nothing is known.
+    """
+    try:
+        blocks = [block for name, block in rows_of_run(run, model) if name == "test"]
+        if not blocks:
+            return {"not_known": "the run has no test rows"}
+        adds, scores = (
+            pd.concat(parts, ignore_index=True)
+            for parts in zip(*(_added(model, block) for block in blocks), strict=True)
+        )
+    except InputError as error:
+        return {"not_known": str(error).rstrip(".")}
+    alerts = (adds - adds.mean())[(scores > 0).to_numpy()].clip(lower=0.0)
+    part = alerts.div(alerts.sum(axis=1).where(lambda total: total > 0, 1.0), axis=0)
+    named = part >= PRINCIPAL
+    columns = [
+        {"column": name, "alerts": float(named[name].mean()), "part": float(part[name].mean())}
+        for name in part.mean().sort_values(ascending=False, kind="stable").index
+        if len(part) and named[name].any()
+    ]
+    most = int(named.sum(axis=1).max()) if len(named) else 0
+    return {"alerts": len(part), "least_part": PRINCIPAL, "most_of_an_alert": most, "columns": columns}
+
+
+def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
+    """Return what each column adds to the scores of rows, those of the categories of one column together, and the scores."""
+    table = model.explain(block.X)
+    scores = table.sum(axis=1)
+    column = {f"{name}={value}": name for name, values in model.schema.categories.items() for value in values}
+    column |= {f"{name}.{part}": name for name, parts in model.schema.dates.items() for part in parts}
+    adds = table.iloc[:, :-1].rename(columns=column)
+    return adds.T.groupby(level=0, sort=False).sum().T, scores
+
+
+# ---- the page ------------------------------------------------------------------------------------------------------------------
+
+
+def _sentences(record: dict[str, Any]) -> list[str]:
+    point = record["operating_point"]
+    found = [] if point is None else [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
+    found.append(f"The objective is {certificate_text(record['certificate'])}.")
+    return [sentence for sentence in found if sentence]
+
+
+def _rate(rate: dict[str, Any] | None, text: Any = percent_text) -> str:
+    if rate is None:
+        return ""
+    ends = "" if rate["interval"] is None else " ({} to {})".format(*map(text, rate["interval"]))
+    return f"{text(rate['value'])}{ends}"
+
+
+def _sections(about: dict[str, Any], record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the sections of the page: heading, notes, headings of the columns of a table, and its rows."""
+
+    def section(heading: str, notes: list[str], headings: list[str], rows: list[list[str]]) -> dict[str, Any]:
+        return {"heading": heading, "notes": notes, "headings": headings, "rows": rows}
+
+    directions = [[name, str(word)] for name, word in record["directions"].items()]
+    calibration, reasons = record["calibration"], record["reasons"]
+    bands = [] if calibration is None else [
+        [f"{one['rows']:,}", percent_text(one["predicted"]), _rate({"value": one["positive"], "interval": one["interval"]})]
+        for one in calibration["bands"]
+    ]  # fmt: skip
+    said = "The model gives no probabilities, or the run has no test rows."
+    if calibration is not None:
+        said = (
+            f"The test rows have {calibration['positives']:,} positives, and the probabilities expect "
+            f"{calibration['expected']:.1f}; the Brier score is {calibration['brier']:.4g}. Bands of equally "
+            "many rows, by their probability:"
+        )
+    groups = [
+        [
+            f"{row['column']}: {row['value']}",
+            f"{row['rows']:,}",
+            f"{row['positives']:,}",
+            _rate(row.get("auc"), auc_text),
+        ]
+        + [_rate(row.get(name)) for name in ("recall", "fpr", "alerts")]
+        for row in record["groups"]
+    ]
+    why = f"Reasons are not known: {reasons.get('not_known')}."
+    if "columns" in reasons:
+        why = (
+            f"Of each of the {reasons['alerts']:,} alerts among the test rows all principal reasons are counted: the columns "
+            f"that have at least {percent_text(PRINCIPAL)} of what raises its score above that of a mean test row. None has more "
+            f"than {reasons['most_of_an_alert']}. `aucdist explain RUN DATA --reasons N` names those of a row."
+        )
+    same = "The code that wrote this page is that of the run." if record["code_is_that_of_the_run"] else (
+        "The code that wrote this page is not that of the run, or the run does not say."
+    )  # fmt: skip
+    limits = [
+        [name, f"{value:g}"] for name, value in {**record["drift"]["limits"], **record["drift"]["losses"]}.items()
+    ]
+    drifted = (
+        f"`aucdist watch` raises an alarm where a difference has p < {record['drift']['p_after_holm']:g} after Holm's correction "
+        f"and at least the size below, and where the evidence against a promise reaches {ALARM:g}."
+    )
+    data = [
+        ["rows", f"{about['n_samples']:,}"],
+        ["positive rows", f"{about['n_pos']:,}"],
+        ["estimator", about["estimator"]],
+    ]
+    data += [["solver", about["solver"]], ["train AUC", auc_text(about["metrics"]["train_auc"])]]
+    data += [["test AUC", auc_text(about["metrics"]["test_auc"])]]
+    return [
+        section("Technical documentation (article 11)", ["What was fitted, and to which data."], ["", ""], data),
+        section(
+            "Records (article 12)",
+            [f"SHA-256 digests. {same} `{record['command']}` trains again, and compares those of data, model and test scores."],
+            ["Of", "Digest"],
+            [[name, digest] for name, digest in record["digests"].items()],
+        ),
+        section("Versions", [], ["Package", "Version"], [[name, text] for name, text in record["versions"].items()]),
+        section(
+            "Transparency (article 13): directions that are proved",
+            ["The score rises or falls with these columns for every row, by the signs of the weights."] if directions else
+            ["No direction was asked for (`model.monotone`), and none is proved."],
+            ["Column", "Direction"], directions,
+        ),
+        section("Transparency (article 13): probabilities", [said], ["Rows", "Predicted", "Positive (95 %)"], bands),
+        section(
+            "Human oversight (article 14): reasons of alerts",
+            [why],
+            ["Column", "Alerts that name it", "Part of what raises them"],
+            [[one["column"], percent_text(one["alerts"]), percent_text(one["part"])] for one in reasons.get("columns", [])],
+        ),
+        section(
+            "Accuracy (article 15): groups of rows",
+            ["Test rows, each figure with its 95 % interval; single groups of many differ by chance."] if groups else
+            ["No groups were named: `audit: {groups: [sex, region]}` in the configuration of the run names them."],
+            ["Group", "Rows", "Positives", "AUC", "Recall", "False positive rate", "Alerts"], groups,
+        ),
+        section("Robustness (article 15): limits of drift", [drifted], ["What", "Least size of an alarm"], limits),
+    ]  # fmt: skip

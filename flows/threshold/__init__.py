@@ -1,0 +1,1 @@
+"""Use case: change the threshold of a trained model without a fit."""

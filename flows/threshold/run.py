@@ -1,0 +1,182 @@
+"""`aucdist threshold`: another threshold for a trained model, without a fit, as a new run folder or a new version of a store."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+from pydantic import Field
+
+from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.urls import Location
+from aucdist.drift.profile import Profile
+from aucdist.errors import InputError
+from aucdist.estimators.scores import without_intercept
+from aucdist.linear_model import LinearModel
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import threshold_at
+from aucdist.metrics.guarantees import guaranteed_threshold
+from aucdist.model import ABOUT, DIGESTS, PROFILE, load_two_classes, model_content
+from aucdist.report.html import render_template
+from aucdist.report.text import guarantee_text, operating_point_text, threshold_origin_text
+from aucdist.store.history import promote, read_store, split_version
+from flows.config.base import Cli
+from flows.config.loading import parse_yaml, yaml_text
+from flows.config.operating_point import OperatingPointConfig
+from flows.json_values import jsonable
+from flows.progress.console import RunObserver
+from flows.run_folder.folder import METRICS, model_folder, read_about, run_folder, timestamped
+from flows.run_folder.results import detail_of, guarantee_of, point_of
+from flows.run_folder.scores import DECISION, SCORES, SETTERS, read_scores, read_setters
+
+CONFIG, HISTORY = "config.yaml", "history.parquet"
+
+
+class ThresholdConfig(OperatingPointConfig):
+    """A trained model, and what its threshold is to meet."""
+
+    model: Annotated[Location, Cli(place=1)] = Field(
+        min_length=1, description="A run folder, or a model store, or store@3: a folder or URL"
+    )
+    output: Annotated[Location | None, Cli(metavar="URL")] = Field(
+        default=None, min_length=1, description="Where the new run folder is made; by default beside the run"
+    )
+
+
+def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str, Any]:
+    """Set another threshold, and write a new run folder, or a new version of the store, beside what is there.
+
+    Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot promise it.
+    """
+    place, number = split_version(config.model)
+    store = read_store(place)
+    change = None if store.current is None else store.current if number is None else store.version(number)
+    if change is not None and config.output is not None:
+        raise InputError("--output is for a run folder: the new threshold of a model store is a version of the store")
+    run = place if change is None else store.folder_of(change)
+    about = read_about(run)
+    if "classes" in about:
+        raise InputError(
+            f"{shown(run)} has several classes: set their thresholds by `operating_point` when they are trained"
+        )
+    folder = model_folder(run)
+    model = load_two_classes(folder, "another threshold")
+    test = read_scores(run) if exists(f"{run}/{SCORES}") else None
+    cut, shift, changed = _decide(config, run, about, model, test)
+    wanted = config.wanted
+    model = replace(
+        model, intercept=0.0 - cut, about=model.about | {"operating_point": wanted},
+        probability=None if model.probability is None else model.probability.shifted(shift),
+    )  # fmt: skip
+    files = model_content(model)
+    if exists(f"{folder}/{PROFILE}"):
+        files[PROFILE] = _shifted_profile(f"{folder}/{PROFILE}", shift)
+        files[DIGESTS] = read_bytes(f"{folder}/{DIGESTS}")
+    others = {name: read_bytes(f"{run}/{name}") for name in (SETTERS, HISTORY) if exists(f"{run}/{name}")}
+    if test is not None:
+        others[SCORES] = _parquet(test.assign(score=test["score"] - shift))
+    point = changed["operating_point"]
+    sentences = [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
+    sentences = [sentence for sentence in sentences if sentence]
+    if change is not None:
+        others.pop(HISTORY, None)
+        others[METRICS] = _json(about | changed)
+        text = f"version {change.version} with another threshold"
+        version = promote(store, files | others, ABOUT, {"run": text}).version
+        return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
+    if exists(f"{run}/{CONFIG}"):
+        others[CONFIG] = _configuration(run, wanted, point["set_on"])
+    parent = config.output or run.rpartition("/")[0] or "."
+    with run_folder(parent, timestamped(f"{about['name']}-threshold")) as made:
+        changed |= {"run": made.url, "threshold_of": shown(run)}
+        page = render_template(
+            Path(__file__).with_name("threshold.html"),
+            title=about["name"],
+            sentences=sentences,
+            run=shown(run),
+        )
+        others |= {METRICS: _json(about | changed), "report.html": page.encode()}
+        for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
+            path = made.draft / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        made.publish()
+    return {"run": made.url, "operating_point": point, "sentences": sentences}
+
+
+def _decide(
+    config: ThresholdConfig, run: str, about: dict[str, Any], model: LinearModel, test: pd.DataFrame | None
+) -> tuple[float, float, dict[str, Any]]:
+    """Return the new threshold of X w, that of the scores as they were, and what changes in ``metrics.json``."""
+    kept = about.get("threshold_rows")
+    weight = None if test is None or "weight" not in test else test["weight"].to_numpy()
+    if kept is not None and exists(f"{run}/{SETTERS}"):
+        rows, setters = kept["rows"], read_setters(run, about)
+    elif test is not None:  # of an older version
+        rows, kept = "test", {}
+        setters = ScoreCounts.from_scores(test["y"].to_numpy(), test["score"].to_numpy(), weight)
+    else:
+        raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
+    if config.uses_cost_column:
+        raise InputError("costs of rows are not kept in a run folder: give numbers for false_alarm and miss")
+    if config.confidence is not None and rows == "training":
+        raise InputError(
+            f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can promise nothing of new rows: "
+            "train with `operating_point.confidence`, or with `data.calibration`"
+        )
+    requirement, guarantee = config.requirement(kept.get("per_day")), None
+    if config.confidence is None:
+        cut = threshold_at(setters, **requirement)
+    else:
+        guarantee = guaranteed_threshold(setters, config.confidence, **requirement)
+        cut = guarantee.threshold
+    cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)
+    shown_rows, counts, at, per_day = "training", setters, cut, kept.get("per_day")
+    details = {part: dict(detail) for part, detail in about.get("details", {}).items()}
+    if rows == "training":
+        details["train"] = detail_of(setters, cut)
+    else:  # the scores of the rows that were fitted are not kept
+        for name in ("confusion", "g_mean"):
+            details.get("train", {}).pop(name, None)
+    if test is not None:
+        scores = test["score"].to_numpy() - shift
+        counts = ScoreCounts.from_scores(test["y"].to_numpy(), scores, weight)
+        shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
+        details["test"] = detail_of(counts, 0.0)
+    point = point_of(counts, at, config.wanted, shown_rows, per_day)
+    point |= {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
+    if guarantee is not None:
+        point["guarantee"] = guarantee_of(guarantee, setters)
+    return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
+
+
+def _shifted_profile(url: str, shift: float) -> bytes:
+    profile = Profile.from_bytes(read_bytes(url), shown(url))
+    if profile.score is not None:
+        edges = tuple(edge - shift for edge in profile.score.edges)
+        profile = replace(profile, score=replace(profile.score, edges=edges))
+    return profile.to_bytes()
+
+
+def _configuration(run: str, wanted: dict[str, Any], rows: str) -> bytes:
+    """Return the configuration of a run with another operating point: trained again, it has the new threshold."""
+    config = parse_yaml(read_bytes(f"{run}/{CONFIG}").decode(), shown(run))
+    config["operating_point"] = wanted | {"out_of_fold": rows == "out_of_fold"}
+    return yaml_text(config).encode()
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    out = io.BytesIO()
+    table.to_parquet(out, index=False, compression="zstd")
+    return out.getvalue()
+
+
+def _json(about: dict[str, Any]) -> bytes:
+    return json.dumps(jsonable(about), indent=2, allow_nan=False).encode() + b"\n"
+
+
+def threshold_lines(result: dict[str, Any]) -> list[str]:
+    """Return what `aucdist threshold` prints."""
+    return [*result["sentences"], f"written: {result['run']}"]

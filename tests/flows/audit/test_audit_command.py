@@ -1,0 +1,140 @@
+"""`aucdist audit`: the page and the JSON file of a run, figures of named groups, reasons, and the same bits again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.command_line import run as command
+
+from aucdist.metrics import operating_point, roc_auc_score
+from aucdist.model import load_model
+from flows.run_folder.scores import read_scores
+
+CONFIG = """
+name: applications
+data:
+  source: {{source: {folder}/rows.csv, format: csv, label: late, positive: "yes", drop: [sex, region], categorical: [job]}}
+  split: {{fraction: 0.3}}
+model: {{lam: 0.001, calibration: logit, monotone: {{debts: increasing}}}}
+operating_point: {{recall: 0.7, confidence: 0.95}}
+audit: {{groups: [sex, region]}}
+baselines: false
+output: {folder}/runs
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, random, n = tmp_path_factory.mktemp("audit"), np.random.default_rng(0), 3000
+    debts, job = random.poisson(1.2, n), random.choice(["none", "some"], n)
+    late = random.random(n) < 1 / (1 + np.exp(2.5 - 0.9 * debts - (job == "none")))
+    region = np.where(random.random(n) < 0.01, "", random.choice(["north", "south"], n))
+    table = pd.DataFrame(
+        {"debts": debts, "years": random.poisson(6, n), "job": job, "sex": random.choice(["f", "m"], n)}
+    )
+    table = table.assign(region=region, late=np.where(late, "yes", "no"))
+    table.to_csv(folder / "rows.csv", index=False)
+    (folder / "applications.yaml").write_text(CONFIG.format(folder=folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    return Path(json.loads(command("train", folder / "applications.yaml", "--json")[0])["run"])
+
+
+@pytest.fixture(scope="module")
+def record(run: Path) -> dict:
+    lock = run.parent / "lock.txt"
+    lock.write_text("numpy==1.0\n")
+    json.loads(command("audit", run, "--lock", lock, "--json")[0])
+    return dict(json.loads((run / "audit.json").read_text()))
+
+
+def test_groups_are_those_of_the_test_rows(folder: Path, run: Path, record: dict) -> None:
+    rows, scores = pd.read_csv(folder / "rows.csv", keep_default_na=False), read_scores(str(run))
+    test = rows.loc[scores["row_id"]].reset_index(drop=True)
+    assert {(row["column"], row["value"]) for row in record["groups"]} == {
+        ("sex", "f"), ("sex", "m"), ("region", "north"), ("region", "south"), ("region", "(missing)"),
+    }  # fmt: skip
+    assert "sex" not in "".join(load_model(str(run)).schema.feature_names)
+    for row in record["groups"]:
+        own = (test[row["column"]] == row["value"].replace("(missing)", "")).to_numpy()
+        y, s = (test["late"][own] == "yes").to_numpy(), scores["score"][own].to_numpy()
+        assert (row["rows"], row["positives"]) == (own.sum(), y.sum())
+        if "auc" in row:
+            assert row["auc"]["value"] == pytest.approx(roc_auc_score(y, s))
+            point = operating_point(y, s, 0.0)
+            for name in ("recall", "fpr", "alerts"):
+                expected = getattr(point, name)
+                assert row[name] == {"value": expected.value, "interval": pytest.approx([expected.low, expected.high])}
+
+
+def test_reasons_are_all_principal_ones(folder: Path, run: Path, record: dict) -> None:
+    model, scores = load_model(str(run)), read_scores(str(run))
+    test = pd.read_csv(folder / "rows.csv", keep_default_na=False).loc[scores["row_id"]]
+    adds = model.explain(test)
+    columns = {"debts": adds["debts"], "years": adds["years"], "job": adds["job=none"] + adds["job=some"]}
+    table = pd.DataFrame(columns)
+    raised = (table - table.mean())[(scores["score"] > 0).to_numpy()].clip(lower=0)
+    named = raised.div(raised.sum(axis=1), axis=0) >= 0.1
+    reasons = record["reasons"]
+    assert reasons["alerts"] == len(raised)
+    found = {one["column"]: one["alerts"] for one in reasons["columns"]}
+    assert found == pytest.approx({name: share for name, share in named.mean().items() if share > 0})
+    assert reasons["most_of_an_alert"] == named.sum(axis=1).max()
+
+
+def test_page_and_record_have_what_a_reviewer_asks_for(run: Path, record: dict) -> None:
+    page = (run / "audit.html").read_text()
+    about = json.loads((run / "metrics.json").read_text())
+    for article in (11, 12, 13, 14, 15):
+        assert f"(article {article})" in page
+    assert "does not claim conformity" in page
+    assert record["directions"] == {"debts": "increasing"}
+    assert record["operating_point"]["guarantee"] == about["operating_point"]["guarantee"]
+    assert {"data", "weights.npy", "model", "test scores", "code", "packages", "lock file"} == set(record["digests"])
+    assert record["digests"]["data"] == about["data"]["fingerprint"]
+    assert all(digest in page for digest in record["digests"].values())
+    assert record["code_is_that_of_the_run"]
+    calibration, scores = record["calibration"], read_scores(str(run))
+    p = load_model(str(run)).probability(scores["score"].to_numpy())[:, 1]
+    assert calibration["expected"] == pytest.approx(p.sum())
+    assert sum(band["rows"] for band in calibration["bands"]) == len(scores)
+    assert "confidence at least 70 of 100 positives are found" in page
+
+
+def test_the_same_bits_again(run: Path, record: dict) -> None:
+    same = json.loads(command("audit", run, "--verify", "--json")[0])["same"]
+    assert {name: record["digests"][name] for name in same} == same
+    changed = json.loads(command("threshold", run, "--recall", "0.5", "--json")[0])["run"]
+    assert "test rows and decisions" in json.loads(command("audit", changed, "--verify", "--json")[0])["same"]
+
+
+def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    text = (other / "config.yaml").read_text()
+    (other / "config.yaml").write_text(text.replace("lam: 0.001", "lam: 0.01"))
+    error = command("audit", other, "--verify", code=1)[1]
+    assert "the repeated run has other model, test scores, weights.npy" in error
+    rows = (folder / "rows.csv").read_text()
+    try:
+        (folder / "rows.csv").write_text(rows + "9,9,none,f,north,yes\n")
+        error = command("audit", run, "--verify", code=1)[1]
+        assert "the repeated run has other data" in error
+        command("audit", run, "--output", tmp_path)
+        assert "data have changed" in json.loads((tmp_path / "audit.json").read_text())["reasons"]["not_known"]
+    finally:
+        (folder / "rows.csv").write_text(rows)
+
+
+def test_groups_that_are_not_there_end_the_run(folder: Path) -> None:
+    error = command("train", folder / "applications.yaml", "--set", "audit.groups=[town]", code=2)[1]
+    assert "town" in error
+    error = command("train", folder / "applications.yaml", "--set", "audit.groups=[]", code=2)[1]
+    assert "audit.groups" in error

@@ -1,0 +1,267 @@
+"""`aucdist threshold`: another threshold for a run or a store, without a fit; alerts by the day; promises of a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.errors import InputError
+from aucdist.metrics import guaranteed_threshold
+from aucdist.model import load_model
+from aucdist.report.text import guarantee_text
+from flows.config.operating_point import OperatingPointConfig
+from flows.progress.console import LineObserver
+from flows.promote.run import promote_run
+from flows.run_folder.folder import read_about
+from flows.run_folder.scores import read_scores
+from flows.threshold.run import ThresholdConfig, change_threshold, threshold_lines
+from flows.train import run as pipeline
+from flows.train.config import load_train
+
+QUIET = LineObserver(lambda text: None)
+CONFIG = """
+name: visits
+data:
+  source: {{source: {file}, format: csv, label: ill, positive: "1", dates: {{day: [days]}}}}
+  split: {{time: day, last: 0.25}}
+  scale: standard
+model: {{lam: 0.001}}
+baselines: false
+output: {output}
+"""
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a configuration of 4 000 rows, forty on each of a hundred days, a tenth of them positive."""
+    folder, random = tmp_path_factory.mktemp("visits"), np.random.default_rng(0)
+    ill = random.random(4000) < 0.1
+    table = pd.DataFrame(random.normal(size=(4000, 3)) + 1.5 * ill[:, np.newaxis], columns=["a", "b", "c"])
+    day = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(4000) // 40, unit="D")
+    table = table.assign(day=day.strftime("%Y-%m-%d"), ill=ill.astype(int))
+    table.to_csv(folder / "visits.csv", index=False)
+    text = CONFIG.format(file=folder / "visits.csv", output=folder / "runs")
+    (folder / "visits.yaml").write_text(text)
+    return folder / "visits.yaml"
+
+
+def train(config: Path, *settings: str) -> dict[str, Any]:
+    return pipeline.train(load_train(str(config), settings, None), QUIET)
+
+
+def change(run: str, **options: Any) -> dict[str, Any]:
+    return change_threshold(ThresholdConfig(model=run, **options), QUIET)
+
+
+@pytest.fixture(scope="module")
+def run(visits: Path) -> str:
+    return str(train(visits, "operating_point={alerts: 5, per: day}")["run"])
+
+
+def test_alerts_by_the_day(run: str) -> None:
+    about = read_about(run)
+    point = about["operating_point"]
+    assert (point["wanted"], about["threshold_rows"]["per_day"]) == ({"alerts": 5.0, "per": "day"}, 40)
+    training = load_model(f"{run}/model")
+    test = read_scores(run)
+    assert len(test) == 1000
+    assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
+    assert 3.5 < point["alerts_per_day"] < 6.5
+    assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
+    assert "At 5 alarms a day it finds" in (Path(run) / "report.html").read_text()
+
+
+def test_the_rows_that_set_it_are_kept(run: str) -> None:
+    """Of 3 000 training rows exactly 375 are flagged: five a day of forty."""
+    kept = pd.read_parquet(f"{run}/threshold.parquet")
+    above = kept["score"] + load_model(f"{run}/model").intercept > 0
+    assert kept.loc[above, ["pos", "neg"]].to_numpy().sum() == 375
+    assert kept[["pos", "neg"]].to_numpy().sum() == 3000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alerts": 2, "per": "day"},
+        {"alerts": 100, "per": "1000 rows"},
+        {"precision": 0.8},
+        {"recall": 0.9},
+        {"fpr": 0.02},
+    ],
+)
+def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: str, options: dict[str, Any]) -> None:
+    changed = change(run, **options)
+    trained = train(visits, f"operating_point={json.dumps(options)}")
+    models = [load_model(f"{one['run']}/model") for one in (changed, trained)]
+    assert models[0].intercept == models[1].intercept
+    about = [read_about(one["run"]) for one in (changed, trained)]
+    for key in ("operating_point", "details", "threshold_rows", "threshold", "metrics", "certificate"):
+        assert about[0][key] == about[1][key], key
+    tables = [read_scores(one["run"]) for one in (changed, trained)]
+    np.testing.assert_allclose(tables[0]["score"], tables[1]["score"], rtol=0, atol=1e-12)
+    profiles = [json.loads((Path(one["run"]) / "model" / "profile.json").read_text()) for one in (changed, trained)]
+    np.testing.assert_allclose(profiles[0]["score"]["edges"], profiles[1]["score"]["edges"], atol=1e-12)
+    assert changed["run"] != run
+    page = (Path(changed["run"]) / "report.html").read_text()
+    assert threshold_lines(changed)[0].partition(" (95")[0] in page
+
+
+def test_what_is_trained_again_has_the_changed_threshold(run: str) -> None:
+    changed = change(run, cost="{false_alarm: 1, miss: 5}")
+    again = pipeline.train(load_train(f"{changed['run']}/config.yaml", (), None), QUIET)
+    assert load_model(again["run"]).intercept == load_model(changed["run"]).intercept
+    assert again["operating_point"] == changed["operating_point"]
+
+
+def test_probabilities_stay(visits: Path) -> None:
+    before = train(visits, "model.calibration=logit")
+    after = change(before["run"], fpr=0.05)
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    models = [load_model(one["run"]) for one in (before, after)]
+    np.testing.assert_allclose(models[0].predict_proba(X), models[1].predict_proba(X), atol=1e-12)
+    assert (models[0].predict(X) != models[1].predict(X)).any()
+
+
+def test_a_store_gets_a_version(run: str, tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    promote_run(run, store)
+    result = change(store, recall=0.95)
+    assert result["run"] == f"{store}@2"
+    assert load_model(f"{store}@1").intercept != load_model(store).intercept == load_model(f"{store}@2").intercept
+    assert change(f"{store}@1", alerts=5, per="day")["run"] == f"{store}@3"
+    assert load_model(store).intercept == load_model(run).intercept
+
+
+def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Path) -> None:
+    import shutil
+
+    old = tmp_path / "old"
+    shutil.copytree(run, old)
+    (old / "threshold.parquet").unlink()
+    about = json.loads((old / "metrics.json").read_text())
+    del about["threshold_rows"]
+    (old / "metrics.json").write_text(json.dumps(about))
+    changed = change(str(old), alerts=0.1)
+    assert (read_scores(changed["run"])["score"] > 0).sum() == 100
+    assert changed["operating_point"]["set_on"] == "test"
+    assert "look better than those of new rows" in threshold_lines(changed)[1]
+    with pytest.raises(InputError, match="column of dates"):
+        change(str(old), alerts=5, per="day")
+
+
+def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
+    config = load_train(str(visits), ["operating_point={precision: 0.8, confidence: 0.95}"], None)
+    assert config.data.calibration == 0.2
+    result = pipeline.train(config, QUIET)
+    point, about = result["operating_point"], read_about(result["run"])
+    assert result["n_samples"] == 2400
+    assert (point["set_on"], about["threshold_rows"]["rows"]) == ("calibration", "calibration")
+    kept = pd.read_parquet(f"{result['run']}/threshold.parquet")
+    y = np.repeat([1, 0], [int(kept["pos"].sum()), int(kept["neg"].sum())])
+    scores = np.concatenate([np.repeat(kept["score"], kept[side].astype(int)) for side in ("pos", "neg")])
+    promise = guaranteed_threshold(y, scores, precision=0.8)
+    assert len(y) == 600
+    assert load_model(result["run"]).intercept == -promise.threshold
+    assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (promise.promised, promise.holds)
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "600 calibration rows, which the fit has not seen" in page
+    changed = change(result["run"], recall=0.9, confidence=0.9)
+    assert changed["operating_point"]["guarantee"]["holds"]
+    assert threshold_lines(changed)[1].startswith("With 90.0 % confidence at least 90 of 100 positives are found")
+    impossible = change(result["run"], fpr=1e-4, confidence=0.95)
+    assert "No threshold promises with 95.0 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
+
+
+def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
+    """Of 75 days of training rows 38 are for the threshold; or a fifth of each class, whatever the day."""
+    last = train(visits, "data.calibration=0.5", "operating_point.recall=0.9")
+    about = read_about(last["run"])["threshold_rows"]
+    assert (last["n_samples"], about["n_pos"] + about["n_neg"]) == (1480, 1520)
+    drawn = train(visits, "data.calibration=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
+    assert drawn["n_pos"] == pytest.approx(0.6 * 390, abs=30)
+    assert drawn["n_samples"] == pytest.approx(2400, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["operating_point={alerts: 5}"], "say what it counts in"), (["operating_point={fpr: 0.1, per: day}"], "`per` says"),
+        (["operating_point={alerts: 5, per: week}"], "per"),
+        (["operating_point={cost: {false_alarm: 1, miss: 2}, confidence: 0.9}"], "not for cost"),
+        (["operating_point={recall: 0.9, out_of_fold: true}", "data.calibration=0.2"], "either `data.calibration` or"),
+        (["operating_point={alerts: 5, per: day}", "data.test=null"], "column of dates"),
+    ],
+)  # fmt: skip
+def test_refused(visits: Path, settings: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_train(str(visits), settings, None)
+
+
+def test_a_promise_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
+    with pytest.raises(InputError, match="fitted to, which can promise nothing"):
+        change(run, precision=0.8, confidence=0.95)
+
+
+def test_out_of_fold_promises_are_possible(visits: Path) -> None:
+    result = train(visits, "operating_point={recall: 0.9, confidence: 0.9, out_of_fold: true}")
+    assert result["operating_point"]["set_on"] == "out_of_fold"
+    assert result["operating_point"]["guarantee"]["holds"]
+    assert result["n_samples"] == 3000
+
+
+def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1003, 5))
+    y = random.random(1003) < 0.2
+    model = PairwiseHingeClassifier(lam=0.01).fit(X, y)
+    for alerts in (0, 1, 37, 50, 1003):
+        model.set_threshold(X=X, y=y, alerts=alerts, per=len(X))
+        assert model.predict(X).sum() == alerts
+    model.set_threshold(X=X, y=y, recall=0.5, confidence=0.9)
+    expected = guaranteed_threshold(y, model.decision_function(X), 0.9, recall=0.5).threshold
+    assert expected == pytest.approx(0, abs=1e-12)
+    with pytest.raises(InputError, match="no threshold promises precision"):
+        model.set_threshold(X=X, y=y, precision=0.99, confidence=0.95)
+    with pytest.raises(InputError, match="per is 10"):
+        model.set_threshold(X=X, y=y, alerts=50, per=10)
+
+
+def test_wanted_has_what_was_given() -> None:
+    point = ThresholdConfig(model="runs/x", alerts=50, per="1000 rows", output="runs")
+    assert point.wanted == {"alerts": 50.0, "per": "1000 rows"}
+    assert OperatingPointConfig(alerts=50, per="1000 rows").requirement(None) == {"alerts": 0.05}
+
+
+def test_each_class_has_a_promise_of_its_own(tmp_path: Path) -> None:
+    settings = [
+        "cluster=none",
+        "model.tol=0.05",
+        "model.lam=0.1",
+        "data.positive=each",
+        "baselines=false",
+    ]
+    config = load_train("digits", [*settings, "operating_point={recall: 0.8, confidence: 0.9}"], str(tmp_path))
+    result = pipeline.train(config, QUIET)
+    assert result["n_samples"] == pytest.approx(1150, abs=12)  # of 1 797: four fifths, and four fifths of these
+    for row in result["classes"]:
+        promise = row["operating_point"]["guarantee"]
+        assert (promise["measure"], promise["holds"], promise["rows"]) == ("recall", True, promise["n_pos"])
+    assert "10 of 10 thresholds promise what was asked for" in (Path(result["run"]) / "report.html").read_text()
+    with pytest.raises(InputError, match="several classes"):
+        change(result["run"], recall=0.5)
+
+
+def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
+    promise = {"measure": "precision", "asked": 0.8, "promised": 0.63459, "confidence": 0.95, "holds": False}
+    point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
+    text = guarantee_text(point)
+    assert text.startswith(
+        "No threshold promises with 95.0 % confidence that at least 80 of 100 alarms are right, by the 100 "
+    )
+    assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alarms are right.")
+    rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
+    assert guarantee_text({**point, "guarantee": rare}).endswith("that at most 1.3 of 100 negatives are flagged.")
