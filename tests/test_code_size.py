@@ -1,10 +1,14 @@
 """The size of the code stays within the budget of each room."""
 
+from functools import cache
+
 import code_size
+
+rooms = cache(code_size.rooms)
 
 
 def test_each_room_is_within_its_budget():
-    budget, sizes = code_size.read_budget(), code_size.rooms()
+    budget, sizes = code_size.read_budget(), rooms()
     over = {
         room: f"{size.tokens} tokens, the budget is {budget.get(room, 0)}"
         for room, size in sizes.items()
@@ -14,7 +18,7 @@ def test_each_room_is_within_its_budget():
 
 
 def test_budgets_of_rooms_that_are_gone_go_with_them():
-    assert set(code_size.read_budget()) <= set(code_size.rooms())
+    assert set(code_size.read_budget()) <= set(rooms())
 
 
 def test_comments_docstrings_and_line_breaks_do_not_count():

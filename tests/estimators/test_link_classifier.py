@@ -30,11 +30,6 @@ SOLVERS = ["lipschitz", "newton", "gradient"]
     LinkClassifier(xi=0.2, solver="newton", tol=1e-13),
     LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13),
     LinkClassifier(lam=0.1, solver="newton", tol=1e-13),
-    expected_failed_checks=lambda model: (
-        {"check_classifiers_multilabel_output_format_predict_proba": "this link has probabilities of exactly 0 or 1"}
-        if model.xi is not None
-        else {}
-    ),
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

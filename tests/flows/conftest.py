@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from support.canary import KEY, PASSWORD, TOKEN, client_of
-from support.figures import render_only
+from support.figures import RENDER, render_only
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
 
 from aucdist.data.storage import faults
+from aucdist.report import plots
 
 HOME = Path(tempfile.mkdtemp(prefix="aucdist-prefect-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -31,16 +32,18 @@ def without_baselines() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the figures of pages unrendered, but for tests that ask for `rendered`; fixtures of modules render theirs."""
-    if "rendered" not in request.fixturenames:
-        render_only(monkeypatch)
+@pytest.fixture(autouse=True, scope="module")
+def without_figures() -> Iterator[None]:
+    """Leave the figures of pages unrendered: rendering takes longer than most runs here."""
+    with pytest.MonkeyPatch.context() as patched:
+        render_only(patched)
+        yield
 
 
 @pytest.fixture
-def rendered() -> None:
+def rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the pages of this test have their figures."""
+    monkeypatch.setattr(plots, "_svg", RENDER)
 
 
 @pytest.fixture

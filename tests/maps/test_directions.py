@@ -56,7 +56,7 @@ def fit(features, X, y, signs, **options) -> PairwiseHingeClassifier:
         return model.fit(X, y)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10**6), bins=st.sampled_from([2, 3, 20, 255]), linear=st.sampled_from(["keep", "drop"]),
     pairs=st.sampled_from([0, 2]), lam=st.sampled_from([1.0, 1e-2, 1e-4]),

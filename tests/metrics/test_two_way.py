@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
@@ -84,6 +84,7 @@ def test_two_way_area_is_the_share_of_pairs_of_the_lowest_positives_and_the_high
     assert two_way_partial_auc(counts, 1 - hard / 10, top / 10) == pytest.approx(right / (hard * 2 * top), abs=1e-12)
 
 
+@settings(max_examples=30)
 @given(ROWS, ROWS, SHARES)
 def test_without_a_least_rate_it_is_the_partial_auc(pos, neg, max_fpr):
     counts, rate = count(pos, neg), float(max_fpr)

@@ -45,7 +45,8 @@ def report():
 PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
 
 
-def test_features_kept_have_a_column_where_they_are_known(report):
+def test_features_kept_have_a_column_where_they_are_known(report, monkeypatch):
+    render_only(monkeypatch)
     assert "features kept" not in text_of(render_run_page(replace(report, search=search(PATH))))
     table = [{**PATH[0], "features_kept": [3, 3]}, {**PATH[1], "features_kept": [12, 1400]}, PATH[2]]
     page = render_run_page(replace(report, search=search(table)))

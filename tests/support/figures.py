@@ -11,13 +11,15 @@ from aucdist.report import plots
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="10pt" height="5pt" viewBox="0 0 10 5"></svg>'
 
 
+RENDER = plots._svg
+
+
 def render_only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Let only the figures of these names be rendered; of the others the plot is drawn into axes and left there."""
-    render = plots._svg
 
     def svg(name: str, plot: Callable[[Any], None], height: float) -> str:
         if name in names:
-            return render(name, plot, height)
+            return RENDER(name, plot, height)
         matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
         with matplotlib.rc_context(plots.STYLE):
             plot(figures.Figure().add_subplot())

@@ -23,6 +23,8 @@ from flows.progress.console import LineObserver
 from flows.train.config import load_train
 from flows.train.run import train
 
+pytestmark = pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")  # the rows are few
+
 SILENT = LineObserver(lambda text: None)
 
 
@@ -35,8 +37,12 @@ def rows(n=900, n_users=45):
     return X, X[:, 0] + 3 * X[:, 2] + 0.5 * r.normal(size=n), user
 
 
-def write(folder, kind="cv", *, graded=False, grouped=True, **more):
-    X, relevance, user = rows()
+FEW = {"n": 96, "n_users": 24}
+"""Rows of which `features: auto` tries no pairs and no leaves, whose positives are too few."""
+
+
+def write(folder, kind="cv", *, graded=False, grouped=True, size=None, **more):
+    X, relevance, user = rows(**(size or {}))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["y"] = np.digitize(relevance, [-1, 1]) if graded else (relevance > 0).astype(int)
     if grouped:
@@ -132,7 +138,7 @@ def test_grades_without_groups_are_one_group(tmp_path):
 
 
 def test_features_are_chosen_within_groups(tmp_path):
-    config = write(tmp_path, "train", model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    config = write(tmp_path, "train", size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     about = json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))
     assert about["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)
@@ -141,18 +147,23 @@ def test_features_are_chosen_within_groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("graded", "given", "metric"),
-    [(False, {}, "group_auc"), (True, {}, "ndcg@10"), (True, {"metric": "group_auc"}, "group_auc")],
+    ("graded", "given", "metric", "size"),
+    [
+        (False, {}, "group_auc", {"n": 150, "n_users": 15}),  # enough for pairs and leaves
+        (True, {}, "ndcg@10", FEW),
+        (True, {"metric": "group_auc"}, "group_auc", FEW),
+    ],
 )
-def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric):
+def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric, size):
     more = {"model": {"features": "auto", "tol": 0.05}, "grid": {"lam": [0.01]}, "folds": {"number": 2}}
-    found = cross_validate(write(tmp_path, graded=graded, **more, **given), SILENT)
+    found = cross_validate(write(tmp_path, graded=graded, size=size, **more, **given), SILENT)
     assert (found["metric"], found["rule"]) == (metric, "simplest")
     assert found["table"][0]["standard_error"] > 0
 
 
 def train_by(tmp_path, features, **more):
-    config = write(tmp_path, "train", model={"features": features, "lam": 0.01, "tol": 0.05}, **more)
+    model = {"features": features, "lam": 0.01, "tol": 0.05}
+    config = write(tmp_path, "train", size=FEW, model=model, **more)
     return json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))["search"]
 
 
@@ -175,7 +186,8 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
     frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InputError, match="the lowest one is -1"):
         train(config, SILENT)
-    config = write(tmp_path, "train", graded=True, model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    config = write(tmp_path, "train", graded=True, size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    frame = pd.read_csv(tmp_path / "rows.csv")
     frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
     assert json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text())["search"]["metric"] == "group_auc"
 

@@ -265,6 +265,16 @@ def test_what_is_refused(folder: Path, source: str, options: list[str], message:
     assert re.search(message, err), err
 
 
+def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path) -> None:
+    """Whatever a row's x is, it is of each class alike, so that a third of the flagged rows are right at most."""
+    pd.DataFrame({"x": np.arange(120) // 3 % 2, "digit": np.arange(120) % 3}).to_csv(
+        tmp_path / "digits.csv", index=False
+    )
+    path, point = config(tmp_path, CSV.format(tmp_path)), "operating_point={precision: 0.9}"
+    _, err = aucdist("train", path, "--set", point, code=2)
+    assert re.search(r"class '.': precision is 0\.9; the highest precision of any threshold is 0\.3", err), err
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("source", [CSV, TOPICS])
 def test_solvers_that_learn_row_by_row_fit_each_class(folder: Path, source: str) -> None:
@@ -322,8 +332,10 @@ class Interrupting(LineObserver):
         self.lines: list[str] = []
         super().__init__(self.lines.append)
         self.when = (name, number)
+        self.rounds: dict[str, int] = {}
 
     def round(self, record: dict, tol: float) -> None:
+        self.rounds[record["class"]] = record["round"]
         if (record["class"], record["round"]) == self.when:
             raise RuntimeError("stop here")
 
@@ -348,15 +360,17 @@ def test_a_run_that_was_ended_fits_no_class_again_that_was_done(
         return run_training(load_train(str(path), settings), observer), len(steps)
 
     monkeypatch.setattr(LocalBlocks, "reduce", counted)
-    expected, n_steps = run(Interrupting(), "checkpoint=null")
+    whole = Interrupting()
+    expected, n_steps = run(whole, "checkpoint=null")
+    last = whole.rounds["3"] - 2
     with pytest.raises(RuntimeError, match="stop here"):
-        run(Interrupting("3", 3))
+        run(Interrupting("3", last))
     observer = Interrupting()
     found, n_left = run(observer)
     resumed = [line.strip() for line in observer.lines if "resumes" in line]
     assert [line.partition(":")[0] for line in resumed] == ["class '0'", "class '1'", "class '2'", "class '3'"]
-    assert resumed[3].endswith("resumes from the checkpoint of round 2")
-    assert n_left < n_steps
+    assert resumed[3].endswith(f"resumes from the checkpoint of round {last - 1}")
+    assert n_left < 0.5 * n_steps, (n_left, n_steps)  # a class fitted again is a quarter of them
     for result in (expected, found):
         del result["run"], result["seconds"]
     assert found == expected

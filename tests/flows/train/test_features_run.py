@@ -155,9 +155,9 @@ def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch
 
 @pytest.fixture(scope="module")
 def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 1400 rows whose classes are the fields of a board: bins of one feature or of two do not part them."""
+    """A table of 900 rows whose classes are the fields of a board: bins of one feature or of two do not part them."""
     r = np.random.default_rng(0)
-    X = r.uniform(0, 3, size=(1400, 3))
+    X = r.uniform(0, 3, size=(900, 3))
     made = tmp_path_factory.mktemp("blobs")
     frame = pd.DataFrame(X.round(3), columns=["a", "b", "c"])
     frame.assign(y=np.floor(X).sum(axis=1).astype(int) % 2).to_csv(made / "rows.csv", index=False)
@@ -189,7 +189,8 @@ def test_auto_takes_leaves_where_three_features_interact(
     rows = pd.read_csv(blobs / "rows.csv")
     scores = load_model(f"{result['run']}/model").decision_function(rows[["a", "b", "c"]].to_numpy())
     assert auc_of(rows["y"].to_numpy(), scores) > 0.95
-    other = run("model.lam=1e-1")
+    rows[:240].to_csv(tmp_path / "few.csv", index=False)  # half of them positive
+    other = run("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
     assert any("does not try leaves" in line for line in lines)
     searched = json.loads((Path(other["run"]) / "metrics.json").read_text())["search"]["table"]
     assert {"map": "leaves"} not in [row["parameters"]["features"] for row in searched]

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from support.figures import RENDER
 
 from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
+from aucdist.report import plots
 from aucdist.report.text import operating_point_text
 from aucdist.selection.folds import fold_numbers
 from flows.config.operating_point import OperatingPointConfig
@@ -31,7 +33,9 @@ def run(output: Path, *settings: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plots, "_svg", RENDER)
+        return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
 
 
 def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
@@ -108,7 +112,6 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
     assert result["operating_point"]["alerts"]["value"] == pytest.approx(flagged / len(X))
 
 
-@pytest.mark.usefixtures("rendered")
 def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> None:
     page = (Path(found["run"]) / "report.html").read_text()
     first = page.split('class="verdict card">')[1].split("<p>")[1]

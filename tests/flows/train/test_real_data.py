@@ -9,7 +9,10 @@ from flows.train.run import train
 
 @pytest.mark.parametrize(
     ("config", "rows", "auc", "passes"),
-    [("kddcup99", (395_217, 118, 4_228), 0.998, 100), ("a9a", (32_561, 123, 7_841), 0.899, 40)],
+    [
+        pytest.param("kddcup99", (395_217, 118, 4_228), 0.998, 100, marks=pytest.mark.slow),
+        ("a9a", (32_561, 123, 7_841), 0.899, 40),
+    ],
 )
 def test_certified_within_the_passes(data_dir, tmp_path, monkeypatch, config, rows, auc, passes):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
+from numba import config, njit
 from scipy import stats
 from support.small_sets import all_pairs_of
 
@@ -32,7 +32,8 @@ N_POS, N_NEG, D = 5, 8, 6
 NO_AVERAGE = np.zeros(0)
 
 
-@pytest.fixture(params=FORMS)
+# Each form takes seconds to compile; as plain Python all of them run, and the epochs below take all of them compiled.
+@pytest.fixture(params=FORMS if config.DISABLE_JIT else ["dense64", "csr32"])
 def form(request):
     return FORMS[request.param]
 
