@@ -1,5 +1,6 @@
 """Sums over rows of codes that take the matrix of their basis functions, and the same functions of all kinds of rows."""
 
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -9,27 +10,33 @@ from aucdist.data.block import n_columns
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments
 from aucdist.kernels.rows import Rows, accumulate, project
 
+_MATRICES: dict[int, sp.csr_matrix] = {}
+"""By the number of the values of a basis, for as long as these are in memory."""
+
 
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
-    """Return the values of all basis functions in all cells.
+    """Return the values of all basis functions in all cells, an array of shape (n_cells, n_features), float64.
 
-    Returns an array of shape (n_cells, n_features), float64.
+    The matrix of a basis is made once: each Newton step asks for it, and making it took longer than the step.
     """
+    key = id(basis.values)
+    if key not in _MATRICES:
+        weakref.finalize(basis.values, _MATRICES.pop, key, None)
+        _MATRICES[key] = _matrix_of_basis(basis)
+    return _MATRICES[key]
+
+
+def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
     n_cells = len(basis.offsets) - 1
     matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (n_cells, basis.n_features))
     parts = []
     for first, end, width in zip(basis.starts[:-1], basis.starts[1:], basis.widths, strict=True):
         part = matrix[first:end]
         if width:
-            part = sp.csr_matrix(_running(int(end - first), int(width))) @ part
+            # Running sums over a grid of cells, along its rows and down its columns.
+            part = sp.csr_matrix(np.kron(np.tri((end - first) // width), np.tri(width))) @ part
         parts.append(part)
     return sp.csr_matrix(sp.vstack(parts)) if parts else matrix
-
-
-def _running(n_cells: int, width: int) -> np.ndarray:
-    """Return the matrix that takes running sums over a grid of cells, along its rows and down its columns."""
-    rows = n_cells // width
-    return np.kron(np.tri(rows), np.tri(width))
 
 
 def matrix_of(rows: BinRows) -> sp.csr_matrix:
