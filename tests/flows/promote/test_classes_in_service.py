@@ -116,12 +116,14 @@ def test_batches_and_labels(folder: Path, runs: tuple[str, str], tmp_path: Path)
 
 
 def test_a_night(folder: Path, tmp_path: Path) -> None:
+    """Both nights end at the same scores, of which 160 test rows can say no more than that they differ by less than 0.0186."""
+
     def kept() -> tuple[dict, str]:
         out, err = run("keep-current", tmp_path / "night.yaml", "--json")
         return json.loads(out), err
 
     (tmp_path / "night.yaml").write_text(
-        f"store: '{tmp_path}/store'\ncondition: not-worse\nmargin: 0.05\nscores: '{tmp_path}/scores'\n"
+        f"store: '{tmp_path}/store'\ncondition: not-worse\nmargin: 0.02\nscores: '{tmp_path}/scores'\n"
         f"train:\n  name: digits\n  data: {{source: {SOURCE.format(folder / 'rows.csv')}, test: {{fraction: 0.4}}}}\n"
         f"  model: {{tol: 1.0e-6, lam: 1.0e-2}}\n  output: '{tmp_path}/runs'\n"  # both nights reach the same weights
         f"new: {{source: {{source: '{folder}/new.csv', format: csv, drop: [digit]}}}}\n"
