@@ -219,8 +219,11 @@ def test_folds_of_few_groups():
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
     assert search.metric == "group_auc"  # of one group of all rows the first ten say nothing
-    search = auto_search(PairwiseHingeClassifier(), **size, n_groups=9, lowest_grade=0.0)
+    search = auto_search(PairwiseHingeClassifier(), **size, n_groups=9, grouped=True, lowest_grade=0.0)
     assert (search.metric, search.rule) == ("ndcg@10", "simplest")
-    assert auto_search(PairwiseHingeClassifier(), **size, n_groups=9, lowest_grade=-1.0).metric == "group_auc"
-    tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9).points
+    assert (
+        auto_search(PairwiseHingeClassifier(), **size, n_groups=9, grouped=True, lowest_grade=-1.0).metric
+        == "group_auc"
+    )
+    tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)
