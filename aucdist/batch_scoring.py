@@ -36,7 +36,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
-from aucdist.linear_model import ClassModels, LinearModel, labels_schema
+from aucdist.linear_model import AnyModel, ClassModels
 from aucdist.model import ABOUT, digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
@@ -148,7 +148,7 @@ def begin(
     if contributions:
         loaded.contribution_names()  # refuses models without them
     if top:
-        n_classes = len(loaded.classes) if isinstance(loaded, ClassModels) else 0
+        n_classes = len(loaded.classes)
         if not 1 <= top <= n_classes:
             few = f"this one has {n_classes}" if n_classes else "this one has two"
             raise InputError(
@@ -185,7 +185,7 @@ def begin(
         )
     files.write_bytes(url, json.dumps({"key": key}).encode())  # before the long survey: can it be written?
     reader, items = open_parts(
-        source, each=each, hold=hold, n_parts=n_parts, schema=labels_schema(loaded), labelled=False, name=name
+        source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
     )
     return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items), digest)
 
@@ -196,7 +196,7 @@ def is_unfinished(output: str) -> bool:
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
-def to_score(source: Source, model: LinearModel | ClassModels) -> Source:
+def to_score(source: Source, model: AnyModel) -> Source:
     """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
 
     Raises
@@ -210,7 +210,7 @@ def to_score(source: Source, model: LinearModel | ClassModels) -> Source:
     )
 
 
-def to_test(source: Source, model: LinearModel | ClassModels) -> Source:
+def to_test(source: Source, model: AnyModel) -> Source:
     """Return the source as `to_score` does, but with its label: by default the column that the training rows had it in.
 
     Raises
@@ -224,7 +224,7 @@ def to_test(source: Source, model: LinearModel | ClassModels) -> Source:
     return read.model_copy(update={key: value for key, value in changes.items() if key in of.fields or value is None})
 
 
-def _as_trained(source: Source, model: LinearModel | ClassModels) -> Source:
+def _as_trained(source: Source, model: AnyModel) -> Source:
     """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
     given = source.model_dump(include=source.model_fields_set)
@@ -256,7 +256,7 @@ def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
 
 
 @functools.lru_cache(maxsize=2)
-def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel | ClassModels]:
+def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, AnyModel]:
     known = _read_scoring(url, urls)
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
@@ -300,9 +300,9 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
 
 
-def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel | ClassModels) -> None:
+def _refuse_missing(block: Block, reader: BlockReader, index: int, model: AnyModel) -> None:
     """Raise an InputError that names file, row and column of a value that is missing where the training rows had all."""
-    preprocessor = (model.models[0] if isinstance(model, ClassModels) else model).preprocessor
+    preprocessor = model.models[0].preprocessor
     if preprocessor.impute == "keep" or preprocessor.fill is not None:
         return
     if (place := first_missing(block.rows)) is None:
@@ -319,9 +319,9 @@ def _refuse_missing(block: Block, reader: BlockReader, index: int, model: Linear
     )
 
 
-def _columns(model: LinearModel | ClassModels) -> dict[str, pa.DataType]:
+def _columns(model: AnyModel) -> dict[str, pa.DataType]:
     """Return the columns that the scores of a model have at least."""
-    if isinstance(model, ClassModels):
+    if model.classes:
         return OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
     return COLUMNS
 
@@ -339,7 +339,7 @@ def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
+def _scores(model: AnyModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id}
     if isinstance(model, ClassModels):

@@ -14,7 +14,7 @@ from aucdist.drift.batch import more_than
 from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
-from aucdist.linear_model import ClassModels, LinearModel, labels_schema, refuse_infinite
+from aucdist.linear_model import AnyModel, refuse_infinite
 from aucdist.model import DIGESTS, PROFILE, load_model
 
 SURELY = 0.001
@@ -44,7 +44,7 @@ class HeldOutRows:
 
 
 def score_labelled(
-    model: LinearModel | ClassModels,
+    model: AnyModel,
     source: Source,
     seen: RowDigests,
     wanted: np.ndarray | None = None,
@@ -69,9 +69,9 @@ def score_labelled(
     InputError
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
-    reader = open_reader(to_test(source, model), schema=labels_schema(model), name=name)
+    reader = open_reader(to_test(source, model), schema=model.schema_of_labels, name=name)
     sets = None
-    if isinstance(model, ClassModels):
+    if model.classes:
         sets = LabelSets.of_schema(reader.schema).only([reader.schema.classes.index(name) for name in model.classes])
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
@@ -134,7 +134,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     )
 
 
-def load_with_seen(folder: str) -> tuple[LinearModel | ClassModels, tuple[Profile, RowDigests]]:
+def load_with_seen(folder: str) -> tuple[AnyModel, tuple[Profile, RowDigests]]:
     """Return a model of two classes or of several, and what it keeps of its training rows.
 
     Raises
@@ -151,12 +151,13 @@ def load_with_seen(folder: str) -> tuple[LinearModel | ClassModels, tuple[Profil
     return model, seen
 
 
-def same_classes(models: Sequence[LinearModel | ClassModels]) -> bool:
+def same_classes(models: Sequence[AnyModel]) -> bool:
     """Tell whether the same classes are positive for all models, so that one label says the same to them.
 
     Models of several classes have the same ones.
     """
-    of_several = [model for model in models if isinstance(model, ClassModels)]
-    if of_several:
-        return len(of_several) == len(models) and len({(m.classes, m.topics) for m in of_several}) == 1
-    return len({(tuple(sorted(m.schema.positive)), tuple(sorted(m.schema.negative))) for m in models}) == 1
+    said = []
+    for model in models:
+        sides = (model.schema.positive, model.schema.negative)
+        said.append((model.classes, model.topics, [] if model.classes else [sorted(side) for side in sides]))
+    return all(of_model == said[0] for of_model in said)

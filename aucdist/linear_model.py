@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
-from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 if TYPE_CHECKING:
@@ -55,6 +54,19 @@ class LinearModel:
     reading: dict[str, Any] = field(default_factory=dict)
     cutoff: int | None = None
 
+    classes: ClassVar[tuple[str, ...]] = ()
+    topics: ClassVar[bool] = False
+
+    @property
+    def models(self) -> "tuple[LinearModel, ...]":
+        """The model itself, as `ClassModels` has one for each class."""
+        return (self,)
+
+    @property
+    def schema_of_labels(self) -> Schema:
+        """The schema of labelled rows."""
+        return self.schema
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
 
@@ -82,10 +94,8 @@ class LinearModel:
     def scores(self, block: Block) -> np.ndarray:
         """Return the scores of rows that `encoded` returned, float64 of shape (n_samples,); not finite where X is not."""
         # By the kernel that scored the rows of the run, so that both have the same bits.
-        scores = np.empty(block.n_samples)
-        project((block if self.feature_map is None else self.feature_map.encode(block)).rows, self.coef, scores)
-        scores += self.intercept
-        return scores
+        mapped = block if self.feature_map is None else self.feature_map.encode(block)
+        return mapped.scores(self.coef) + self.intercept
 
     def encoded(self, X: Any) -> Block:
         """Return rows with encoded features, before the feature map; their labels are all 1.
@@ -350,9 +360,8 @@ class ClassModels:
         return np.asarray(names[np.argmax(scores if probabilities is None else probabilities, axis=1)])
 
 
-def labels_schema(model: LinearModel | ClassModels) -> Schema:
-    """Return the schema of labelled rows of a model of two classes or of several."""
-    return model.schema_of_labels if isinstance(model, ClassModels) else model.schema
+AnyModel = LinearModel | ClassModels
+"""A model of two classes, or of several."""
 
 
 def schema_of_class(schema: Schema, k: int) -> Schema:

@@ -20,7 +20,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
-from aucdist.linear_model import ClassModels, LinearModel, schema_of_class
+from aucdist.linear_model import AnyModel, ClassModels, LinearModel, schema_of_class
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 from aucdist.scorecard import Scorecard, parse_card
 from aucdist.store.history import resolve
@@ -60,13 +60,13 @@ def save_model(
     write_model(url, LinearModel(coef, intercept, schema, preprocessor, about, probability, feature_map, reading or {}))
 
 
-def write_model(url: str, model: LinearModel | ClassModels, schema: Schema | None = None) -> None:
+def write_model(url: str, model: AnyModel, schema: Schema | None = None) -> None:
     """Write a model into a folder; parameters as of `model_content`."""
     for name, data in model_content(model, schema).items():
         write_bytes(f"{url}/{name}", data)
 
 
-def model_content(model: LinearModel | ClassModels, schema: Schema | None = None) -> dict[str, bytes]:
+def model_content(model: AnyModel, schema: Schema | None = None) -> dict[str, bytes]:
     """Return the files of a model by their names.
 
     Parameters
@@ -75,10 +75,12 @@ def model_content(model: LinearModel | ClassModels, schema: Schema | None = None
     schema : Schema, optional
         Of the rows of several classes; by default that of `ClassModels.schema_of_labels` with the classes of the model.
     """
-    if isinstance(model, LinearModel):
-        model, schema = ClassModels(("",), (model,), False, np.ones(1)), model.schema
-    else:
+    spreads = np.ones(1)
+    if isinstance(model, ClassModels):
         schema = replace(schema or model.schema_of_labels, classes=model.classes, topics=model.topics, sets=())
+        spreads = model.spreads
+    else:
+        schema = model.schema
     models, files, maps = model.models, {}, dict[int, str]()
     for one in models:
         if one.feature_map is not None and id(one.feature_map) not in maps:
@@ -105,7 +107,7 @@ def model_content(model: LinearModel | ClassModels, schema: Schema | None = None
                 "features": maps.get(id(one.feature_map)),
                 "about": {key: value for key, value in one.about.items() if key not in common},
             }
-            for one, name, spread in zip(models, model.classes, model.spreads.tolist(), strict=True)
+            for one, name, spread in zip(models, model.classes or ("",), spreads.tolist(), strict=True)
         ],
     }
     return {
@@ -231,7 +233,7 @@ def _read_json(folder: str) -> dict[str, Any]:
     return content
 
 
-def _read_model(url: str, content: dict[str, Any]) -> LinearModel | ClassModels:
+def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
     where = f"{shown(url)}/{ABOUT}"
     if content["format"] < FORMAT:
         content = _renewed(content)

@@ -16,7 +16,7 @@ from aucdist.data.own_files import CHECKED
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened
-from aucdist.linear_model import ClassModels, LinearModel, labels_schema
+from aucdist.linear_model import AnyModel
 from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
 
 LARGEST = b"aucdist.largest_costs_of_classes"
@@ -58,7 +58,7 @@ class RowCosts:
         costs = source.cost_column if COST_COLUMN in self.cost.values() else None
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
-    def added(self, scores: pa.Table, block: Block, model: LinearModel | ClassModels, schema: Schema) -> pa.Table:
+    def added(self, scores: pa.Table, block: Block, model: AnyModel, schema: Schema) -> pa.Table:
         """Return the scores with ``cost`` of each class, and ``y`` of two classes where labels are known: -1 or 1.
 
         Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
@@ -70,7 +70,6 @@ class RowCosts:
             for name in self.columns:
                 scores = scores.append_column(name, pa.nulls(scores.num_rows, pa.float64()))
             return scores
-        models = model.models if isinstance(model, ClassModels) else (model,)
         members = block.y[:, np.newaxis] > 0
         if self.labelled and self.classes:
             assert block.code is not None
@@ -79,7 +78,7 @@ class RowCosts:
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about = []
-        for k, (name, one) in enumerate(zip(self.names, models, strict=True)):
+        for k, (name, one) in enumerate(zip(self.names, model.models, strict=True)):
             of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
             if self.labelled:
@@ -155,25 +154,24 @@ def has_costs(source: Source) -> bool:
     return source.cost_column is not None if manifest is None else manifest.form.costed
 
 
-def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCosts | None:
+def costs_of_scoring(source: Source, model: AnyModel) -> RowCosts | None:
     """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
 
     Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
     """
-    models, classes = (model.models, model.classes) if isinstance(model, ClassModels) else ((model,), ())
-    point = models[0].about.get("operating_point")
+    point = model.models[0].about.get("operating_point")
     if not point or "cost" not in point:
         return None
     cost, unknown = point["cost"], ""
-    manifest, schema = manifest_of(source), labels_schema(model)
+    manifest, schema = manifest_of(source), model.schema_of_labels
     if COST_COLUMN in cost.values() and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label
-    elif classes:
-        labelled = set(classes) <= set(manifest.schema.classes)
+    elif model.classes:
+        labelled = set(model.classes) <= set(manifest.schema.classes)
     else:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
-    if not labelled and any(one.probability is None for one in models):
+    if not labelled and any(one.probability is None for one in model.models):
         unknown = "the rows have no label, and the model no probabilities"
-    return RowCosts(cost, labelled, unknown, classes)
+    return RowCosts(cost, labelled, unknown, model.classes)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 """Of rows that count: the product of the weights of a pair, and sums over all pairs, must be floats that are not zero."""
@@ -108,6 +108,12 @@ class Block:
         if "weight" in sides:
             _check_weights(sides["weight"])
         return cls(rows, y.astype(np.int8), ids, index=index, **sides)
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Return X w, float64 of shape (n_samples,)."""
+        out = np.empty(self.n_samples)
+        project(self.rows, w, out)
+        return out
 
     @property
     def n_samples(self) -> int:

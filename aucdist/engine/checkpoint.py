@@ -11,8 +11,8 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import with_config
@@ -71,22 +71,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint.
+    """One checkpoint: the content of its manifest.
 
     Attributes
     ----------
+    fingerprint : dict
+        Of the fit.
     rounds : int
         Of the solver, so far.
     journal : list of str
         The files that hold the entries, in order.
     memory : dict
-        The files that hold the memory of the blocks of each branch.
+        The files that hold the memory of the blocks of each branch, by its number.
     """
 
-    number: int
-    rounds: int
-    journal: list[str]
-    memory: dict[int, list[str]]
+    __pydantic_config__: ClassVar = CHECKED
+    fingerprint: dict[str, Any]
+    number: Count
+    rounds: Count
+    journal: list[FileName]
+    memory: dict[str, list[FileName]]
+    format: int = FORMAT
 
     @property
     def files(self) -> set[str]:
@@ -100,18 +105,6 @@ class _Manifest(TypedDict):
 
     sha256: Sha256
     content: dict[str, Any]
-
-
-@with_config(CHECKED)
-class _Content(TypedDict):
-    """What is in a manifest of this format."""
-
-    format: int
-    fingerprint: dict[str, Any]
-    number: Count
-    rounds: Count
-    journal: list[FileName]
-    memory: dict[str, list[FileName]]
 
 
 @without_rows
@@ -210,7 +203,7 @@ class Journal:
 
     def memory_of(self, branch: int) -> list[str] | None:
         """Return the files with the memory of a branch, or None if it had none."""
-        return None if self._checkpoint is None else self._checkpoint.memory.get(branch)
+        return None if self._checkpoint is None else self._checkpoint.memory.get(str(branch))
 
     def restored(self, blocks: Blocks, names: list[str]) -> Blocks:
         """Return the blocks with the memory read from these files; it no longer depends on earlier steps."""
@@ -247,22 +240,19 @@ class Journal:
             memory = {}
             for number, branch in branches.items():
                 if (blocks := branch.with_memory()) is not None:
-                    memory[number] = blocks.reduce(save_memory, self._folder)["names"]
+                    memory[str(number)] = blocks.reduce(save_memory, self._folder)["names"]
             entries = [tuple(getattr(entry, field.name) for field in fields(Entry)) for entry in self._new]
             journal = [*(before.journal if before else []), self._folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
-            checkpoint = Checkpoint(number, self._rounds, journal, memory)
-            content = {"format": FORMAT, "fingerprint": self._fingerprint}
-            content |= {field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}
-            content["memory"] = {str(branch): names for branch, names in checkpoint.memory.items()}
-            manifest = {"sha256": _sha256(content), "content": content}
+            checkpoint = Checkpoint(self._fingerprint, number, self._rounds, journal, memory)
+            manifest = {"sha256": _sha256(asdict(checkpoint)), "content": asdict(checkpoint)}
             write_bytes(self._manifest(number), json.dumps(manifest).encode())
         except InputError as error:
             self._note(f"no checkpoint could be written: {error}")
             self._written_at = time.monotonic()
             return
-        for number, names in memory.items():
-            branches[number].restore_from(names)
+        for branch_number, names in memory.items():
+            branches[int(branch_number)].restore_from(names)
         self._checkpoint, self._new = checkpoint, []
         self.rounds, self._written_at = self._rounds, time.monotonic()
         self._remove_old(before)
@@ -321,15 +311,14 @@ class Journal:
             raise _DifferentFit(
                 f"the checkpoint at {self._folder.url} has format {content.get('format')}; this version reads {FORMAT}"
             )
-        known = parse_checked(json.dumps(content).encode(), _Content, "the manifest")
-        if known["fingerprint"] != self._fingerprint:
-            there, here = (json.dumps(f, sort_keys=True) for f in (known["fingerprint"], self._fingerprint))
+        known = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
+        if known.fingerprint != self._fingerprint:
+            there, here = (json.dumps(f, sort_keys=True) for f in (known.fingerprint, self._fingerprint))
             raise _DifferentFit(
                 f"the checkpoint at {self._folder.url} is of another fit. There: {there}. Here: {here}. Give this one another "
                 "id, or remove the folder"
             )
-        memory = {int(branch): names for branch, names in known["memory"].items() if branch.isdecimal()}
-        return Checkpoint(known["number"], known["rounds"], known["journal"], memory)
+        return known
 
 
 class _DifferentFit(InputError):

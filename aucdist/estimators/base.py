@@ -338,8 +338,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if blocks.has_weights and not solver.sample_weight:
             blocks = without_equal_weights(blocks)
         if blocks.has_weights and not solver.sample_weight:
-            able = [name for name, solver in self.solvers.items() if solver.sample_weight]
-            raise InputError(f"solver {solver.name!r} takes no sample weights; those that do: {', '.join(able)}")
+            raise InputError(f"solver {solver.name!r} takes no sample weights; {self._solvers_that('sample_weight')}")
         return blocks
 
     def _mapped(self, blocks: Blocks) -> Blocks:
@@ -357,11 +356,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def _checked_codes(self, mapped: Blocks) -> Blocks:
         """Check that the solver takes codes, if there are some, and return the rows."""
         if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
-            able = [name for name, solver in self.solvers.items() if solver.takes_codes]
-            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
             raise InputError(
-                f"solver {own.name!r} takes no codes, which is what features={self.features!r} makes of the rows; {other}. "
-                "Or put the map before the estimator: make_pipeline(BinExpander(), ...) in scikit-learn"
+                f"solver {own.name!r} takes no codes, which is what features={self.features!r} makes of the rows; "
+                f"{self._solvers_that('takes_codes')}. Or put the map before the estimator: "
+                "make_pipeline(BinExpander(), ...) in scikit-learn"
             )
         return mapped
 

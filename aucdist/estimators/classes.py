@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from aucdist.data.block import Block, as_rows
 from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import AUTO
-from aucdist.estimators.scores import count_scores
+from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
-from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Record
@@ -113,11 +111,9 @@ def _scores_of_models(model: BaseEstimator, X: Any) -> np.ndarray:
         for k, one in enumerate(models):
             out[:, k] = one._scores(X)
         return out
-    scores = np.empty(X.shape[0])
-    rows = as_rows(X) if shared is None else shared.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).rows
+    block = encoded_rows(X, shared)
     for k, one in enumerate(models):
-        project(rows, one.coef_[0], scores)
-        out[:, k] = scores + one.decision_intercept
+        out[:, k] = block.scores(one.coef_[0]) + one.decision_intercept
     return out
 
 

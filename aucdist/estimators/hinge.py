@@ -10,7 +10,6 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
-from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES, ClassWeight
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
@@ -154,21 +153,15 @@ class HingeClassifier(LinearClassifier):
         return replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        if hasattr(self, "resume_"):
-            del self.resume_
-        if self.warm_start and isinstance(solution.last, ResumableRound):
-            self.resume_: Any = solution.last.resume()
         self._set_certificate(solution)
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
 
     def _initial_weights(self, n_features: int) -> Any:
-        weights = super()._initial_weights(n_features)
-        if weights is None:
-            return None
-        if self.resolved_solver.resumes:
-            return getattr(self, "resume_", weights)
-        return np.append(weights, self.intercept_) if self.fit_intercept else weights
+        start = super()._initial_weights(n_features)
+        if start is None or self.resolved_solver.resumes:
+            return start
+        return np.append(start, self.intercept_) if self.fit_intercept else start
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the weight of the rows of the class at position `k` in its model against the rest."""

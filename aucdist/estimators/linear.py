@@ -11,15 +11,15 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
-from aucdist.estimators.scores import auc_of_rows, scores_of
+from aucdist.estimators.scores import auc_of_rows, encoded_rows
 from aucdist.estimators.tables import checked_rows, names_of_features
 from aucdist.maps.explain import Additive, explanation, shapes_of
+from aucdist.papers.epochs import ResumableRound
 from aucdist.parameters import Constraints, above_0
 from aucdist.solvers.base import Callback, Solution, solve
 
@@ -56,6 +56,9 @@ class LinearClassifier(BlockClassifier):
         if start is not None and shift is not None:
             start = self._shifted_start(start, shift)
         solution = self._solve_from(fitted, start, callback)
+        self.__dict__.pop("resume_", None)
+        if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
+            self.resume_: Any = solution.last.resume()
         return solution if shift is None else self._unshifted(solution, shift)
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
@@ -75,7 +78,7 @@ class LinearClassifier(BlockClassifier):
         return auc_of_rows(blocks, self.coef_[0])
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        return scores_of(X, self.coef_[0], 0.0, getattr(self, "feature_map_", None))
+        return encoded_rows(X, getattr(self, "feature_map_", None)).scores(self.coef_[0])
 
     @available_if(lambda model: model._has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -175,16 +178,17 @@ class LinearClassifier(BlockClassifier):
         X = checked_rows(self, X)
         known = names_of_features(self)
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
-        block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
-        return explanation(block, names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+        return explanation(
+            encoded_rows(X, None), names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None)
+        )
 
     def _initial_weights(self, n_features: int) -> Any:
-        """Return what the solver starts from: the weights of the last fit, or None."""
+        """Return what the solver starts from: the weights of the last fit, or what its last round left, or None."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
         if self.coef_.shape[1] != n_features:
             raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
-        return self.coef_[0]
+        return getattr(self, "resume_", self.coef_[0]) if self.resolved_solver.resumes else self.coef_[0]
 
 
 Estimator = TypeVar("Estimator", bound=LinearClassifier)

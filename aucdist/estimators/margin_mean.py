@@ -18,7 +18,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.display import RankingWarning
-from aucdist.estimators.scores import count_scores, scores_of
+from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.kernels.rows import CsrRows
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.decisions import best_threshold
@@ -413,11 +413,8 @@ class MarginMeanClassifier(BlockClassifier):
         return self._auc
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        if hasattr(self, "feature_map_"):
-            X = self.feature_map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).X
-        if hasattr(self, "coef_"):
-            return scores_of(X, self.coef_[0], 0.0)
-        return self._machine().scores(Block.of(X, np.ones(X.shape[0])))
+        block = encoded_rows(X, getattr(self, "feature_map_", None))
+        return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)
 
     def _machine(self) -> Machine:
         return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])

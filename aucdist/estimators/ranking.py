@@ -21,7 +21,6 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.ranking import auc
-from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
@@ -268,21 +267,9 @@ class PairwiseHingeClassifier(RankingClassifier):
     grade_weight: str | None = None
     monotone: Any = None
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
-        if hasattr(self, "resume_"):
-            del self.resume_
-        if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
-            self.resume_: Any = solution.last.resume()
-        return super()._set_fitted(solution, blocks)
-
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         yield from collapse_warnings(self)
         yield from super()._warnings_of_fit(blocks)
-
-    def _initial_weights(self, n_features: int) -> Any:
-        weights = super()._initial_weights(n_features)
-        resumes = weights is not None and self.resolved_solver.resumes
-        return getattr(self, "resume_", weights) if resumes else weights
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()

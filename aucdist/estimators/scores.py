@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist.data.block import Block, as_rows, rows_at
+from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.estimators.tables import checked_rows
 from aucdist.estimators.validation import is_dask
-from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.costs import CostCounts, costs_of_labels
@@ -24,24 +23,16 @@ FEW = 4096
 """Rows of a block that are looked at first, to see that the classes are not separated."""
 
 
+def encoded_rows(X: Any, fitted: FittedMap | None) -> Block:
+    """Return a matrix as rows whose labels are all 1, mapped where there is a feature map."""
+    block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
+    return block if fitted is None else fitted.encode(block)
+
+
 def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
     """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map and did not map them before."""
     fitted = getattr(model, "feature_map_", None)
     return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
-
-
-def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap | None = None) -> np.ndarray:
-    """Return ``X w + intercept``, summed in float64.
-
-    `X`: of shape (n_samples, n_features).
-    `w`: of shape (n_features,), float64.
-    `fitted`: the map that turns X into what w are the weights of.
-    Returns an array of shape (n_samples,), float64.
-    """
-    out = np.empty(X.shape[0])
-    rows = as_rows(X) if fitted is None else fitted.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).rows
-    project(rows, w, out)
-    return out + intercept
 
 
 def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
@@ -98,8 +89,8 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
     """Give the lowest score of a positive row and the highest of a negative one; of a few rows where those overlap already."""
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
-        scores, y, there = np.empty(n), block.y[:n], weight[:n] > 0
-        project(block.rows if n == block.n_samples else rows_at(block.rows, np.arange(n)), w, scores)
+        some = block if n == block.n_samples else block.take(np.arange(n))
+        scores, y, there = some.scores(w), some.y, weight[:n] > 0
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:
@@ -108,14 +99,12 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
 
 
 def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
+    scores = block.scores(w)
     return None, {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
 
 
 def _count_costs(block: Block, memory: None, w: np.ndarray, cost: dict[str, Any]) -> tuple[None, Summary]:
-    scores, weight = np.empty(block.n_samples), block.weights()
-    project(block.rows, w, scores)
+    scores, weight = block.scores(w), block.weights()
     of_rows = weight * costs_of_labels(block.y, block.cost, cost)
     return None, {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
 
@@ -127,8 +116,7 @@ def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary
         there = block.weights() > 0
         of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
         few = block.take(np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes]))
-    scores = np.empty(few.n_samples)
-    project(few.rows, w, scores)
+    scores = few.scores(w)
     return None, {"counts": ScoreCounts.from_scores(few.y, scores)}
 
 

@@ -27,6 +27,8 @@ MOST_DENSE = 256
 """Tables that become more features than this are sparse rows, as most of their features are 0."""
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """The keywords of `validate_data`: CSR or dense, float32 stays float32."""
+LENIENT = {"missing": "keep", "unknown": "ignore"}
+"""How cells of tables are read: a missing number stays, and a text that the training rows did not have has no category."""
 NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 
 
@@ -249,14 +251,12 @@ def _dates(name: str, kind: str) -> str:
     )
 
 
-def _parsed(table: "pa.Table", schema: Any, categorical: Collection[str] = ()) -> "Table":
-    """Return the columns by the reader of files: with those of categories named, or as they are in a schema."""
+def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Table":
+    """Return the columns by the reader of files, as the keys of a source and a schema say."""
     from aucdist.data.formats.parquet import parse_arrow
     from aucdist.data.formats.source_fields import SourceFields
 
-    source = SourceFields.model_validate(
-        {"source": "X", "format": "arrow", "categorical": list(categorical), "missing": "keep", "unknown": "ignore"}
-    )
+    source = SourceFields.model_validate({"source": "X", "format": "arrow", **rules})
     return parse_arrow(table, "X", source, schema)
 
 
@@ -272,7 +272,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
     from aucdist.data.formats.text import unique
 
-    parsed = _parsed(table, None, texts)
+    parsed = _parsed(table, None, {**LENIENT, "categorical": list(texts)})
     found = dict(parsed.categories)
     for name in found:
         column = table[name]
@@ -299,7 +299,7 @@ def _encoded(table: "pa.Table", estimator: Any) -> Any:
     names = vars(estimator).get("feature_names_out_", table.column_names)
     schema = Schema(tuple(names), "", (), (), vars(estimator).get("categories_", {}))
     return encoded_matrix(
-        _parsed(table, schema), "X", schema, sparse=len(names) > MOST_DENSE and bool(schema.categories)
+        _parsed(table, schema, LENIENT), "X", schema, sparse=len(names) > MOST_DENSE and bool(schema.categories)
     )
 
 
@@ -316,9 +316,8 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """
     import narwhals as nw
 
-    from aucdist.data.formats.parquet import from_pandas, parse_arrow
+    from aucdist.data.formats.parquet import from_pandas
     from aucdist.data.formats.parts import encoded_matrix
-    from aucdist.data.formats.source_fields import SourceFields
 
     refuse_lazy("X", X)
     columns = schema.columns()
@@ -332,7 +331,5 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     rules = {
         key: reading[key] for key in ("missing", "missing_values", "unknown", "decimal", "dtype") if key in reading
     }
-    source = SourceFields.model_validate({"source": "X", "format": "arrow", **rules, "keep": columns})
-    return encoded_matrix(
-        parse_arrow(table, "X", source, schema), "X", schema, sparse=len(schema.feature_names) > MOST_DENSE
-    )
+    parsed = _parsed(table, schema, {**rules, "keep": columns})
+    return encoded_matrix(parsed, "X", schema, sparse=len(schema.feature_names) > MOST_DENSE)

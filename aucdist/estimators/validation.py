@@ -346,9 +346,8 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     solver = estimator.resolved_solver
     called = "groups" if blocks.has_groups else "grades"
     if (blocks.has_groups or blocks.has_grades) and not solver.groups:
-        able = [name for name, one in estimator.solvers.items() if one.groups]
-        if able:
-            raise InputError(f"solver {solver.name!r} takes no {called}; those that do: {', '.join(able)}")
+        if any(other.groups for other in estimator.solvers.values()):
+            raise InputError(f"solver {solver.name!r} takes no {called}; {estimator._solvers_that('groups')}")
         raise InputError(
             f"{type(estimator).__name__} takes no {called}. Pairs within groups are what PairwiseHingeClassifier (solver "
             "all-pairs), PairwiseRampClassifier and PairwiseSquareClassifier (solver exact) are fitted to"

@@ -57,6 +57,11 @@ class WithSolver(BaseEstimator, ABC):
         """
         return solver_of(self.solver, self.solvers)
 
+    def _solvers_that(self, ability: str) -> str:
+        """Return for an error which solvers have an ability, one of the class attributes of `Solver`."""
+        able = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
+        return f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
 
@@ -142,9 +147,9 @@ class WithSolver(BaseEstimator, ABC):
         if self.monotone is not None and expander is not None:
             expander.check_directions()
         if self.monotone is not None and not own.signs:
-            able = [name for name, solver in self.solvers.items() if solver.signs]
-            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
-            raise InputError(f"solver {own.name!r} takes no directions of features (monotone); {other}")
+            raise InputError(
+                f"solver {own.name!r} takes no directions of features (monotone); {self._solvers_that('signs')}"
+            )
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
             raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")

@@ -16,7 +16,7 @@ from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class
 from aucdist.errors import InputError
-from aucdist.estimators.scores import scores_of
+from aucdist.estimators.scores import encoded_rows
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.costs import CostCounts, costs_of_labels, mean_cost, mean_cost_interval
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
@@ -52,7 +52,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
 
 
 def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any, with_rows: bool) -> tuple[None, Summary]:
-    scores = scores_of(block.X, w, fitted=fitted)
+    scores = encoded_rows(block.X, fitted).scores(w)
     counts = BoundedCounts.from_scores(block.y, scores, block.weight)
     return None, {"counts": counts, "scores": [scores], "tables": [_stream(block)] if with_rows else []}
 

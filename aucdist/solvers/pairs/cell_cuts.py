@@ -20,7 +20,6 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.rows import project
 from aucdist.kernels.score_cells import fill_cells, index_edges
 from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
 from aucdist.solvers.pairs.loss import Anchors
@@ -168,8 +167,7 @@ def sort_and_draw(block: Block, memory: None, w: np.ndarray, sign: int, every: i
 
 def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -> tuple[CellMemory, Summary]:
     """Score the rows at w, and return the scores of the anchors that were drawn."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, sign * w, scores)
+    scores = block.scores(sign * w)
     of_anchors = scores.take(memory.anchors)
     return replace(memory, scores=scores.take(memory.others), anchor_scores=of_anchors), {
         "scores": [of_anchors[memory.drawn]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.kernels.rows import accumulate, project
+from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of
 from aucdist.solvers.pairs.share import SoftThreshold, Threshold
@@ -122,8 +122,7 @@ def sort_by_class(
 
 def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any, Summary]:
     """Score the rows at w, store the scores of the larger class, and return those of the anchors."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, sign * w, scores)
+    scores = block.scores(sign * w)
     # Not `scores[...]`, which takes twice as long for positions of four bytes.
     return replace(memory, scores=scores.take(memory.others)), {"scores": [scores.take(memory.anchors)]}
 
