@@ -173,8 +173,10 @@ def begin(
     url = below(output, IN_PROGRESS)
     earlier = _read_scoring(url, urls) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
-        reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
-        if reader is not None:
+        reader = parse_reader(earlier.reader, files.shown(url))
+        if {part.url for part in reader.parts} <= set(source.format_of().part_urls(source)) and (
+            reader.manifest == (manifest or "")
+        ):
             items: Sequence[Any] = range(reader.n_blocks)
             known = Scoring(model, output, key, reader, urls, contributions, top, cost, items)
             return _written(known, digest, unless=earlier)
@@ -232,12 +234,6 @@ def _as_trained(source: Source, model: AnyModel) -> Source:
     if given.get("header"):
         rules.pop("columns", None)  # those of files without a header
     return parse_source(rules | given, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
-
-
-def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> BlockReader | None:
-    """Return a reader of an earlier run unless it reads other files than the source has."""
-    elsewhere = {part.url for part in reader.parts} - set(source.format_of().part_urls(source))
-    return None if elsewhere or reader.manifest != (manifest or "") else reader
 
 
 def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) -> Scoring:

@@ -262,12 +262,13 @@ def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
         ends = np.cumsum([n_features if one is None else one.n_features_out for one in maps])
         coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
+        probabilities = [one.probability and map_from_json(one.probability.model_dump()) for one in entries]
         models = tuple(
             LinearModel(
                 coef, entry.intercept, schema_of_class(schema, k) if names else schema, preprocessor,
-                checked.about | entry.about, _probability_of(entry.probability), fitted, checked.reading,
+                checked.about | entry.about, probability, fitted, checked.reading,
             )
-            for k, (entry, coef, fitted) in enumerate(zip(entries, coefs, maps, strict=True))
+            for k, (entry, coef, probability, fitted) in enumerate(zip(entries, coefs, probabilities, maps, strict=True))
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
@@ -410,10 +411,6 @@ class _ListOfFolders(BaseModel):
     format: int
     topics: bool
     classes: list[_Member] = Field(min_length=1)
-
-
-def _probability_of(content: Any) -> ProbabilityMap | None:
-    return None if content is None else map_from_json(content.model_dump())
 
 
 def _read_map(data: bytes, n_features: int) -> "FittedMap":

@@ -196,7 +196,8 @@ def blocks_from_collections(
     graded : bool
         Whether labels are grades, which the blocks keep.
     """
-    chunks: Any = _chunks_of_frames(X, columns) if _are_frames(X, *columns.values()) else _chunks_of_arrays(X, columns)
+    are_frames = all(hasattr(collection, "to_dask_array") for collection in (X, *columns.values()))
+    chunks: Any = (_chunks_of_frames if are_frames else _chunks_of_arrays)(X, columns)
     try:
         client = get_client()
     except ValueError:
@@ -209,10 +210,6 @@ def blocks_from_collections(
         for index, (chunk, first) in enumerate(zip(chunks, offsets, strict=False))
     ]
     return LocalBlocks(dask.compute(*made)) if client is None else DaskBlocks.of_futures(client, client.compute(made))
-
-
-def _are_frames(*collections: Any) -> bool:
-    return all(hasattr(collection, "to_dask_array") for collection in collections)
 
 
 def _chunks_of_frames(X: Any, columns: Mapping[str, Any]) -> list[Any]:
@@ -318,7 +315,10 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
         try:
             yield cluster
         finally:
-            _await_restarts(cluster)
+            # Closing a nanny that starts its worker again raises, and hides the run's error.
+            ends = time.monotonic() + RESTART_SECONDS
+            while len(cluster.scheduler.workers) < len(cluster.worker_spec) and time.monotonic() < ends:
+                time.sleep(0.02)
 
 
 @contextmanager
@@ -334,13 +334,6 @@ def _ctrl_c_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _await_restarts(cluster: LocalCluster) -> None:
-    """Wait until a worker process that died is there again: closing a nanny that starts one raises, and hides the run's error."""
-    ends = time.monotonic() + RESTART_SECONDS
-    while len(cluster.scheduler.workers) < len(cluster.worker_spec) and time.monotonic() < ends:
-        time.sleep(0.02)
 
 
 @contextmanager

@@ -221,7 +221,10 @@ class Parts:
                 losses += 1
                 if losses > ALLOWED_LOSSES:
                     raise died_again(call.name) from error
-                await self._wait_until_noticed(future, address)
+                # Not for ever, as only the client may have lost it.
+                end = time.monotonic() + SECONDS_UNTIL_NOTICED
+                while address in await self._holders(future) and time.monotonic() < end:
+                    await asyncio.sleep(0.05)
                 continue
             if "error" in answer:
                 raise unpack(answer["error"])
@@ -304,12 +307,6 @@ class Parts:
                     raise ClusterLost(f"no worker was there for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}'")
             await asyncio.sleep(0.1)
         return address
-
-    async def _wait_until_noticed(self, future: Future, address: str) -> None:
-        """Wait until the scheduler does not name a lost worker any more; not for ever, as only the client may have lost it."""
-        end = time.monotonic() + SECONDS_UNTIL_NOTICED
-        while address in await self._holders(future) and time.monotonic() < end:
-            await asyncio.sleep(0.05)
 
     async def _holders(self, future: Future) -> list[str]:
         """Return the addresses of the workers that hold a part."""

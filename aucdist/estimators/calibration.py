@@ -17,7 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import give_warnings
-from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, mean_and_spread
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
@@ -100,10 +100,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     """
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
 
-    weight = counts.pos + counts.neg
-    values = counts.middles()
-    middle = float(weight @ values / weight.sum())
-    spread = float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
+    values, (middle, spread) = counts.middles(), mean_and_spread(counts)
     sides = (counts.neg > 0, counts.pos > 0)
     scores = np.concatenate([values[side] for side in sides])
     labels = np.repeat([-1, 1], [side.sum() for side in sides])

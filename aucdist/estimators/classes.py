@@ -20,7 +20,7 @@ from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import AUTO
-from aucdist.estimators.scores import count_scores, encoded_rows
+from aucdist.estimators.scores import count_scores, encoded_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
@@ -64,7 +64,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
             raise InputError(f"class {names[k]!r}: {error}") from None
         if sets.exclusive and not hasattr(one, "probability_"):
             of_rows = counts[k] or (count_scores(blocks, one.coef_[0]) if hasattr(one, "coef_") else None)
-            spreads[k] = 1.0 if of_rows is None else _spread(of_rows)
+            spreads[k] = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
 
     # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
     threads = 1 if _finds_directions(model) else rows.threads
@@ -189,13 +189,6 @@ def _with_class(callback: Callback | None, name: str) -> Callback | None:
         callback({**record, "class": name})  # type: ignore[dict-item]
 
     return with_class
-
-
-def _spread(counts: ScoreCounts) -> float:
-    """Return the standard deviation of scores; 1 where all are equal."""
-    weight, values = counts.pos + counts.neg, counts.middles()
-    middle = float(weight @ values / weight.sum())
-    return float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
 
 
 def _stack(model: BaseEstimator) -> None:

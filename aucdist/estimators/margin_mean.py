@@ -305,36 +305,24 @@ class MarginMeanClassifier(BlockClassifier):
             by_plane = auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), plane.w))
             area = self._auc_of_all_rows(blocks, solution)
             if area < by_plane - LOSS:
-                return self._solve_all_rows(blocks, scaling, seeds, callback, solution, (area, by_plane))
+                before = self._scaling, self.sample_counts_
+                every = self._solve_sample(ViewBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
+                area_of_every = self._auc_of_all_rows(blocks, every)
+                if area_of_every < area:  # even worse
+                    self._scaling, self.sample_counts_ = before
+                    return solution
+                warnings.warn(
+                    f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where the "
+                    f"hyperplane itself has {by_plane:.3g}: the fit is of all rows, whose AUC is {area_of_every:.3g}. "
+                    "sampler=None fits all rows at once",
+                    RankingWarning,
+                    stacklevel=5,  # the caller of `fit`
+                )
+                return every
         return solution
 
     def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
         return auc(count_scores(ViewBlocks(blocks, Prepare(self._scaling)), solution.w))
-
-    def _solve_all_rows(
-        self,
-        blocks: Blocks,
-        scaling: Preprocessor,
-        seeds: list[int],
-        callback: Callback | None,
-        of_sample: Solution,
-        areas: tuple[float, float],
-    ) -> Solution:
-        """Fit all rows in place of the sample, unless that ranks them even worse."""
-        before = self._scaling, self.sample_counts_
-        solution = self._solve_sample(ViewBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
-        area = self._auc_of_all_rows(blocks, solution)
-        if area < areas[0]:
-            self._scaling, self.sample_counts_ = before
-            return of_sample
-        warnings.warn(
-            f"the rows nearest to the sampler's hyperplane led to an AUC of {areas[0]:.3g} on all training rows, where the "
-            f"hyperplane itself has {areas[1]:.3g}: the fit is of all rows, whose AUC is {area:.3g}. sampler=None fits all rows "
-            "at once",
-            RankingWarning,
-            stacklevel=5,  # the caller of `fit`
-        )
-        return solution
 
     def _solve_sample(
         self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
@@ -349,7 +337,8 @@ class MarginMeanClassifier(BlockClassifier):
             # There is no bias: the sample's own middle is where the boundary has to pass.
             again = standard_scaling(sample)
             scaling, sample = composed(scaling, again), ViewBlocks(sample, again.transform)
-        self._forget_last_fit()
+        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):  # what another kernel's fit left
+            self.__dict__.pop(stale, None)
         if self.kernel == "rbf":
             sample = self._in_feature_space(sample, seeds[0])
         self._scaling = scaling
@@ -418,8 +407,3 @@ class MarginMeanClassifier(BlockClassifier):
 
     def _machine(self) -> Machine:
         return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])
-
-    def _forget_last_fit(self) -> None:
-        """Drop what another kernel's fit left."""
-        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):
-            self.__dict__.pop(stale, None)

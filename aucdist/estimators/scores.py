@@ -53,6 +53,13 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
 
 
+def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
+    """Return the mean of scores and their standard deviation, 1 where all are equal."""
+    weight, values = counts.pos + counts.neg, counts.middles()
+    mean = float(weight @ values / weight.sum())
+    return mean, float(np.sqrt(weight @ (values - mean) ** 2 / weight.sum())) or 1.0
+
+
 def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostCounts:
     """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
 

@@ -102,9 +102,11 @@ def checked_rows(
     with _errors_explained(estimator):
         if not (known or holds_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
+        from aucdist.data.formats.tables import is_number
+
         table = _as_arrow(X, known)
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
-        texts = _text_columns(table)
+        texts = [name for name in table.column_names if not is_number(table.schema.field(name).type)]
         if reset and texts:
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif strange := [name for name in texts if name not in known]:
@@ -236,12 +238,6 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
             return None
         values.append(None if number is None else float(number))
     return pa.chunked_array([pa.array(values, pa.float64()).take(distinct.indices)])
-
-
-def _text_columns(table: "pa.Table") -> list[str]:
-    from aucdist.data.formats.tables import is_number
-
-    return [name for name in table.column_names if not is_number(table.schema.field(name).type)]
 
 
 def _dates(name: str, kind: str) -> str:

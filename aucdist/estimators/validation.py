@@ -131,7 +131,12 @@ def _blocks_here(
         labels = encode(y)
     code = None if sets is None else labels
     labels = labels if sets is None else np.ones(X.shape[0], dtype=np.int8)
-    block = labelled_block(X, labels, sample_weight, group=group, grade=grade, code=code)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    block = Block.of(X, labels, weight=weight, group=group, grade=grade, code=code)
+    if weight is not None and not (weight > 0).all():
+        block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
     by_sums = estimator.resolved_solver.by_sums
     n_blocks = max(1, min(MOST_BLOCKS, block.n_samples // LEAST_ROWS)) if by_sums else 1
     return LocalBlocks.cut(block, n_blocks, estimator.n_jobs), sets
@@ -193,20 +198,6 @@ def _places(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _places_of_sets(places: dict[bytes, int], y: np.ndarray) -> np.ndarray:
     return np.array([places[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
-
-
-def labelled_block(X: Any, y: np.ndarray, sample_weight: Any, **columns: Any) -> Block:
-    """Return validated rows with labels -1 and +1 as a block, without those of weight 0.
-
-    `sample_weight`: of shape (n_samples,) or None.
-    `columns`: other arguments of `Block.of`, each of shape (n_samples,) or None.
-    """
-    if sample_weight is None:
-        return Block.of(X, y, **columns)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    there = weight > 0
-    some: dict[str, Any] = {name: None if values is None else values[there] for name, values in columns.items()}
-    return Block.of(X[there], y[there], weight=weight[there], **some)
 
 
 def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Blocks, LabelSets | None]:

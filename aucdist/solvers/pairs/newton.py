@@ -256,9 +256,7 @@ class Sample:
         return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
 
     def _score(self, drawn: Drawn, w: np.ndarray, cut: Cut) -> "SampleAt":
-        scores = np.empty(len(drawn.weights))
-        project(drawn.rows.rows, self.cuts.sign * w, scores)
-        return SampleAt(drawn, scores, self.cuts, cut)
+        return SampleAt(drawn, drawn.rows.scores(self.cuts.sign * w), self.cuts, cut)
 
     def _draw(self, n: int, n_band: float, near: "Intervals", h: float) -> Drawn:
         cuts, groups = self.cuts, self.cuts.groups
@@ -323,8 +321,7 @@ class SampleAt:
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        change, n, share = np.empty(len(self.scores)), self.drawn.n_anchors, self.cuts.share
-        project(self.drawn.rows.rows, self.cuts.sign * move, change)
+        change, n, share = self.drawn.rows.scores(self.cuts.sign * move), self.drawn.n_anchors, self.cuts.share
         negatives, h = self.negatives, h or HARD
         arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # numbers that about ascend are searched for sooner
         base = self.drawn.weights[negatives]
