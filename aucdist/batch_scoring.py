@@ -229,11 +229,11 @@ def to_test(source: Source, model: AnyModel) -> Source:
 def _as_trained(source: Source, model: AnyModel) -> Source:
     """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
-    given = source.model_dump(include=source.model_fields_set)
-    rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in given}
-    if given.get("header"):
+    own = source.model_dump(include=source.model_fields_set)
+    rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
+    if own.get("header"):
         rules.pop("columns", None)  # those of files without a header
-    return parse_source(rules | given, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
+    return parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
 
 
 def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) -> Scoring:
@@ -322,7 +322,7 @@ def _columns(model: AnyModel) -> dict[str, pa.DataType]:
     return COLUMNS
 
 
-def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
+def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
     """Tell whether a file has scores of so many rows; a damaged one has not, and is written again."""
     if not files.exists(url):
         return False
@@ -330,7 +330,7 @@ def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
             columns = {field.name: field.type for field in parquet.schema_arrow}
-            return parquet.metadata.num_rows == rows and wanted.items() <= columns.items()
+            return parquet.metadata.num_rows == rows and needed.items() <= columns.items()
     except (InputError, pa.ArrowException, OSError):
         return False
 

@@ -47,7 +47,7 @@ def score_labelled(
     model: AnyModel,
     source: Source,
     seen: RowDigests,
-    wanted: np.ndarray | None = None,
+    ids: np.ndarray | None = None,
     *,
     name: str = "",
 ) -> HeldOutRows:
@@ -59,7 +59,7 @@ def score_labelled(
         They are read as the training rows were; the label by default is the column that those had it in.
     seen : RowDigests
         Of the training rows.
-    wanted : ndarray of int64, optional
+    ids : ndarray of int64, optional
         The ids of the rows, ascending; by default all.
     name : str
         What to call the data set in errors.
@@ -76,14 +76,14 @@ def score_labelled(
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
         block = reader.read(index)
-        if wanted is not None:
-            block = block.take(np.flatnonzero(np.isin(block.row_id, wanted)))
+        if ids is not None:
+            block = block.take(np.flatnonzero(np.isin(block.row_id, ids)))
         rows = model.encoded(block.X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = model.scores(rows)
         refuse_infinite(scores)
-        found = seen.look_up(digests_of(rows))
-        checked, known = checked + found[0], known + found[1]
+        looked_up = seen.look_up(digests_of(rows))
+        checked, known = checked + looked_up[0], known + looked_up[1]
         y = block.y if sets is None or block.code is None else sets.indicator(block.code).toarray()
         parts.append((block.row_id, y, scores))
     row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -321,12 +321,12 @@ class ClassModels:
         """
         from aucdist.maps.explain import PREFIX, ROUNDING, with_rounding  # loads scikit-learn and pandas
 
-        found: dict[str, np.ndarray] = {}
+        of_classes: dict[str, np.ndarray] = {}
         for k, names in enumerate(self.contribution_names()):
             columns = with_rounding(self.models[k].explain(X) / self.spreads[k], scores[:, k], names)
             rounding = columns.pop(f"{PREFIX}{ROUNDING}")
-            found |= columns | {f"{PREFIX}{ROUNDING} {self.classes[k]}": rounding}
-        return found
+            of_classes |= columns | {f"{PREFIX}{ROUNDING} {self.classes[k]}": rounding}
+        return of_classes
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
         """Return the probability of each class for scores, float64 of shape (n_samples, n_classes); None without such.
@@ -335,12 +335,12 @@ class ClassModels:
         """
         if any(model.probability is None for model in self.models):
             return None
-        found = np.column_stack([model.probability(scores[:, k])[:, 1] for k, model in enumerate(self.models)])  # type: ignore[misc]
+        each = np.column_stack([model.probability(scores[:, k])[:, 1] for k, model in enumerate(self.models)])  # type: ignore[misc]
         if self.topics:
-            return found
-        total = found.sum(axis=1, keepdims=True)
+            return each
+        total = each.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
-            return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+            return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
 
     def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
         """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""

@@ -82,15 +82,17 @@ def model_content(model: AnyModel, schema: Schema | None = None) -> dict[str, by
     else:
         schema = model.schema
     models, files, maps = model.models, {}, dict[int, str]()
-    for one in models:
-        if one.feature_map is not None and id(one.feature_map) not in maps:
+    for of_class in models:
+        if of_class.feature_map is not None and id(of_class.feature_map) not in maps:
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
-            maps[id(one.feature_map)], files[name] = name, serialize(one.feature_map)
+            maps[id(of_class.feature_map)], files[name] = name, serialize(of_class.feature_map)
     buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([one.coef for one in models], dtype=np.float64), allow_pickle=False)
+    np.save(buffer, np.concatenate([of_class.coef for of_class in models], dtype=np.float64), allow_pickle=False)
     files[WEIGHTS] = buffer.getvalue()
     first = models[0].about
-    common = {key: v for key, v in first.items() if all(key in one.about and one.about[key] == v for one in models)}
+    common = {
+        key: v for key, v in first.items() if all(key in other.about and other.about[key] == v for other in models)
+    }
     content = {
         "format": FORMAT,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
@@ -101,13 +103,13 @@ def model_content(model: AnyModel, schema: Schema | None = None) -> dict[str, by
         "classes": [
             {
                 "name": name,
-                "intercept": float(one.intercept),
+                "intercept": float(of_class.intercept),
                 "spread": spread,
-                "probability": None if one.probability is None else one.probability.to_json(),
-                "features": maps.get(id(one.feature_map)),
-                "about": {key: value for key, value in one.about.items() if key not in common},
+                "probability": None if of_class.probability is None else of_class.probability.to_json(),
+                "features": maps.get(id(of_class.feature_map)),
+                "about": {key: value for key, value in of_class.about.items() if key not in common},
             }
-            for one, name, spread in zip(models, model.classes or ("",), spreads.tolist(), strict=True)
+            for of_class, name, spread in zip(models, model.classes or ("",), spreads.tolist(), strict=True)
         ],
     }
     return {
@@ -260,9 +262,9 @@ def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
         preprocessor = Preprocessor.from_json(checked.preprocessor)
         preprocessor.check_width(n_features)
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
-        ends = np.cumsum([n_features if one is None else one.n_features_out for one in maps])
+        ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
         coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
-        probabilities = [one.probability and map_from_json(one.probability.model_dump()) for one in entries]
+        probabilities = [entry.probability and map_from_json(entry.probability.model_dump()) for entry in entries]
         models = tuple(
             LinearModel(
                 coef, entry.intercept, schema_of_class(schema, k) if names else schema, preprocessor,

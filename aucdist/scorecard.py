@@ -210,23 +210,23 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     InputError
         If it is no card, is damaged, or was written by a newer version of aucdist.
     """
-    found = parse_checked(data, _CardFile, where)
-    if found.version != VERSION:
-        raise InputError(f"{where} is a card of version {found.version}; this aucdist reads version {VERSION}")
+    card = parse_checked(data, _CardFile, where)
+    if card.version != VERSION:
+        raise InputError(f"{where} is a card of version {card.version}; this aucdist reads version {VERSION}")
     try:
-        preprocessor = Preprocessor.from_json(found.preprocessor)
-        preprocessor.check_width(len(found.schema_.feature_names))
+        preprocessor = Preprocessor.from_json(card.preprocessor)
+        preprocessor.check_width(len(card.schema_.feature_names))
         if preprocessor.scale != "none" or preprocessor.log1p:
             raise InputError("a card scales nothing")
-        features = tuple(feature.feature() for feature in found.features)
+        features = tuple(feature.feature() for feature in card.features)
         names = [feature.name for feature in features]
-        order = {name: place for place, name in enumerate(found.schema_.feature_names)}
+        order = {name: place for place, name in enumerate(card.schema_.feature_names)}
         places = [order.get(name, -1) for name in names]
         if min(places, default=0) < 0 or places != sorted(set(places)):
             raise InputError("its features are not features of its schema, in their order and once each")
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}") from None
     return Scorecard(
-        found.base, found.cutoff, features, found.schema_, preprocessor, found.probability, found.reading,
-        found.scaling, found.rounding, found.about,
+        card.base, card.cutoff, features, card.schema_, preprocessor, card.probability, card.reading,
+        card.scaling, card.rounding, card.about,
     )  # fmt: skip

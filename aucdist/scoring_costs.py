@@ -78,7 +78,7 @@ class RowCosts:
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about = []
-        for k, (name, one) in enumerate(zip(self.names, model.models, strict=True)):
+        for k, (name, class_model) in enumerate(zip(self.names, model.models, strict=True)):
             of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
             if self.labelled:
@@ -88,8 +88,8 @@ class RowCosts:
                 about.append([[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in sides])
                 cost = np.where(flagged != positive, of_row, 0.0)
             else:
-                assert one.probability is not None  # else the costs are unknown
-                cost = cost_by_probability(one.probability(of_class)[:, 1], flagged, block.cost, self.cost)
+                assert class_model.probability is not None  # else the costs are unknown
+                cost = cost_by_probability(class_model.probability(of_class)[:, 1], flagged, block.cost, self.cost)
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
 
@@ -103,19 +103,19 @@ class RowCosts:
             parquet = pq.ParquetFile(file)
             if self.unknown:
                 return []
-            found: list[Any] = []
+            of_classes: list[Any] = []
             about = json.loads(parquet.schema_arrow.metadata[LARGEST])
             for k, name in enumerate(self.names):
                 table = parquet.read(columns=[column("score", name), column("cost", name)])
                 flagged, cost = (values.to_numpy() for values in table.columns)
                 if not self.labelled:
-                    found.append((float(cost.sum()), len(cost)))
+                    of_classes.append((float(cost.sum()), len(cost)))
                     continue
                 (n_pos, most_pos), (n_neg, most_neg) = about[k]
                 wrong, flagged = cost > 0, flagged > 0
                 missed = ClassCosts(n_pos, most_pos, cost[wrong & ~flagged])
-                found.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
-        return found
+                of_classes.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
+        return of_classes
 
     def total(self, parts: Sequence[Any]) -> dict[str, Any]:
         """Return the mean cost of a row.
@@ -129,7 +129,7 @@ class RowCosts:
         each = {name: self._total([part[k] for part in parts]) for k, name in enumerate(self.names)}
         if not self.classes:
             return each[""]
-        kind, value = each[self.classes[0]]["kind"], sum(one["value"] for one in each.values())
+        kind, value = each[self.classes[0]]["kind"], sum(of_class["value"] for of_class in each.values())
         return {"kind": kind, "value": value, "interval": None, "classes": each}
 
     def _total(self, parts: Sequence[Any]) -> dict[str, Any]:
@@ -139,8 +139,8 @@ class RowCosts:
         all_rows = parts[0]
         for part in parts[1:]:
             all_rows = all_rows + part
-        found = all_rows.interval()
-        return {"kind": "realised", "value": found.value, "interval": [found.low, found.high]}
+        interval = all_rows.interval()
+        return {"kind": "realised", "value": interval.value, "interval": [interval.low, interval.high]}
 
 
 def column(what: str, name: str) -> str:
@@ -172,6 +172,6 @@ def costs_of_scoring(source: Source, model: AnyModel) -> RowCosts | None:
         labelled = set(model.classes) <= set(manifest.schema.classes)
     else:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
-    if not labelled and any(one.probability is None for one in model.models):
+    if not labelled and any(of_class.probability is None for of_class in model.models):
         unknown = "the rows have no label, and the model no probabilities"
     return RowCosts(cost, labelled, unknown, model.classes)

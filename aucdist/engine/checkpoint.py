@@ -379,9 +379,9 @@ class JournalledBlocks(Blocks):
 
 def digest(tree: Any) -> str:
     """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
-    found = hashlib.sha256()
-    _update_digest(tree, found.update)
-    return found.hexdigest()[:16]
+    sha256 = hashlib.sha256()
+    _update_digest(tree, sha256.update)
+    return sha256.hexdigest()[:16]
 
 
 def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:

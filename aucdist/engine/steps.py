@@ -242,7 +242,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
         if not helper.cancel():  # one that has not started is not needed any more
             helper.result()
     if errors:
-        raise min(errors, key=lambda found: found[0])[1]
+        raise min(errors, key=lambda error: error[0])[1]
 
 
 MOST_HELPERS = 1024

@@ -316,8 +316,8 @@ class Parts:
         """Return for each part the addresses of the workers that hold it."""
         if any(future.status == "cancelled" for future in futures):  # nobody here cancels one
             raise ClusterLost("the scheduler was lost")
-        found = await of_scheduler(self.client.who_has(futures))
-        return [sorted(found.get(future.key, ())) for future in futures]
+        holders = await of_scheduler(self.client.who_has(futures))
+        return [sorted(holders.get(future.key, ())) for future in futures]
 
     def _stop(self, call: Call) -> None:
         """Ask the workers to start no more blocks of a step that nobody waits for, without waiting for their answer."""

@@ -124,7 +124,7 @@ class StepRunner(WorkerPlugin):
 
         answers = await asyncio.gather(*(ask(*part) for part in parts), return_exceptions=True)
         nodes = [answer.get("nodes") for answer in answers if isinstance(answer, dict)]
-        if len(nodes) < len(answers) or any(one is None for one in nodes):
+        if len(nodes) < len(answers) or any(packed is None for packed in nodes):
             return {"status": "OK", "failed": True}
         merged = await self._in_thread(_merged, nodes)
         changed = any(answer["changed"] for answer in answers if isinstance(answer, dict))

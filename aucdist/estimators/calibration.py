@@ -47,9 +47,9 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
         If a class has fewer than two rows.
     """
     counts: ScoreCounts = out_of_fold(model, blocks.unmapped)
-    found = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
+    probability = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
     share = counts.n_pos / (counts.n_pos + counts.n_neg)
-    return found.corrected(share, model.prior).shifted(-model.decision_intercept), counts
+    return probability.corrected(share, model.prior).shifted(-model.decision_intercept), counts
 
 
 def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
@@ -59,10 +59,10 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     """
     folds = _folds(blocks)
     counts: list[Any] = []
-    given = {"calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
-    given = {name: value for name, value in given.items() if name in model.get_params(deep=False)}
+    plain = {"calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
+    plain = {name: value for name, value in plain.items() if name in model.get_params(deep=False)}
     for number in range(int(folds.max()) + 1):
-        other = clone(model).set_params(**given)
+        other = clone(model).set_params(**plain)
         rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
         give_warnings(other._fit(rows, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]

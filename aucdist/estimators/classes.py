@@ -50,20 +50,20 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     names = sets.names()
     models = [_model_of_class(model, k, None if before is None else before[k]) for k in range(sets.n_classes)]
     counts: list[ScoreCounts | None] = [None] * sets.n_classes
-    found: list[list[Warning]] = [[] for _ in names]
+    warned: list[list[Warning]] = [[] for _ in names]
     spreads = np.ones(sets.n_classes)
 
     def fit_one(k: int) -> None:
-        one = models[k]
+        of_class = models[k]
         try:
-            blocks = one._ready(rows.of_class(k))
-            counts[k], found[k] = one._fit(
+            blocks = of_class._ready(rows.of_class(k))
+            counts[k], warned[k] = of_class._fit(
                 blocks, _with_class(callback, names[k]), f"{type(model).__name__} {names[k]}"
             )
         except InputError as error:
             raise InputError(f"class {names[k]!r}: {error}") from None
-        if sets.exclusive and not hasattr(one, "probability_"):
-            of_rows = counts[k] or (count_scores(blocks, one.coef_[0]) if hasattr(one, "coef_") else None)
+        if sets.exclusive and not hasattr(of_class, "probability_"):
+            of_rows = counts[k] or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
             spreads[k] = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
 
     # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
@@ -72,7 +72,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         in_threads(fit_one, sets.n_classes, threads)
     model.estimators_, model.spreads_ = models, spreads
     _stack(model)
-    for warning in _summarised(zip(names, found, strict=True)):
+    for warning in _summarised(zip(names, warned, strict=True)):
         warnings.warn(warning, stacklevel=4)
     return counts
 
@@ -107,13 +107,13 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
 def _scores_of_models(model: BaseEstimator, X: Any) -> np.ndarray:
     models = model.estimators_
     out, shared = np.empty((X.shape[0], len(models))), vars(model).get("feature_map_")
-    if not all(hasattr(one, "coef_") and vars(one).get("feature_map_") is shared for one in models):
-        for k, one in enumerate(models):
-            out[:, k] = one._scores(X)
+    if not all(hasattr(of_class, "coef_") and vars(of_class).get("feature_map_") is shared for of_class in models):
+        for k, of_class in enumerate(models):
+            out[:, k] = of_class._scores(X)
         return out
     block = encoded_rows(X, shared)
-    for k, one in enumerate(models):
-        out[:, k] = block.scores(one.coef_[0]) + one.decision_intercept
+    for k, of_class in enumerate(models):
+        out[:, k] = block.scores(of_class.coef_[0]) + of_class.decision_intercept
     return out
 
 
@@ -124,7 +124,7 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)
-    if all(hasattr(one, "probability_") for one in model.estimators_):
+    if all(hasattr(of_class, "probability_") for of_class in model.estimators_):
         return model.classes_[np.argmax(_probabilities(model, scores), axis=1)]
     return model.classes_[np.argmax(scores, axis=1)]
 
@@ -135,16 +135,16 @@ def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.nda
     Those of classes are divided by their sum, which is then 1; a row for which all of them are 0 gets equal ones. Those of labels
     are as they are: a row may have several labels, or none.
     """
-    found = _probabilities(model, scores)
+    each = _probabilities(model, scores)
     if not model.label_sets_.exclusive:
-        return found
-    total = found.sum(axis=1, keepdims=True)
+        return each
+    total = each.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+        return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
 
 
 def _probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
-    return np.column_stack([one.probability_(scores[:, k])[:, 1] for k, one in enumerate(model.estimators_)])
+    return np.column_stack([of_class.probability_(scores[:, k])[:, 1] for k, of_class in enumerate(model.estimators_)])
 
 
 def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:
@@ -155,12 +155,12 @@ def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:
 
 def _model_of_class(model: BaseEstimator, k: int, before: Any) -> Any:
     """Return an estimator for one class against the rest; with `before`, the one that was fitted last."""
-    one = clone(model).set_params(**model._parameters_of_class(k))
+    of_class = clone(model).set_params(**model._parameters_of_class(k))
     if before is not None:
-        vars(one).update({name: value for name, value in vars(before).items() if name.endswith("_")})
-    vars(one).update({name: value for name, value in vars(model).items() if name in OF_THE_DATA})
-    one.classes_ = np.array([-1, 1])
-    return one
+        vars(of_class).update({name: value for name, value in vars(before).items() if name.endswith("_")})
+    vars(of_class).update({name: value for name, value in vars(model).items() if name in OF_THE_DATA})
+    of_class.classes_ = np.array([-1, 1])
+    return of_class
 
 
 def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
@@ -194,19 +194,19 @@ def _with_class(callback: Callback | None, name: str) -> Callback | None:
 def _stack(model: BaseEstimator) -> None:
     """Set `coef_`, `intercept_` and `n_passes_`; the models of the classes keep views of the weights."""
     models = model.estimators_
-    model.n_passes_ = sum(one.n_passes_ for one in models)
-    model.intercept_ = np.concatenate([one.intercept_ for one in models])
-    widths = {one.coef_.shape[1] if hasattr(one, "coef_") else -1 for one in models}
+    model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
+    model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
+    widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
     if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
-        model.coef_ = np.concatenate([one.coef_ for one in models])
-        for k, one in enumerate(models):
-            one.coef_ = model.coef_[k : k + 1]
+        model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
+        for k, of_class in enumerate(models):
+            of_class.coef_ = model.coef_[k : k + 1]
 
 
-def _summarised(found: Iterable[tuple[str, Sequence[Warning]]]) -> list[Warning]:
+def _summarised(of_classes: Iterable[tuple[str, Sequence[Warning]]]) -> list[Warning]:
     """Return one warning of each kind, which names the classes that it concerns."""
     by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
-    for name, warned in found:
+    for name, warned in of_classes:
         for warning in warned:
             by_kind.setdefault(type(warning), []).append((name, warning))
     summaries = []

@@ -319,7 +319,7 @@ def model_html(model: Any) -> str:
         names = [str(name) for name in model.classes_]
         named = list(zip(names, model.estimators_, strict=True))
         rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
-        content = _table([(name, one) for name, one in named[:MOST_CLASSES]]) + rest
+        content = _table([(name, of_class) for name, of_class in named[:MOST_CLASSES]]) + rest
     elif hasattr(model, "certificate_"):
         content = _table([("", model)]) + _shapes(model)
     else:

@@ -115,22 +115,22 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     with np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     ):  # what is beyond floating point is refused below
-        found = blocks.without_memory().reduce(_moments)
-        total = found["moments"]
+        summary = blocks.without_memory().reduce(_moments)
+        total = summary["moments"]
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(f"feature {bad} (from 0): its values are too large or too small to scale them; use scale=None")
-    return Preprocessor((), "standard", None if any(found["sparse"]) else total.mean, factor)
+    return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
 
 def _moments(block: Block, memory: None) -> tuple[None, Summary]:
     there = block.weights() > 0
     rows = block.rows if there.all() else block.take(np.flatnonzero(there)).rows
     with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
-        found = moments(rows)
-    return None, {"moments": found, "sparse": [isinstance(rows, CsrRows)]}
+        of_block = moments(rows)
+    return None, {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
 
 
 def composed(first: Preprocessor, then: Preprocessor) -> Preprocessor:

@@ -51,8 +51,8 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
     `names`: of all features, where they are known.
     Raises InputError for a feature that is not there, or one that is named twice.
     """
-    found = np.zeros(n_features, dtype=np.int8)
-    given: dict[int, Any] = {}
+    signs = np.zeros(n_features, dtype=np.int8)
+    named: dict[int, Any] = {}
     place = {} if names is None else {str(name): j for j, name in enumerate(names)}
     for feature, direction in monotone.items():
         if isinstance(feature, str):
@@ -68,11 +68,11 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
             j = int(feature)
             if not 0 <= j < n_features:
                 raise InputError(f"monotone has the feature {j}; positions are from 0 to {n_features - 1}")
-        if j in given:
-            raise InputError(f"monotone gives a direction to {given[j]!r} and to {feature!r}, which are one feature")
-        given[j] = feature
-        found[j] = DIRECTIONS[direction]
-    return found
+        if j in named:
+            raise InputError(f"monotone gives a direction to {named[j]!r} and to {feature!r}, which are one feature")
+        named[j] = feature
+        signs[j] = DIRECTIONS[direction]
+    return signs
 
 
 def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str, Sequence[str]]) -> None:
@@ -112,16 +112,16 @@ def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
     unordered = {column: feature_names([column], categories, {}) for column in categories}
     made_of = {feature: column for column, features in unordered.items() for feature in features}
     columns = list(dict.fromkeys(made_of.get(name, name) for name in names))
-    given = directions(monotone, len(columns), columns)
-    of_columns = {columns[j]: direction for j, direction in (directions_as_parameter(given) or {}).items()}
+    signs = directions(monotone, len(columns), columns)
+    of_columns = {columns[j]: direction for j, direction in (directions_as_parameter(signs) or {}).items()}
     check_directions(of_columns, names, unordered)
     return directions(of_columns, len(names), names)
 
 
-def directions_as_parameter(found: np.ndarray) -> dict[int, str] | None:
+def directions_as_parameter(signs: np.ndarray) -> dict[int, str] | None:
     """Return the parameter for these directions, by position; None if no feature has one."""
     words = {sign: word for word, sign in DIRECTIONS.items()}
-    return {int(j): words[int(found[j])] for j in np.flatnonzero(found)} or None
+    return {int(j): words[int(signs[j])] for j in np.flatnonzero(signs)} or None
 
 
 def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
@@ -142,13 +142,13 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
-    found = []
+    signs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end
         for inside in _outside_each_fold(drawn.y):
             line.fit(LocalBlocks([replace(drawn.take(inside), index=0)]))
-            found.append(np.sign(line.coef_[0]))
-    return np.where((np.array(found) == found[0]).all(axis=0), found[0], 0.0).astype(np.int8)
+            signs.append(np.sign(line.coef_[0]))
+    return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
 
 
 def _outside_each_fold(y: np.ndarray) -> list[np.ndarray]:
@@ -177,9 +177,9 @@ def _scaled(X: Any) -> Any:
     return values / np.where(spread > 1e-12, spread, np.inf)
 
 
-def weight_signs(found: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
+def weight_signs(directions: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
     """Return the sign of each weight, as `aucdist.solvers.signs` takes them, given the directions of the features.
 
     Raises InputError for a feature map that has no such signs.
     """
-    return found if fitted is None else fitted.signs(found)
+    return directions if fitted is None else fitted.signs(directions)

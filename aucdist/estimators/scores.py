@@ -67,8 +67,8 @@ def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostC
     `w`: of shape (n_features,), float64.
     `cost`: ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
-    found = blocks.without_memory().reduce(_count_costs, w, dict(cost))
-    return CostCounts(found["counts"].counts, float(found["weight"]))
+    summary = blocks.without_memory().reduce(_count_costs, w, dict(cost))
+    return CostCounts(summary["counts"].counts, float(summary["weight"]))
 
 
 def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
@@ -88,8 +88,8 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
     `w`: of shape (n_features,), float64.
     """
-    found = blocks.without_memory().reduce(_inner_ends, w)
-    return bool(min(found["lowest"]) > max(found["highest"]))
+    ends = blocks.without_memory().reduce(_inner_ends, w)
+    return bool(min(ends["lowest"]) > max(ends["highest"]))
 
 
 def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:

@@ -269,22 +269,22 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     from aucdist.data.formats.text import unique
 
     parsed = _parsed(table, None, {**LENIENT, "categorical": list(texts)})
-    found = dict(parsed.categories)
-    for name in found:
+    categories = dict(parsed.categories)
+    for name in categories:
         column = table[name]
         stated = pa.types.is_dictionary(column.type)
-        if not stated and are_dates(found[name], MISSING_CATEGORY):
+        if not stated and are_dates(categories[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as texts"))
-        found[name] = one_spelling_each(found[name])
+        categories[name] = one_spelling_each(categories[name])
         most = MOST_CATEGORIES if stated else min(MOST_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
-        if len(found[name]) > most:
+        if len(categories[name]) > most:
             raise InputError(
-                f"column {name!r} holds {len(found[name])} different texts in {table.num_rows} rows, and more than {most} look "
-                "like an identifier: leave it out"
+                f"column {name!r} holds {len(categories[name])} different texts in {table.num_rows} rows, and more than {most} "
+                "look like an identifier: leave it out"
                 + ("" if stated else ", or give it the type of categories (astype('category') in pandas)")
             )
-    names = unique(feature_names(parsed.features, found, {}), "X")
-    return found, np.asarray(names, dtype=object)
+    names = unique(feature_names(parsed.features, categories, {}), "X")
+    return categories, np.asarray(names, dtype=object)
 
 
 def _encoded(table: "pa.Table", estimator: Any) -> Any:

@@ -203,8 +203,8 @@ def _places_of_sets(places: dict[bytes, int], y: np.ndarray) -> np.ndarray:
 def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Blocks, LabelSets | None]:
     from aucdist.engine.dask import blocks_from_collections, distinct_labels
 
-    given = {"y": y, "weight": sample_weight, "groups": groups}
-    columns = {name: values for name, values in given.items() if values is not None}
+    collections = {"y": y, "weight": sample_weight, "groups": groups}
+    columns = {name: values for name, values in collections.items() if values is not None}
     if "y" not in columns or not all(map(is_dask, columns.values())):
         raise InputError("X is a dask collection: y, sample_weight and groups must be dask collections too")
     forget_columns(estimator)

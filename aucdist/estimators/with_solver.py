@@ -180,9 +180,9 @@ def _parameters(estimator: type[WithSolver]) -> frozenset[str]:
     return frozenset(inspect.signature(estimator).parameters)
 
 
-def _refuse_moved(estimator: type[WithSolver], given: Iterable[str]) -> None:
+def _refuse_moved(estimator: type[WithSolver], names: Iterable[str]) -> None:
     """Raise the error that names the new form for a parameter that belongs to a solver."""
-    for name in set(given) - _parameters(estimator):
+    for name in set(names) - _parameters(estimator):
         if (error := moved(name, estimator.solvers)) is not None:
             raise error
 
@@ -191,30 +191,31 @@ PREFIX = "solver__"
 """Of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
 
 
-def solver_of(given: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
+def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
     """Return the solver that a parameter stands for; an object is returned as it is.
 
-    `given`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
+    `solver_parameter`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
         class whose objective is the estimator's.
     Raises InputError for another name, a parameter that the solver lacks, or a solver of another objective.
     """
-    if isinstance(given, Solver):
+    if isinstance(solver_parameter, Solver):
         objective = next(iter(solvers.values())).objective
-        if given.objective != objective:
+        if solver_parameter.objective != objective:
             raise InputError(
-                f"solver {given!r} minimises the {given.objective}; this estimator minimises the {objective}, by "
+                f"solver {solver_parameter!r} minimises the {solver_parameter.objective}; this estimator minimises the "
+                f"{objective}, by "
                 f"{', '.join(cls.__name__ for cls in solvers.values())}"
             )
-        return given
+        return solver_parameter
     own: dict[str, Any] = {}
-    if isinstance(given, Mapping):
-        own = dict(given)
+    if isinstance(solver_parameter, Mapping):
+        own = dict(solver_parameter)
         if "name" not in own:
-            raise InputError(f"solver {dict(given)!r} has no name; it needs one of {', '.join(solvers)}")
-        given = own.pop("name")
-    if not isinstance(given, str) or given not in solvers:
-        raise unknown("solver", given, solvers)
-    solver = solvers[given]()
+            raise InputError(f"solver {dict(solver_parameter)!r} has no name; it needs one of {', '.join(solvers)}")
+        solver_parameter = own.pop("name")
+    if not isinstance(solver_parameter, str) or solver_parameter not in solvers:
+        raise unknown("solver", solver_parameter, solvers)
+    solver = solvers[solver_parameter]()
     if own:
         check_names(own, solver, solvers)
         solver.set_params(**own)
@@ -251,6 +252,6 @@ def moved(name: str, solvers: Mapping[str, type[Solver]]) -> InputError | None:
     )
 
 
-def as_plain(given: Any) -> Any:
+def as_plain(solver_parameter: Any) -> Any:
     """Return the parameter as a configuration has it: a name, or a mapping of a name and parameters."""
-    return given.as_plain() if isinstance(given, Solver) else given
+    return solver_parameter.as_plain() if isinstance(solver_parameter, Solver) else solver_parameter

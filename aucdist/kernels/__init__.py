@@ -19,11 +19,11 @@ def _cache_folder() -> Path:
         sources.update(file.read_bytes())
     name = f"{numba.__version__}-{sources.hexdigest()[:16]}"
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    wanted = Path(home) / "aucdist" / "kernels" / name
+    folder = Path(home) / "aucdist" / "kernels" / name
     with suppress(OSError):  # the home folder is read-only, as in a container
-        wanted.mkdir(parents=True, exist_ok=True)
-        if os.access(wanted, os.W_OK):
-            return wanted
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
     # Compiled code is executed, so no other user may own the folder.
     own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
     own.mkdir(mode=0o700, exist_ok=True)

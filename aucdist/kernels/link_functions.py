@@ -105,19 +105,19 @@ def probabilities(terms, scores, above, below):
 def loss_and_slope(terms, u, positive):
     """Return the loss of a row with score u, and its derivative by u. An infinite loss has derivative 0."""
     s = terms.sign * u
-    one = positive == (terms.sign > 0.0)
+    is_one = positive == (terms.sign > 0.0)
     if terms.kind == GEV:
-        loss, slope = gev_likelihood(terms.xi, s, one) if terms.likelihood else gev_loss(terms, s, one)
+        loss, slope = gev_likelihood(terms.xi, s, is_one) if terms.likelihood else gev_loss(terms, s, is_one)
     elif terms.kind == LOGIT:
-        m = -s if one else s  # the loss rises with m, whichever the class
+        m = -s if is_one else s  # the loss rises with m, whichever the class
         small = math.exp(-abs(m))
         loss = max(m, 0.0) + math.log1p(small)
         rise = (1.0 if m > 0.0 else small) / (1.0 + small)
-        slope = -rise if one else rise
+        slope = -rise if is_one else rise
     else:
-        m = -s if one else s
+        m = -s if is_one else s
         loss, rise = normal_likelihood(m) if terms.likelihood else normal_loss(m)
-        slope = -rise if one else rise
+        slope = -rise if is_one else rise
     return loss, terms.sign * slope
 
 
@@ -128,31 +128,31 @@ def slope_of(terms, u, positive):
         above, below = probability(terms, u)
         return -below if positive else above
     s = terms.sign * u
-    one = positive == (terms.sign > 0.0)
+    is_one = positive == (terms.sign > 0.0)
     if terms.kind == GEV:
-        return terms.sign * gev_likelihood(terms.xi, s, one)[1]
-    rise = normal_likelihood(-s if one else s)[1]
-    return -rise if one else rise
+        return terms.sign * gev_likelihood(terms.xi, s, is_one)[1]
+    rise = normal_likelihood(-s if is_one else s)[1]
+    return -rise if is_one else rise
 
 
 @inlined
 def curvature(terms, u, positive):
     """Return the second derivative of the loss, or its expectation for the likelihood of GEV with xi > 0, which is not convex."""
     s = terms.sign * u
-    one = positive == (terms.sign > 0.0)
+    is_one = positive == (terms.sign > 0.0)
     if terms.kind == LOGIT:
         small = math.exp(-abs(s))
         return small / (1.0 + small) ** 2
     if terms.kind == PROBIT:
         if not terms.likelihood:
             return math.exp(-0.5 * s * s - LOG_ROOT_TAU)
-        m = -s if one else s
+        m = -s if is_one else s
         if m > FAR:
             rest, mills = normal_tail(m)
             return rest / mills
         rise = normal_likelihood(m)[1]
         return rise * (rise - m)
-    return gev_curvature(terms.xi, s, one, terms.likelihood)
+    return gev_curvature(terms.xi, s, is_one, terms.likelihood)
 
 
 @inlined
@@ -181,7 +181,7 @@ def normal_likelihood(m):
 
 
 @inlined
-def gev_loss(terms, u, one):
+def gev_loss(terms, u, is_one):
     """Return the calibrated loss and its slope.
 
     With X of the link's distribution the loss is the mean of ``max(0, u - X)`` for a negative row and of ``max(0, X - u)`` for a
@@ -196,7 +196,7 @@ def gev_loss(terms, u, one):
         part = math.exp(-t) if t < 745.0 else 0.0
         below = part * a / t * tabulated(terms.far, (-minus_log_t - FAR_OFF[0]) / FAR_OFF[1]) if part > 0.0 else 0.0
         above = below - u + terms.mean
-    return (above, math.expm1(-t)) if one else (below, math.exp(-t))
+    return (above, math.expm1(-t)) if is_one else (below, math.exp(-t))
 
 
 @inlined
@@ -231,10 +231,10 @@ def far_part(xi, t):
 
 
 @inlined
-def gev_likelihood(xi, u, one):
+def gev_likelihood(xi, u, is_one):
     """Return minus the log-likelihood of a row, and its derivative by the score."""
     a, t, minus_log_t = gev_place(xi, u)
-    if one:
+    if is_one:
         return (t, -t / a) if t < math.inf and a > 0.0 else (t, 0.0)
     if a == 0.0:
         return (0.0, 0.0) if t > 0.0 else (math.inf, 0.0)
@@ -247,14 +247,14 @@ def gev_likelihood(xi, u, one):
 
 
 @kernel
-def gev_curvature(xi, u, one, likelihood):
+def gev_curvature(xi, u, is_one, likelihood):
     """Return the second derivative of the loss, or for the likelihood with xi > 0 its expectation over the label."""
     a, t, _ = gev_place(xi, u)
-    if a == 0.0 or (t > 700.0 and not (likelihood and one and xi <= 0.0)):
+    if a == 0.0 or (t > 700.0 and not (likelihood and is_one and xi <= 0.0)):
         return 0.0
     if not likelihood:
         return t * math.exp(-t) / a
-    if one and xi <= 0.0:
+    if is_one and xi <= 0.0:
         return (1.0 + xi) * t / (a * a) if t < math.inf else 0.0
     # t / (exp(t) - 1), with its limit 1 at t = 0.
     ratio = t / math.expm1(t) if t > 0.0 else 1.0

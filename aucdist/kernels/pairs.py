@@ -74,10 +74,10 @@ def n_active(anchors, table, low, scale, score):
             right = middle
     # The last few at once, without a branch that a processor could not predict. Those beyond the cell are not active anyway.
     if left + FEW <= anchors.shape[0]:
-        found = 0
+        more = 0
         for k in range(left, left + FEW):
-            found += anchors[k] - score < 1.0
-        left += found
+            more += anchors[k] - score < 1.0
+        left += more
     # The cell was found by rounded arithmetic, and may be the next one: only the predicate decides.
     while left < anchors.shape[0] and anchors[left] - score < 1.0:
         left += 1

@@ -108,7 +108,7 @@ def key(score):
 
 
 @kernel
-def start_of_band(away, weights, wanted, width):
+def start_of_band(away, weights, target, width):
     """Return where a band must start so that the rows weigh what is wanted if their parts rise from 0 to 1 within it.
 
     What they weigh is linear between two rows, so a few steps of Newton's method find it, and bisections where one leads
@@ -116,7 +116,7 @@ def start_of_band(away, weights, wanted, width):
 
     `away`, of shape (n_rows,), float64: scores minus that of the threshold above which whole rows weigh what is wanted.
     `weights`: of shape (n_rows,), float64.
-    `wanted`, float: what the rows that count are to weigh.
+    `target`, float: what the rows that count are to weigh.
     `width`, float: that of the band, above 0.
     Returns a float from -width to 0.
     """
@@ -130,8 +130,8 @@ def start_of_band(away, weights, wanted, width):
             elif part > 0.0:
                 counted += weights[o] * (part / width)
                 inside += weights[o]
-        excess = counted - wanted
-        if abs(excess) <= 1e-14 * wanted:
+        excess = counted - target
+        if abs(excess) <= 1e-14 * target:
             break
         if excess > 0.0:
             low = start

@@ -352,5 +352,5 @@ def _query(data, start, before):
 @kernel
 def _is_query(data, i):
     """Return whether ``qid:`` starts here. A line break ends the comparison, so it never reads beyond the data."""
-    found = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105
-    return found and byte_at(data, i + 2) == 100 and byte_at(data, i + 3) == COLON
+    begins = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105
+    return begins and byte_at(data, i + 2) == 100 and byte_at(data, i + 3) == COLON

@@ -28,18 +28,18 @@ def expander_of(features: Any) -> Expander | None:
     if isinstance(features, Expander):
         expander: Expander = clone(features)
     elif isinstance(features, str | Mapping):
-        given = {"map": features} if isinstance(features, str) else dict(features)
-        if "map" not in given:
+        parameters = {"map": features} if isinstance(features, str) else dict(features)
+        if "map" not in parameters:
             raise InputError(f"features needs `map`, one of {', '.join(MAPS)}")
-        name = given.pop("map")
+        name = parameters.pop("map")
         if not isinstance(name, str) or name not in MAPS:
             raise unknown("feature map", name, MAPS)
         expander = MAPS[name]()
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
-        for key in given:
+        for key in parameters:
             if key not in allowed:
                 raise unknown(f"parameter of the feature map {name!r}", key, allowed)
-        expander.set_params(**given)
+        expander.set_params(**parameters)
     else:
         raise InputError(
             f"features is {features!r}; None, a name ({', '.join(MAPS)}), a dict with `map`, or a map is needed"
@@ -53,14 +53,14 @@ def map_from_bytes(data: bytes) -> FittedMap:
 
     Raises InputError if the bytes are no map, or one whose parts do not fit together.
     """
-    found = deserialize(data)
-    if not isinstance(found, FittedMap):
-        raise InputError(f"these bytes are no feature map, but {type(found).__name__}")
+    fitted = deserialize(data)
+    if not isinstance(fitted, FittedMap):
+        raise InputError(f"these bytes are no feature map, but {type(fitted).__name__}")
     try:
-        found.check()
+        fitted.check()
     except (TypeError, AttributeError, IndexError, ValueError) as error:
         raise InputError(f"the feature map is damaged: {error}") from None
-    return found
+    return fitted
 
 
 __all__ = ["BinExpander", "LeafExpander", "NystroemMap"]

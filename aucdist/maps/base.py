@@ -106,9 +106,9 @@ def with_weight(block: Block) -> Block:
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the rows encoded, where they lie."""
-    found = changed(blocks, Encoded(fitted))
-    found._unmapped, found.feature_map = blocks, fitted
-    return found
+    mapped = changed(blocks, Encoded(fitted))
+    mapped._unmapped, mapped.feature_map = blocks, fitted
+    return mapped
 
 
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:

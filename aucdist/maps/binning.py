@@ -230,16 +230,16 @@ def missing_columns(blocks: Blocks) -> np.ndarray:
 
 
 def _has_missing(block: Block, memory: Any) -> tuple[Any, Summary]:
-    rows, found = block.rows, np.zeros(block.n_features, dtype=bool)
+    rows, missing = block.rows, np.zeros(block.n_features, dtype=bool)
     if not has_missing(rows):
-        return memory, {"missing": Most(found)}
+        return memory, {"missing": Most(missing)}
     if block.weight is not None:
         rows = block.take(np.flatnonzero(block.weight > 0)).rows
     if isinstance(rows, CsrRows):
-        found[rows.indices[np.isnan(rows.values)]] = True
+        missing[rows.indices[np.isnan(rows.values)]] = True
     else:
-        found = np.isnan(rows.values).any(axis=0)
-    return memory, {"missing": Most(found)}
+        missing = np.isnan(rows.values).any(axis=0)
+    return memory, {"missing": Most(missing)}
 
 
 def column_of(block: Block, j: int) -> np.ndarray:

@@ -141,11 +141,11 @@ class BinMap(FittedMap):
             raise InputError(
                 f"the hats of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: fit the map again"
             )
-        found = []
+        of_features = []
         for j, part in zip(self.used, self.parts, strict=False):
-            found += [FREE if name == " missing" else int(directions[j]) for name in part.names]
+            of_features += [FREE if name == " missing" else int(directions[j]) for name in part.names]
         return np.concatenate(
-            [np.array(found, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
+            [np.array(of_features, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
         )
 
     def groups(self) -> np.ndarray:
@@ -318,10 +318,10 @@ class BinExpander(Expander):
             )
         drawn = draw_rows(blocks)
         weight = drawn.weights()
-        found = tuple(bins_of(column_of(drawn, j), weight, self.bins) for j in range(drawn.n_features))
+        bins = tuple(bins_of(column_of(drawn, j), weight, self.bins) for j in range(drawn.n_features))
         nothing = np.zeros((0, 2), dtype=np.int64)
         fitted = BinMap(
-            blocks.n_features, found, missing_columns(blocks), self.basis, self.linear, float(self.strength),
+            blocks.n_features, bins, missing_columns(blocks), self.basis, self.linear, float(self.strength),
             float(self.pair_strength), nothing, None if directions is None or self.basis != "hat" else directions != 0,
         )  # fmt: skip
         if self.pairs == 0:

@@ -180,14 +180,14 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.
     list of ndarray of shape (n_bins,), float64
         In the order of ``parts.shapes``.
     """
-    by_feature, found = {shape.feature: shape for shape in other.shapes}, []
+    by_feature, shapes = {shape.feature: shape for shape in other.shapes}, []
     for shape in parts.shapes:
         there = by_feature.get(shape.feature)
         values = np.zeros(len(shape.values))
         if there is not None:
             values = there.values[np.searchsorted(there.edges, fitted.bins[shape.feature].means)]
-        found.append(values - shape.shares @ values)
-    return found
+        shapes.append(values - shape.shares @ values)
+    return shapes
 
 
 def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> pd.DataFrame:
@@ -293,11 +293,11 @@ def refuse_names(names: Sequence[str]) -> None:
         raise InputError(
             f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} leave beside it"
         )
-    given: set[str] = set()
+    taken: set[str] = set()
     for name in names:
-        if name in given:
+        if name in taken:
             raise InputError(f"two contributions are named {name!r}: rename the feature that is called so")
-        given.add(name)
+        taken.add(name)
 
 
 def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -380,7 +380,7 @@ def _least(parts: Additive, among: Sequence[int], n_categories: int) -> float:
     ]
     if n_categories == 0:
         return float(cells[0].min())
-    absent = sum(float(one[-2]) for one in cells)
-    present = [absent + float(one[-1] - one[-2]) for one in cells]
+    absent = sum(float(values[-2]) for values in cells)
+    present = [absent + float(values[-1] - values[-2]) for values in cells]
     # A category that all or no training rows had has no shape, and adds nothing.
     return min(present + ([absent] if n_categories > len(cells) else []))

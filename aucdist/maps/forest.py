@@ -48,15 +48,15 @@ class Forest:
 
         `X`: of shape (n_samples, n_features), float32 or float64.
         """
-        found = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
+        leaves = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
         if isinstance(X, np.ndarray):
-            self._write_codes(X, self.features, found)
-            return found
+            self._write_codes(X, self.features, leaves)
+            return leaves
         columns, features = np.unique(self.features, return_inverse=True)
         step = max(1, CHUNK_VALUES // max(len(columns), 1))
-        for i in range(0, len(found), step):
-            self._write_codes(X[i : i + step][:, columns].toarray(), features, found[i : i + step])
-        return found
+        for i in range(0, len(leaves), step):
+            self._write_codes(X[i : i + step][:, columns].toarray(), features, leaves[i : i + step])
+        return leaves
 
     def _write_codes(self, X: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
         splits = (features, self.thresholds, self.missing, self.default_left, self.left, self.right)
@@ -77,10 +77,10 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
     Raises InputError if the text is none of LightGBM's, or a value is not finite.
     """
     trees = _trees(text)
-    found = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
-    if not all(np.isfinite(values).all() for values in found):
+    of_trees = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
+    if not all(np.isfinite(values).all() for values in of_trees):
         raise InputError("a leaf of a tree has a value that is not finite")
-    return found
+    return of_trees
 
 
 def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
@@ -91,12 +91,12 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     Raises InputError if the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not
         fit together.
     """
-    found = _trees(text)
+    all_trees = _trees(text)
     parts: list[tuple[np.ndarray, ...]] = []
     for number in used:
-        if not 0 <= number < len(found):
-            raise InputError(f"the model has {len(found)} trees, and none with the number {number}")
-        parts.append(_splits(found[number], n_features))
+        if not 0 <= number < len(all_trees):
+            raise InputError(f"the model has {len(all_trees)} trees, and none with the number {number}")
+        parts.append(_splits(all_trees[number], n_features))
     starts = np.cumsum([0, *(len(part[0]) for part in parts)])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 5
     features, thresholds, decisions, left, right = columns
@@ -110,11 +110,11 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
 
 def _trees(text: str) -> list[dict[str, str]]:
     """Return the lines ``key=value`` of each tree."""
-    head, *found = re.split(r"^Tree=(\d+)\n", text.partition("\nend of trees")[0], flags=re.MULTILINE)
-    numbers = [int(number) for number in found[::2]]
+    head, *pieces = re.split(r"^Tree=(\d+)\n", text.partition("\nend of trees")[0], flags=re.MULTILINE)
+    numbers = [int(number) for number in pieces[::2]]
     if not head.startswith("tree\n") or numbers != list(range(len(numbers))):
         raise InputError("the trees are not in LightGBM's form of a model")
-    return [dict(line.split("=", 1) for line in body.splitlines() if "=" in line) for body in found[1::2]]
+    return [dict(line.split("=", 1) for line in body.splitlines() if "=" in line) for body in pieces[1::2]]
 
 
 def _splits(tree: dict[str, str], n_features: int) -> tuple[np.ndarray, ...]:
@@ -150,9 +150,9 @@ def _integer(tree: dict[str, str], key: str) -> int:
 
 def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
     try:
-        found: np.ndarray = np.array(tree[key].split(), dtype=dtype)
+        numbers: np.ndarray = np.array(tree[key].split(), dtype=dtype)
     except (KeyError, ValueError, OverflowError):
         raise InputError(f"a tree has no numbers for {key}") from None
-    if len(found) != n:
-        raise InputError(f"a tree has {len(found)} numbers for {key}, and {n} are needed")
-    return found
+    if len(numbers) != n:
+        raise InputError(f"a tree has {len(numbers)} numbers for {key}, and {n} are needed")
+    return numbers

@@ -61,15 +61,15 @@ class LeafMap(FittedMap):
     @cached_property
     def parts(self) -> list[CodeFunctions]:
         """The basis functions of each tree."""
-        value, found = np.sqrt(SPREAD / max(len(self.used), 1)), []
+        value, functions = np.sqrt(SPREAD / max(len(self.used), 1)), []
         for tree, ranks in zip(self.used, self.ranks, strict=True):
             n = self.n_leaves[tree]
             if ranks is None:
-                found.append(CodeFunctions(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))))
+                functions.append(CodeFunctions(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))))
             else:
                 steps = np.where(ranks[:, None] > np.arange(n - 1), value / np.sqrt(n - 1), 0.0)
-                found.append(CodeFunctions(steps, 0, tuple(f" above {k + 1} leaves" for k in range(n - 1))))
-        return found
+                functions.append(CodeFunctions(steps, 0, tuple(f" above {k + 1} leaves" for k in range(n - 1))))
+        return functions
 
     @cached_property
     def ranks(self) -> list[np.ndarray | None]:
@@ -91,11 +91,11 @@ class LeafMap(FittedMap):
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
             raise InputError("the trees were grown with other directions of features: fit the map again")
-        found = [np.zeros(0, dtype=np.int8)]
+        of_trees = [np.zeros(0, dtype=np.int8)]
         for k, ranks in enumerate(self.ranks):
             free = np.full(self.n_leaves[self.used[k]], FREE, dtype=np.int8)
-            found.append(free if ranks is None else step_signs(self.forest, k, ranks, self.directions))
-        return np.concatenate(found)
+            of_trees.append(free if ranks is None else step_signs(self.forest, k, ranks, self.directions))
+        return np.concatenate(of_trees)
 
     @cached_property
     def forest(self) -> Forest:
@@ -129,16 +129,20 @@ class LeafMap(FittedMap):
             leaf_values(self.model, self.used)
             if not (0.0 < self.score_scale < np.inf) or self.directions is not None or not self.used:
                 raise InputError("the scale of LightGBM's score does not fit the trees")
-        if (found := self.directions) is None:
+        if (directions := self.directions) is None:
             return
-        if found.dtype != np.int8 or found.shape != (self.n_features_in,) or not np.isin(found, (-1, 0, 1)).all():
+        if (
+            directions.dtype != np.int8
+            or directions.shape != (self.n_features_in,)
+            or not np.isin(directions, (-1, 0, 1)).all()
+        ):
             raise InputError("the directions are not those of all features")
         leaf_values(self.model, self.used)
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each leaf, or step between leaves, and for LightGBM's score."""
-        found = [f"tree {tree}{tail}" for tree, part in zip(self.used, self.parts, strict=True) for tail in part.names]
-        return [*found, "score of the trees"] if self.score_scale else found
+        names = [f"tree {tree}{tail}" for tree, part in zip(self.used, self.parts, strict=True) for tail in part.names]
+        return [*names, "score of the trees"] if self.score_scale else names
 
 
 class LeafExpander(Expander):
@@ -298,8 +302,8 @@ class _Regions:
         )
         together = (low < high) | (self.nan[some][:, None] & self.nan[others])
         together[:, :, but] = True
-        found: np.ndarray = together.all(axis=2)
-        return found
+        meeting: np.ndarray = together.all(axis=2)
+        return meeting
 
 
 @dataclass(frozen=True, eq=False)

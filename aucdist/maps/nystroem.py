@@ -154,15 +154,15 @@ class NystroemMap(Expander):
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
-            found: Moments = blocks.without_memory().reduce(_moments)["moments"]
-            spread = np.sqrt(found.m2 / max(found.count, 1))
+            total: Moments = blocks.without_memory().reduce(_moments)["moments"]
+            spread = np.sqrt(total.m2 / max(total.count, 1))
         # By the values themselves: rounding leaves a constant column a variance just above zero.
-        constant = found.ranges.constant
+        constant = total.ranges.constant
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
-        if not (np.isfinite(found.mean) & np.isfinite(factor)).all():
+        if not (np.isfinite(total.mean) & np.isfinite(factor)).all():
             raise InputError("a feature is missing or too large to scale; fill in or scale the features first")
         rows = landmark_rows(blocks, int(self.landmarks))
-        scaled = (dense(rows) - found.mean) * factor
+        scaled = (dense(rows) - total.mean) * factor
         if isinstance(self.sigma, str):
             sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW])
             if not sigma > 0:
@@ -173,7 +173,7 @@ class NystroemMap(Expander):
         kept = np.flatnonzero(values > LEAST_SHARE * values[-1])[::-1]
         directions = KERNEL_SCALE * vectors[:, kept] / np.sqrt(values[kept])
         return NystroemFeatures(
-            blocks.n_features, found.mean, factor, scaled, float(sigma), np.ascontiguousarray(directions), self.linear
+            blocks.n_features, total.mean, factor, scaled, float(sigma), np.ascontiguousarray(directions), self.linear
         )
 
 
@@ -190,19 +190,19 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     """
     n = max(2, min(most, blocks.n_samples // 2))
     of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
-    wanted = (n - of_pos, of_pos)
-    drawn = stacked(blocks.without_memory().reduce(_least_hashes, wanted)["parts"])
-    return drawn.take(_of_least_hashes(drawn, wanted))
+    n_of_classes = (n - of_pos, of_pos)
+    drawn = stacked(blocks.without_memory().reduce(_least_hashes, n_of_classes)["parts"])
+    return drawn.take(_of_least_hashes(drawn, n_of_classes))
 
 
-def _least_hashes(block: Block, memory: Any, wanted: tuple[int, int]) -> tuple[Any, Summary]:
-    return memory, {"parts": [replace(block.take(_of_least_hashes(block, wanted)), weight=None)]}
+def _least_hashes(block: Block, memory: Any, n_of_classes: tuple[int, int]) -> tuple[Any, Summary]:
+    return memory, {"parts": [replace(block.take(_of_least_hashes(block, n_of_classes)), weight=None)]}
 
 
-def _of_least_hashes(block: Block, wanted: tuple[int, int]) -> np.ndarray:
+def _of_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:
     number, there = scrambled(block.row_id, SEED), block.weights() > 0
     chosen = []
-    for label, n in zip((-1, 1), wanted, strict=True):
+    for label, n in zip((-1, 1), n_of_classes, strict=True):
         mine = np.flatnonzero(there & (block.y == label))
         chosen.append(mine[np.argsort(number[mine], kind="stable")[:n]])
     both = np.concatenate(chosen)

@@ -266,8 +266,8 @@ class CellCuts(PairCuts):
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradient of a cut; see `PairCuts.finish`."""
-        found = self.blocks.reduce(finish_by_cells, cut.slopes, cut.step if keep else None)
-        gradient: np.ndarray = found["gradient"] * (self.sign * cut.scale / self.mass)
+        summary = self.blocks.reduce(finish_by_cells, cut.slopes, cut.step if keep else None)
+        gradient: np.ndarray = summary["gradient"] * (self.sign * cut.scale / self.mass)
         return gradient
 
 

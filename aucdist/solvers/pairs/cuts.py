@@ -180,6 +180,6 @@ class PairCuts(PairProblem):
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradient of a cut, of shape (n_features,); with `keep` its place becomes the present point."""
-        found = self.blocks.reduce(finish_cut, cut.slopes, self.offsets, cut.step if keep else None)
-        gradient: np.ndarray = found["gradient"] * (self.sign * cut.scale / self.mass)
+        summary = self.blocks.reduce(finish_cut, cut.slopes, self.offsets, cut.step if keep else None)
+        gradient: np.ndarray = summary["gradient"] * (self.sign * cut.scale / self.mass)
         return gradient

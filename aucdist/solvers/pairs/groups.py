@@ -104,11 +104,11 @@ class PairGroups:
 
     def of(self, blocks: Blocks) -> "PairGroups":
         """Return what is a pair among other rows, such as a sample of these."""
-        found = pair_groups(
+        groups = pair_groups(
             blocks, "groups" if self.alike else None, "one" if self.exact else None, weighted=not self.grouped
         )
-        assert found is not None
-        return found
+        assert groups is not None
+        return groups
 
     def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
@@ -220,10 +220,10 @@ def pair_groups(
             raise InputError(
                 f"{len(levels)} different grades; at most {MOST_GRADES} are possible: divide them into steps"
             )
-    found = blank.reduce(weigh_groups, levels, exact)
-    keys, at = np.unique(np.concatenate(found["keys"]), return_inverse=True)
-    sums = np.zeros((len(keys), *found["sums"][0].shape[1:]))
-    np.add.at(sums, at, np.concatenate(found["sums"]))
+    weighed = blank.reduce(weigh_groups, levels, exact)
+    keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)
+    sums = np.zeros((len(keys), *weighed["sums"][0].shape[1:]))
+    np.add.at(sums, at, np.concatenate(weighed["sums"]))
     pairs = sums[:, :, 0] * sums[:, :, 1]
     step = np.diff(levels) if len(levels) and not exact else np.ones(pairs.shape[1])
     pairs_of_group = (pairs * step).sum(axis=1)

@@ -42,7 +42,7 @@ class Sent:
     """What is sent to the blocks: its fields alone, and what is computed of them is computed where they arrive."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)

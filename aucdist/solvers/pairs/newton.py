@@ -269,14 +269,14 @@ class Sample:
             of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
             shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
         square = 0.0 if whole_groups else self._square
-        found = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, square, self._seed)
-        rows = stacked([*found["anchors"], *found["others"]])
-        of_anchors, of_others = (np.concatenate(found[f"weights of {name}"]) for name in CLASSES)
+        drawn = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, square, self._seed)
+        rows = stacked([*drawn["anchors"], *drawn["others"]])
+        of_anchors, of_others = (np.concatenate(drawn[f"weights of {name}"]) for name in CLASSES)
         n_anchors, codes = len(of_anchors), None
         if whole_groups:
             of_anchors = of_anchors / min(shares[0], 1.0)
         if groups is not None:
-            codes = np.concatenate([*found["codes of anchors"], *found["codes of others"]]).astype(np.int64)
+            codes = np.concatenate([*drawn["codes of anchors"], *drawn["codes of others"]]).astype(np.int64)
             of_anchors = of_anchors * groups.factor[codes[:n_anchors]]
         complete = bool((shares[:2] >= 1.0).all() and (shares[2] >= 1.0 or n_band == cuts.n_others))
         return Drawn(rows, n_anchors, np.concatenate([of_anchors, of_others]), codes, h, complete)
@@ -325,12 +325,12 @@ class SampleAt:
         negatives, h = self.negatives, h or HARD
         arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # numbers that about ascend are searched for sooner
         base = self.drawn.weights[negatives]
-        wanted = share.wanted * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
+        target = share.target * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
 
         def slope(step: float) -> float:
             scores, threshold = self.scores + step * change, None
             if share.is_part and len(base):
-                band = Band(self.sign * scores[negatives], base, wanted)
+                band = Band(self.sign * scores[negatives], base, target)
                 threshold = band.soften(width) or band.hard
             weights, apart = self.weights(threshold, scores), self.apart(scores, h)
             order = np.argsort(apart[:n])
@@ -401,7 +401,7 @@ class Pairs:
         active = float(of_positives @ (scores[positive] - middle < 1.0)) / max(float(of_positives.sum()), 1e-300)
         if not active > 0.0:
             return []
-        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.share.wanted))
+        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.share.target))
         return [near]
 
     def _sums(self, values: np.ndarray) -> np.ndarray:

@@ -73,10 +73,10 @@ _ones = np.ones(0)
 def ones(n: int) -> np.ndarray:
     """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
     global _ones
-    found = _ones  # another thread may put a longer one in its place
-    if len(found) < n:
-        found = _ones = np.ones(n)
-    return found[:n]
+    known = _ones  # another thread may put a longer one in its place
+    if len(known) < n:
+        known = _ones = np.ones(n)
+    return known[:n]
 
 
 def unless_ones(weights: np.ndarray) -> np.ndarray | None:
@@ -210,13 +210,13 @@ class PairProblem:
         self.loss = loss
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.weight_pos * blocks.weight_neg if groups is None else groups.mass
-        found = self.sort_rows()
-        self.first_scores = np.concatenate(found.get("scores", [np.zeros(0)]))
-        self.n_anchors, self.n_others = int(found["n_anchors"]), int(found["n_others"])
-        self.offsets = np.cumsum([0] + [len(part) for part in found["weights"]])
-        self.weights, self.anchor_groups = np.concatenate(found["weights"]), AnchorGroups(None)
+        summary = self.sort_rows()
+        self.first_scores = np.concatenate(summary.get("scores", [np.zeros(0)]))
+        self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
+        self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])
+        self.weights, self.anchor_groups = np.concatenate(summary["weights"]), AnchorGroups(None)
         if groups is not None:
-            codes = np.concatenate(found["codes"])
+            codes = np.concatenate(summary["codes"])
             self.weights, self.anchor_groups = self.weights * groups.factor[codes], AnchorGroups(codes, groups.n_groups)
 
     def sort_rows(self) -> Summary:

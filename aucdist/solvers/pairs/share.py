@@ -125,31 +125,31 @@ class SoftThreshold:
         return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
-def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: float = 0.0) -> Threshold:
+def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
     """Return where the highest-scoring rows end.
 
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
         At least one row.
-    wanted : float
+    target : float
         What the rows that count are to weigh.
     above : float
         The weight of other rows, whose scores are higher than all of these.
     """
     last, weight = len(scores) - 1, weights[0]
     if weight > 0.0 and (weights == weight).all():
-        k = last - min(max(int(np.ceil((wanted - above) / weight)) - 1, 0), last)
+        k = last - min(max(int(np.ceil((target - above) / weight)) - 1, 0), last)
         at = np.partition(scores, k)[k]  # a third of the time of a sort
         before, there = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
-        return Threshold(float(at), _fraction(wanted - (above + before), there))
+        return Threshold(float(at), _fraction(target - (above + before), there))
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     running = above + np.cumsum(weights[order])
-    at = ranked[min(int(np.searchsorted(running, wanted)), last)]
+    at = ranked[min(int(np.searchsorted(running, target)), last)]
     first, behind = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
     before = running[first - 1] if first > 0 else above
-    return Threshold(float(at), _fraction(wanted - before, running[behind - 1] - before))
+    return Threshold(float(at), _fraction(target - before, running[behind - 1] - before))
 
 
 def _fraction(rest: float, weight: float) -> float:
@@ -163,7 +163,7 @@ class Band:
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
-    wanted : float
+    target : float
         What the rows that count are to weigh.
 
     Attributes
@@ -172,22 +172,22 @@ class Band:
         Rows above it count fully, those below it not at all.
     """
 
-    def __init__(self, scores: np.ndarray, weights: np.ndarray, wanted: float):
-        self.hard, self._wanted = threshold_of(scores, weights, wanted), wanted
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, target: float):
+        self.hard, self._target = threshold_of(scores, weights, target), target
         self._scores, self._weights = scores, weights
 
     def soften(self, width: float) -> SoftThreshold | None:
-        """Return the threshold of a width, whose parts weigh what is wanted; None for one within the rounding of scores."""
+        """Return the threshold of a width, whose parts weigh the target; None for one within the rounding of scores."""
         if not width > 0.0:
             return None
         # From the threshold on: far off 0, differences of the sums would be lost.
         away = self._scores - self.hard.score
         near = away > -width  # no others count
-        start = self.hard.score + start_of_band(away[near], self._weights[near], self._wanted, width)
+        start = self.hard.score + start_of_band(away[near], self._weights[near], self._target, width)
         soft = SoftThreshold(start, start + width)
         if (
             not soft.high > soft.low
-            or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._wanted
+            or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._target
         ):
             return None
         return soft
@@ -231,9 +231,9 @@ def gather_cell(
     """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
-        found = np.empty(len(scores), dtype=np.int64)
-        keys(scores, found)
-        inside = np.flatnonzero(found >> shift == prefix)
+        key_of_row = np.empty(len(scores), dtype=np.int64)
+        keys(scores, key_of_row)
+        inside = np.flatnonzero(key_of_row >> shift == prefix)
         scores, weights = scores[inside], weights[inside]
     return memory, {"scores": [scores], "weights": [weights]}
 
@@ -256,7 +256,7 @@ def are_few(n_neg: int) -> bool:
 
 
 def threshold_in_blocks(
-    blocks: Blocks, n_neg: int, wanted: float, step: float | None = None, *, are_anchors: bool = False
+    blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
 ) -> Threshold:
     """Return where the highest-scoring negatives end: one reduction for few rows, else two to four.
 
@@ -264,7 +264,7 @@ def threshold_in_blocks(
     ----------
     blocks : Blocks
         Their memory is a `PairMemory`, with the scores; those at a step need a `CutMemory`.
-    wanted : float
+    target : float
         What the rows that count are to weigh.
     step : float or None
         As for `scores_at`.
@@ -272,41 +272,41 @@ def threshold_in_blocks(
         Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_anchors`).
     """
     if are_few(n_neg):
-        return threshold_of(*gather_negatives(blocks, step, are_anchors), wanted)
+        return threshold_of(*gather_negatives(blocks, step, are_anchors), target)
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
         first, shift = shift == 64, shift - BITS
-        # From the highest cell down: rows above the cell of the threshold weigh less than wanted.
+        # From the highest cell down: rows above the cell of the threshold weigh less than the target.
         weight, rows = counted["weight"][::-1], counted["rows"][::-1]
         running = above + np.cumsum(weight)
         there = np.flatnonzero(rows > 0)
-        k = int(there[min(int(np.searchsorted(running[there], wanted)), len(there) - 1)])
+        k = int(there[min(int(np.searchsorted(running[there], target)), len(there) - 1)])
         cell = 2**BITS - 1 - k
         above = float(running[k - 1]) if k > 0 else above
         prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
-        return Threshold(_score_of(prefix), _fraction(wanted - above, inside))
-    found = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
-    return threshold_of(np.concatenate(found["scores"]), np.concatenate(found["weights"]), wanted, above)
+        return Threshold(_score_of(prefix), _fraction(target - above, inside))
+    gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
+    return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
 
 
 def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and weights of all negatives, of which there are few."""
-    found = blocks.reduce(gather_cell, step, 0, 64, are_anchors)
-    return np.concatenate(found["scores"]), np.concatenate(found["weights"])
+    gathered = blocks.reduce(gather_cell, step, 0, 64, are_anchors)
+    return np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
 
 
 def soften_in_blocks(
-    blocks: Blocks, hard: Threshold, wanted: float, width: float, step: float | None
+    blocks: Blocks, hard: Threshold, target: float, width: float, step: float | None
 ) -> SoftThreshold | None:
-    """Return about the threshold of a width whose parts weigh what is wanted, of the larger class; None for a width of 0."""
+    """Return about the threshold of a width whose parts weigh the target, of the larger class; None for a width of 0."""
     if not hard.score - width < hard.score:
         return None
     starts = np.linspace(hard.score - width, hard.score, STARTS)
     weighs = blocks.reduce(weigh_parts, step, starts, width)["weighs"]
-    start = float(np.interp(-wanted, -weighs, starts))
+    start = float(np.interp(-target, -weighs, starts))
     return SoftThreshold(start, start + width)
 
 
@@ -339,7 +339,7 @@ class AllNegatives:
     ----------
     mass : float
         The total weight of the pairs that count.
-    wanted : float
+    target : float
         The weight of the negatives that count.
     is_part : bool
         Whether only a part of the negatives counts.
@@ -354,8 +354,8 @@ class AllNegatives:
     part_error = 0.0
 
     def __init__(self, blocks: Blocks):
-        self.wanted = blocks.weight_neg
-        self.mass = blocks.weight_pos * self.wanted
+        self.target = blocks.weight_neg
+        self.mass = blocks.weight_pos * self.target
 
     def countings(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, width: float
@@ -389,12 +389,12 @@ class TopNegatives(AllNegatives):
     is_part = True
 
     def __init__(self, blocks: Blocks, share: TopShare, rounding: Rounding):
-        self.wanted = share.weight(blocks)
-        self.mass = blocks.weight_pos * self.wanted
+        self.target = share.weight(blocks)
+        self.mass = blocks.weight_pos * self.target
         self.are_anchors = blocks.n_pos > blocks.n_neg
         self._n_neg = blocks.n_neg
         # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
-        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.wanted
+        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
         self.part_error = of_hard + rounding.over_rows
 
     def countings(
@@ -402,11 +402,11 @@ class TopNegatives(AllNegatives):
     ) -> tuple[Counting, Counting | None]:
         """Return how much rows count for a cut, those near the threshold in part, and for the loss; see `AllNegatives`."""
         if not self.are_anchors and not are_few(self._n_neg):
-            hard = threshold_in_blocks(blocks, self._n_neg, self.wanted, step)
-            soft = soften_in_blocks(blocks, hard, self.wanted, width, step)
+            hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
+            soft = soften_in_blocks(blocks, hard, self.target, width, step)
         else:
             band = Band(
-                *((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.wanted
+                *((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.target
             )
             hard, soft = band.hard, band.soften(width)
         of_loss, of_cut = (
@@ -420,13 +420,13 @@ class TopNegatives(AllNegatives):
 
     def scale(self, counted: float) -> float:
         """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
-        return min(1.0, self.wanted / counted) if counted > 0.0 else 1.0
+        return min(1.0, self.target / counted) if counted > 0.0 else 1.0
 
     def threshold(self, blocks: Blocks, step: float | None, *, of_anchors: bool = False) -> Threshold | None:
         """Return which rows of a class count at a step of the way, if they are the negatives."""
         if of_anchors != self.are_anchors:
             return None
-        return threshold_in_blocks(blocks, self._n_neg, self.wanted, step, are_anchors=of_anchors)
+        return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=of_anchors)
 
 
 def negatives_that_count(blocks: Blocks, share: TopShare | None, rounding: Rounding) -> AllNegatives:

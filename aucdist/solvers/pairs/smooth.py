@@ -97,7 +97,7 @@ class SmoothPairProblem(PairProblem):
         """Return the largest sum of the loss at w over the negatives that count, and its slopes by the anchors' scores."""
         scores, weights = self.score(w), self.weights
         if self.share.are_anchors:
-            weights = weights * threshold_of(-scores, weights, self.share.wanted).parts(-scores)
+            weights = weights * threshold_of(-scores, weights, self.share.target).parts(-scores)
         anchors, order = self.sort_anchors(scores, weights)
         swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, self.share.threshold(self.blocks, None))
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
@@ -196,13 +196,13 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndar
 def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
     bound, convex = (0.0, 0.0), problem.loss.convex
-    for found, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):
-        passes, gap = passes + n_tries, problem.majorant_gap(found)
-        of_value, of_dual = problem.errors(found)
+    for better, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):
+        passes, gap = passes + n_tries, problem.majorant_gap(better)
+        of_value, of_dual = problem.errors(better)
         if convex:
-            bound = higher(bound, (found.value * (1.0 - gap), of_dual))
+            bound = higher(bound, (better.value * (1.0 - gap), of_dual))
         yield MajorantRound(
-            found.w, found.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
+            better.w, better.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
             primal_error=of_value, dual_error=bound[1],
         )  # fmt: skip
 
