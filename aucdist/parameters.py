@@ -105,9 +105,9 @@ def between(least: int, most: int) -> Number:
     return Number(f"from {least} to {most}", lambda v: least <= v <= most, whole=True)
 
 
-def at_most_1() -> Number:
+def at_most_1(*, optional: bool = False) -> Number:
     """Return the constraint of a number above 0 and at most 1."""
-    return Number("above 0 and at most 1", lambda v: 0 < v <= 1)
+    return Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=optional)
 
 
 @dataclass(frozen=True)

@@ -321,11 +321,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return self._ready(rows)
 
     def _ready(self, blocks: Blocks) -> Blocks:
-        """Check rows of two classes, and return them as the solver gets them."""
-        return self._mapped(self._checked(blocks))
+        """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
 
-    def _checked(self, blocks: Blocks) -> Blocks:
-        """Check that the solver can fit these rows; return them, without weights that are all equal where it takes none."""
+        Weights that are all equal are left out where the solver takes none.
+        """
         check_groups(self, blocks)
         if blocks.has_grades and blocks.weight_neg <= 0:
             blocks = with_lowest_grade(blocks)
@@ -339,10 +338,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             blocks = without_equal_weights(blocks)
         if blocks.has_weights and not solver.sample_weight:
             raise InputError(f"solver {solver.name!r} takes no sample weights; {self._solvers_that('sample_weight')}")
-        return blocks
-
-    def _mapped(self, blocks: Blocks) -> Blocks:
-        """Fit the feature map, if there is to be one and the rows are not mapped yet; return them as the solver gets them."""
         expander = self._expander
         self._find_directions(blocks.unmapped)
         if expander is None:
@@ -376,10 +371,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Set the attributes that describe the fit."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
         self._records = solution.records
-
-    @abstractmethod
-    def _training_auc(self, blocks: Blocks) -> float:
-        """Return the AUC of the training rows, or of some of them where that is surely above one half."""
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         """Yield what the user should be warned of after a fit."""

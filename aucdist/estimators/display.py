@@ -16,6 +16,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import diagnosis
+from aucdist.estimators.scores import auc_of_rows
 from aucdist.estimators.tables import names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
@@ -49,7 +50,7 @@ def warnings_of_fit(model: Any, blocks: Blocks) -> Iterator[Warning]:
         )
     if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
         return
-    area = model._training_auc(blocks)
+    area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
     if area < 0.5:
         yield RankingWarning(
             f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "

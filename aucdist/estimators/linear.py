@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
-from aucdist.estimators.scores import auc_of_rows, encoded_rows
+from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, names_of_features
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
@@ -73,9 +73,6 @@ class LinearClassifier(BlockClassifier):
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
         """Return what scores the rows as the solution scores the rows shifted."""
         return solution
-
-    def _training_auc(self, blocks: Blocks) -> float:
-        return auc_of_rows(blocks, self.coef_[0])
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         return encoded_rows(X, getattr(self, "feature_map_", None)).scores(self.coef_[0])

@@ -398,9 +398,6 @@ class MarginMeanClassifier(BlockClassifier):
         self.intercept_, self._auc = np.array([0.0 - threshold]), auc(counts)
         return counts
 
-    def _training_auc(self, blocks: Blocks) -> float:
-        return self._auc
-
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         block = encoded_rows(X, getattr(self, "feature_map_", None))
         return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)

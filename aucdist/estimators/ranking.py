@@ -24,7 +24,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
-from aucdist.parameters import Constraints, Number, OneOf, count, share
+from aucdist.parameters import Constraints, OneOf, at_most_1, count, share
 from aucdist.solvers.base import Solution, Solver, solver_table
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
@@ -43,7 +43,7 @@ def group_weight_of(estimator: Any) -> GroupWeight:
 
 
 TOP_CONSTRAINTS: Constraints = {
-    "max_fpr": Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=True),
+    "max_fpr": at_most_1(optional=True),
     "max_false_positives": count(optional=True),
 }
 
@@ -53,12 +53,6 @@ NEAR_ZERO = 0.01
 
 class CollapseWarning(UserWarning):
     """The minimum over the highest-scoring negatives is near w = 0, so that the weights rank nothing."""
-
-
-def check_share(estimator: Any) -> None:
-    """Raise an InputError if both parameters are given, which each say which negatives count."""
-    if estimator.max_fpr is not None and estimator.max_false_positives is not None:
-        raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
 
 
 def collapse_warnings(estimator: Any) -> Iterator[CollapseWarning]:
@@ -103,6 +97,8 @@ class RankingClassifier(LinearClassifier):
         super()._check_own_parameters()
         if self.prior is not None and self.calibration is None:
             raise InputError("prior applies to probabilities: calibration must not be None")
+        if all(getattr(self, name, None) is not None for name in TOP_CONSTRAINTS):
+            raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         """Set the fitted attributes; return the counts of the scores, of which the threshold is one."""
@@ -115,9 +111,6 @@ class RankingClassifier(LinearClassifier):
             if hasattr(self, "_unseen"):
                 self._unseen = unseen
         return counts
-
-    def _training_auc(self, blocks: Blocks) -> float:
-        return self._auc
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -273,7 +266,6 @@ class PairwiseHingeClassifier(RankingClassifier):
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
-        check_share(self)
         expander = self._expander
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
             raise InputError(
@@ -419,10 +411,6 @@ class PairwiseRampClassifier(RankingClassifier):
     group_weight: str | None = None
     grade_weight: str | None = None
     monotone: Any = None
-
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
-        check_share(self)
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if isinstance(solution.last, MajorantRound):

@@ -42,7 +42,7 @@ def maximise(H, a, b):
             return
         b[:] = start
     free, n_free = _free_entries(start)
-    if not _maximise((H, a, _ridge(H)), b, free, n_free, np.empty((n + 1, n + 1)), np.empty(n + 1)):
+    if not _maximise((H, a, _ridge(H), 0.0), b, free, n_free, np.empty((n + 1, n + 1)), np.empty(n + 1)):
         raise ZeroDivisionError("singular system")
 
 
@@ -78,10 +78,9 @@ def _maximise(problem, b, free, n_free, A, x):
     `free`, of shape (n,), int64: which entries may be above 0, the first `n_free` of them; reordered.
     `A`, of shape (n + 1, n + 1), and `x`, of shape (n + 1,), float64: workspace.
     """
-    H, a, ridge = problem
-    for _ in range(10 * a.shape[0] + 100):
+    for _ in range(10 * b.shape[0] + 100):
         # The maximiser with only the free entries non-zero and no sign constraint, then the price of the sum.
-        _write_system(H, a, ridge, free, n_free, A, x)
+        _write_system(problem, free, n_free, A, x)
         if not _solve_in_place(A, x, n_free + 1):
             return False
         if _move_to_boundary(b, free, n_free, x):
@@ -92,16 +91,16 @@ def _maximise(problem, b, free, n_free, A, x):
                     left += 1
             n_free = left
             continue
-        if not _gains_by_one_more(H, a, b, free, n_free, x, x[n_free]):
+        if not _gains_by_one_more(problem, b, free, n_free, x, x[n_free]):
             return True
         n_free += 1
     return True
 
 
 @kernel(error_model="numpy")
-def _gains_by_one_more(H, a, b, free, n_free, x, price):
+def _gains_by_one_more(problem, b, free, n_free, x, price):
     """Let b be x, and write the entry that would gain most by rising from 0 behind the free ones; return whether it gains."""
-    value, gain = 0.0, -np.inf
+    (H, a, _, c), value, gain = problem, 0.0, -np.inf
     for i in range(a.shape[0]):
         b[i] = -1.0  # not free
     for k in range(n_free):
@@ -110,7 +109,7 @@ def _gains_by_one_more(H, a, b, free, n_free, x, price):
     for i in range(a.shape[0]):
         if b[i] < 0.0:
             b[i] = 0.0
-            reduced = a[i] - price
+            reduced = a[i] - price - c
             for k in range(n_free):
                 reduced -= H[i, free[k]] * x[k]
             if reduced > gain:
@@ -119,8 +118,9 @@ def _gains_by_one_more(H, a, b, free, n_free, x, price):
 
 
 @kernel(error_model="numpy")
-def _write_system(H, a, ridge, free, n_free, A, x):
+def _write_system(problem, free, n_free, A, x):
     """Write the optimality conditions over the free entries, and their sum, as the system ``A y = x``."""
+    H, a, ridge, _ = problem
     for k in range(n_free):
         for j in range(n_free):
             A[k, j] = H[free[k], free[j]]
@@ -184,12 +184,11 @@ def _solve_in_place(A, x, n):
 def _maximise_by_factor(problem, b, free, n_free, factor):
     """Improve b until no entry that is 0 would gain by rising, or rounding has spoilt the factor.
 
-    `problem`: H, a, the ridge and c.
+    `problem`: H, a, the ridge and c, which is 0 without a factor.
     `factor`: U in the upper triangle of an array of shape (n, n), float64; Y, of shape (n, 2), the solution of ``U'Y = [a, e]``;
         and workspace of shape (n,).
     """
-    H, a, _, c = problem
-    U, Y, x = factor
+    a, (U, Y, x) = problem[1], factor
     for _ in range(10 * a.shape[0] + 100):
         square, price = 0.0, -1.0
         for k in range(n_free):
@@ -208,7 +207,7 @@ def _maximise_by_factor(problem, b, free, n_free, factor):
             for k in range(lowest, n_free):
                 _write_row(a, free, k, U, Y)
             continue
-        if not _gains_by_one_more(H, a, b, free, n_free, x, price + c):
+        if not _gains_by_one_more(problem, b, free, n_free, x, price):
             return
         _append(problem, free, n_free, factor)
         n_free += 1
