@@ -90,7 +90,7 @@ def at_least_0() -> Number:
     return Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
 
 
-def share(*, optional: bool = False) -> Number:
+def fraction(*, optional: bool = False) -> Number:
     """Return the constraint of a number between 0 and 1."""
     return Number("above 0 and below 1", lambda v: 0 < v < 1, optional=optional)
 

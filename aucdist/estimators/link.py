@@ -22,7 +22,7 @@ from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import BayesShape, GEVShape, bayes_shape, map_shape
-from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, share
+from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, fraction
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 SHAPES = ("map", "bayes")
@@ -171,7 +171,7 @@ class LinkClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0(optional=True),
-        "prior": share(optional=True),
+        "prior": fraction(optional=True),
         "link": OneOf(LINKS),
         "loss": OneOf(LOSSES),
         "xi": Number("from -1", lambda v: not np.isnan(v), words=SHAPES, optional=True),

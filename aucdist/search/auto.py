@@ -32,7 +32,7 @@ from aucdist.search.folds import (
 )
 from aucdist.search.schedule import FitJob, Point, points_of, run_schedules, search_schedule
 from aucdist.search.summary import search_summary
-from aucdist.solvers.pairs.share import SHARE
+from aucdist.solvers.pairs.share import TOP_PARAMETERS
 
 MOST_FOLDS = 5
 LEAST_TOL = 1e-2
@@ -154,7 +154,7 @@ def _points(
 
 def _points_of_top(estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None) -> list[Point]:
     """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
-    (name, value), *_ = [(k, v) for k in SHARE if (v := estimator.get_params()[k]) is not None]
+    (name, value), *_ = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
     leaves = [one for one in maps if one in LEAVES_OF_TOP]
     points = _points(estimator, [one for one in maps if one not in leaves], lam, LAMS_OF_TOP)
     points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)
@@ -175,7 +175,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     n_neg : int
         The negatives that ``max_false_positives`` is a number of.
     """
-    rate, number = (getattr(estimator, name, None) for name in SHARE)
+    rate, number = (getattr(estimator, name, None) for name in TOP_PARAMETERS)
     return rate if number is None else min(number / n_neg, 1.0)
 
 

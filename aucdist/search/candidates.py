@@ -8,7 +8,7 @@ from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
-from aucdist.solvers.pairs.share import SHARE
+from aucdist.solvers.pairs.share import TOP_PARAMETERS
 
 PAIRS, ENOUGH = (10, 40), 50
 """Pairs of features and leaves are for classes of so many rows. At 400 leaves were not tried on a table of customers with 270
@@ -120,7 +120,7 @@ def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features
 
 def is_of_top(estimator: BlockClassifier) -> bool:
     """Return whether an estimator is trained for the top of the list."""
-    return any(getattr(estimator, name, None) is not None for name in SHARE)
+    return any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
 
 
 def _why_not() -> str | None:

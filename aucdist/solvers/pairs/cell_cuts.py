@@ -245,7 +245,7 @@ class CellCuts(PairCuts):
         """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.take`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
         threshold, of_anchors = (
-            self.share.threshold(self.blocks, step, of_anchors=of_anchors) for of_anchors in (False, True)
+            self.negatives.threshold(self.blocks, step, of_anchors=of_anchors) for of_anchors in (False, True)
         )
         for trial in range(1, MOST_TRIES + 1):
             cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]

@@ -114,7 +114,7 @@ class PairCuts(PairProblem):
     ----------
     blocks : Blocks
         Both classes must be there.
-    share : AllNegatives or TopNegatives
+    negatives : AllNegatives or TopNegatives
     w : ndarray of shape (n_features,), float64
         The first point.
     groups : PairGroups, optional
@@ -123,11 +123,11 @@ class PairCuts(PairProblem):
 
     loss: PairHinge
 
-    def __init__(self, blocks: Blocks, share: AllNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
-        self.share, self._w, self.groups = share, w, groups
+    def __init__(self, blocks: Blocks, negatives: AllNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
+        self.negatives, self._w, self.groups = negatives, w, groups
         super().__init__(blocks, HINGE, groups)
-        if share.is_part:
-            self.mass = share.mass
+        if negatives.is_part:
+            self.mass = negatives.mass
 
     def sort_rows(self) -> Summary:
         """Sort the rows by class, and score them at the first point."""
@@ -151,12 +151,12 @@ class PairCuts(PairProblem):
         width : float
             Of the band in which negatives count in part, where only the highest-scoring ones count.
         """
-        of_cut, of_loss = self.share.countings(self.blocks, step, scores, self.weights, width)
+        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, width)
         anchors, order = self.sort_anchors(scores, of_cut.weights)
-        of_rows = None if self.share.are_anchors else of_cut.threshold
+        of_rows = None if self.negatives.are_anchors else of_cut.threshold
         valued: Valued | None = None
         if of_loss is not None:
-            same = not self.share.are_anchors
+            same = not self.negatives.are_anchors
             valued = (None, of_loss.threshold) if same else (self.sort_anchors(scores, of_loss.weights)[0], None)
         taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, of_rows, valued)
         slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, of_cut.weights, order)
@@ -175,7 +175,7 @@ class PairCuts(PairProblem):
     ) -> Cut:
         """Return a cut from the summary of `take_cut`."""
         counted = float(taken.get("counted", counting.weights.sum()))
-        scale = self.share.scale(counted) / n_shifts
+        scale = self.negatives.scale(counted) / n_shifts
         return Cut(step, loss, slack, taken["height"] * (scale / self.mass), slopes, scale, taken["n_band"], counting)
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:

@@ -43,7 +43,7 @@ from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.newton import NARROWEST, WIDE, WIDEST, Sample, SampleAt, newton_step, shifts, step_to_zero
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
-from aucdist.solvers.pairs.share import SHARE, negatives_that_count
+from aucdist.solvers.pairs.share import TOP_PARAMETERS, negatives_that_count
 from aucdist.solvers.rounding import EPS, higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -135,7 +135,7 @@ class CuttingPlanes:
     ):  # fmt: skip
         self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        self.share = negatives_that_count(blocks, objective.share, self.rounding)
+        self.negatives = negatives_that_count(blocks, objective.share, self.rounding)
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
@@ -143,7 +143,7 @@ class CuttingPlanes:
             kind = PairCuts
         elif kind is None:
             kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
-        self.cuts = kind(blocks, self.share, w, groups=groups)
+        self.cuts = kind(blocks, self.negatives, w, groups=groups)
         self.sample = Sample(self.cuts)
         self.bundle = Bundle(blocks.n_features)
         self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
@@ -165,11 +165,11 @@ class CuttingPlanes:
         reach = self.rounding.reach(point.w)
         of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.error)
         of_sums = of_pairs + self.rounding.penalty(point.w, self.penalty.value(point.w)) + self.cuts.value_error(reach)
-        return of_sums + self.share.part_error * (1.0 + point.loss + 2.0 * reach)
+        return of_sums + self.negatives.part_error * (1.0 + point.loss + 2.0 * reach)
 
     def bound_error(self, bound: float, w: np.ndarray) -> float:
         """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
-        return self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.share.part_error)
+        return self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.negatives.part_error)
 
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
@@ -229,7 +229,7 @@ class CuttingPlanes:
         """Yield the bundle's bound and the weights it comes from, and then take cuts beyond the end of a line search."""
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
-        mu = self._first_weight() if self.share.is_part and not self.here.w.any() else 0.0
+        mu = self._first_weight() if self.negatives.is_part and not self.here.w.any() else 0.0
         nulls = 0
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
@@ -372,7 +372,7 @@ class AllPairs(Solver):
     name = "all-pairs"
     objective = "pairwise hinge"
     by_sums = True
-    takes = ("penalty", *SHARE, "group_weight", "grade_weight")
+    takes = ("penalty", *TOP_PARAMETERS, "group_weight", "grade_weight")
     groups = True
     ignores_zero_weight = True
     takes_codes = True

@@ -297,7 +297,7 @@ class SampleAt:
 
     def __init__(self, drawn: Drawn, scores: np.ndarray, cuts: PairCuts, cut: Cut):
         self.drawn, self.scores, self.cuts, self.cut = drawn, scores, cuts, cut
-        n, are_anchors = drawn.n_anchors, cuts.share.are_anchors
+        n, are_anchors = drawn.n_anchors, cuts.negatives.are_anchors
         self.negatives = slice(0, n) if are_anchors else slice(n, len(scores))
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
 
@@ -321,15 +321,15 @@ class SampleAt:
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        change, n, share = self.drawn.rows.scores(self.cuts.sign * move), self.drawn.n_anchors, self.cuts.share
+        change, n, subset = self.drawn.rows.scores(self.cuts.sign * move), self.drawn.n_anchors, self.cuts.negatives
         negatives, h = self.negatives, h or HARD
         arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # numbers that about ascend are searched for sooner
         base = self.drawn.weights[negatives]
-        target = share.target * float(base.sum()) / self.cuts.blocks.weight_neg if share.is_part else 0.0
+        target = subset.target * float(base.sum()) / self.cuts.blocks.weight_neg if subset.is_part else 0.0
 
         def slope(step: float) -> float:
             scores, threshold = self.scores + step * change, None
-            if share.is_part and len(base):
+            if subset.is_part and len(base):
                 band = Band(self.sign * scores[negatives], base, target)
                 threshold = band.soften(width) or band.hard
             weights, apart = self.weights(threshold, scores), self.apart(scores, h)
@@ -401,7 +401,7 @@ class Pairs:
         active = float(of_positives @ (scores[positive] - middle < 1.0)) / max(float(of_positives.sum()), 1e-300)
         if not active > 0.0:
             return []
-        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.share.target))
+        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.negatives.target))
         return [near]
 
     def _sums(self, values: np.ndarray) -> np.ndarray:

@@ -78,7 +78,7 @@ class TopShare:
         return float(self.max_false_positives)
 
 
-SHARE = ("max_fpr", "max_false_positives")
+TOP_PARAMETERS = ("max_fpr", "max_false_positives")
 """The parameters of an estimator that say which negatives count."""
 
 

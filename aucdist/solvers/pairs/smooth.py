@@ -46,7 +46,7 @@ from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem, sweep_pairs
-from aucdist.solvers.pairs.share import SHARE, negatives_that_count, threshold_of
+from aucdist.solvers.pairs.share import TOP_PARAMETERS, negatives_that_count, threshold_of
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -89,17 +89,17 @@ class SmoothPairProblem(PairProblem):
         self.rounding, self.lam, self.signs = (
             rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
         )  # fmt: skip
-        self.share = negatives_that_count(blocks, objective.share, self.rounding)
-        if self.share.is_part:
-            self.mass = self.share.mass
+        self.negatives = negatives_that_count(blocks, objective.share, self.rounding)
+        if self.negatives.is_part:
+            self.mass = self.negatives.mass
 
     def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the largest sum of the loss at w over the negatives that count, and its slopes by the anchors' scores."""
         scores, weights = self.score(w), self.weights
-        if self.share.are_anchors:
-            weights = weights * threshold_of(-scores, weights, self.share.target).parts(-scores)
+        if self.negatives.are_anchors:
+            weights = weights * threshold_of(-scores, weights, self.negatives.target).parts(-scores)
         anchors, order = self.sort_anchors(scores, weights)
-        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, self.share.threshold(self.blocks, None))
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, self.negatives.threshold(self.blocks, None))
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
 
     def evaluate(self, w: np.ndarray) -> Point:
@@ -117,7 +117,7 @@ class SmoothPairProblem(PairProblem):
         of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
         of_value += rounding.penalty(point.w, point.value)
         of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = self.share.part_error * size * size  # of the rows at the boundary of a share
+        of_parts = self.negatives.part_error * size * size  # of the rows at the boundary of a share
         of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
         return of_value + of_parts, of_dual + of_parts
 
@@ -213,7 +213,7 @@ class RampLBFGS(Solver):
     name = "lbfgs"
     objective = "pairwise ramp"
     by_sums = True
-    takes = (*SHARE, "group_weight", "grade_weight")
+    takes = (*TOP_PARAMETERS, "group_weight", "grade_weight")
     groups = True
     takes_tol = True
     signs = True
