@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
-from aucdist.solvers.pairs.share import AllNegatives, Counting, SoftThreshold, Threshold, scores_at
+from aucdist.solvers.pairs.share import CountedNegatives, Counting, SoftThreshold, Threshold, scores_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class PairCuts(PairProblem):
     ----------
     blocks : Blocks
         Both classes must be there.
-    negatives : AllNegatives or TopNegatives
+    negatives : CountedNegatives
     w : ndarray of shape (n_features,), float64
         The first point.
     groups : PairGroups, optional
@@ -123,7 +123,7 @@ class PairCuts(PairProblem):
 
     loss: PairHinge
 
-    def __init__(self, blocks: Blocks, negatives: AllNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
+    def __init__(self, blocks: Blocks, negatives: CountedNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
         self.negatives, self._w, self.groups = negatives, w, groups
         super().__init__(blocks, HINGE, groups)
         if negatives.is_part:

@@ -43,7 +43,7 @@ from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.newton import NARROWEST, WIDE, WIDEST, Sample, SampleAt, newton_step, shifts, step_to_zero
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
-from aucdist.solvers.pairs.share import TOP_PARAMETERS, negatives_that_count
+from aucdist.solvers.pairs.share import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers.rounding import EPS, higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -135,7 +135,7 @@ class CuttingPlanes:
     ):  # fmt: skip
         self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        self.negatives = negatives_that_count(blocks, objective.share, self.rounding)
+        self.negatives = CountedNegatives(blocks, objective.share, self.rounding)
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)

@@ -1,11 +1,12 @@
 """Which negatives count: all of them, or the highest-scoring ones, the loss of a partial AUC.
 
-`TopNegatives` minimises ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i - x_j))``, i over the
-positives, j over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count with them. This is the
-tight convex surrogate of the partial AUC for false positive rates up to beta (Narasimhan & Agarwal, "Support vector algorithms
-for optimizing the partial area under the ROC curve", Neural Computation 29, 2017). The sum over i rises with the score of j, so u
-is 1 for the highest-scoring negatives, 0 for the others, and a fraction for those at the boundary, which all have the same score.
-With q = 1 it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hinge.
+A share of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i
+- x_j))``, i over the positives, j over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count
+with them. This is the tight convex surrogate of the partial AUC for false positive rates up to beta (Narasimhan & Agarwal,
+"Support vector algorithms for optimizing the partial area under the ROC curve", Neural Computation 29, 2017). The sum over i
+rises with the score of j, so u is 1 for the highest-scoring negatives, 0 for the others, and a fraction for those at the
+boundary, which all have the same score. With q = 1 it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time"
+(NIPS 2014), with the hinge.
 
 **The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is nowhere above the
 minimum of the objective with an L2 penalty, g being the gradient that they give; other penalties as of all pairs
@@ -332,15 +333,15 @@ class Counting:
     threshold: Threshold | SoftThreshold | None = None
 
 
-class AllNegatives:
-    """All negatives count.
+class CountedNegatives:
+    """The negatives that count: all, or of a share of them the highest-scoring ones.
 
     Attributes
     ----------
+    target : float
+        Their weight.
     mass : float
         The total weight of the pairs that count.
-    target : float
-        The weight of the negatives that count.
     is_part : bool
         Whether only a part of the negatives counts.
     are_anchors : bool
@@ -349,18 +350,23 @@ class AllNegatives:
         A bound on the relative error of what the negatives that count weigh.
     """
 
-    is_part = False
-    are_anchors = False
-    part_error = 0.0
-
-    def __init__(self, blocks: Blocks):
-        self.target = blocks.weight_neg
+    def __init__(self, blocks: Blocks, share: TopShare | None, rounding: Rounding):
+        self.is_part = share is not None
+        self.target = blocks.weight_neg if share is None else share.weight(blocks)
         self.mass = blocks.weight_pos * self.target
+        self.are_anchors = self.is_part and blocks.n_pos > blocks.n_neg
+        self._n_neg, self.part_error = blocks.n_neg, 0.0
+        if self.is_part:
+            # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+            of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
+            self.part_error = of_hard + rounding.over_rows
 
     def countings(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, width: float
     ) -> tuple[Counting, Counting | None]:
         """Return how much rows count for a cut at a step of the way, and for the loss there; None for the same.
+
+        Of a part, negatives near the threshold count in part for the cut.
 
         Parameters
         ----------
@@ -369,38 +375,8 @@ class AllNegatives:
         width : float
             Of the band around the threshold in which negatives count in part; 0 for none.
         """
-        return Counting(weights), None
-
-    def scale(self, counted: float) -> float:
-        """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
-        return 1.0
-
-    def threshold(self, blocks: Blocks, step: float | None, *, of_anchors: bool = False) -> Threshold | None:
-        """Return which rows of a class count at a step of the way, by scores not mirrored; None for all.
-
-        `of_anchors`: of the smaller class, where it lies in the blocks; else of the larger one.
-        """
-        return None
-
-
-class TopNegatives(AllNegatives):
-    """Only the highest-scoring negatives count; their weight is q."""
-
-    is_part = True
-
-    def __init__(self, blocks: Blocks, share: TopShare, rounding: Rounding):
-        self.target = share.weight(blocks)
-        self.mass = blocks.weight_pos * self.target
-        self.are_anchors = blocks.n_pos > blocks.n_neg
-        self._n_neg = blocks.n_neg
-        # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
-        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
-        self.part_error = of_hard + rounding.over_rows
-
-    def countings(
-        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, width: float
-    ) -> tuple[Counting, Counting | None]:
-        """Return how much rows count for a cut, those near the threshold in part, and for the loss; see `AllNegatives`."""
+        if not self.is_part:
+            return Counting(weights), None
         if not self.are_anchors and not are_few(self._n_neg):
             hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
             soft = soften_in_blocks(blocks, hard, self.target, width, step)
@@ -409,26 +385,21 @@ class TopNegatives(AllNegatives):
                 *((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.target
             )
             hard, soft = band.hard, band.soften(width)
-        of_loss, of_cut = (
-            None if t is None else Counting(self._of_anchors(scores, weights, t), t) for t in (hard, soft)
-        )
-        assert of_loss is not None
-        return (of_loss, None) if of_cut is None else (of_cut, of_loss)
 
-    def _of_anchors(self, scores: np.ndarray, weights: np.ndarray, threshold: Threshold | SoftThreshold) -> np.ndarray:
-        return weights * threshold.parts(-scores) if self.are_anchors else weights
+        def counting(threshold: Threshold | SoftThreshold) -> Counting:
+            return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)
+
+        return (counting(hard), None) if soft is None else (counting(soft), counting(hard))
 
     def scale(self, counted: float) -> float:
         """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
-        return min(1.0, self.target / counted) if counted > 0.0 else 1.0
+        return min(1.0, self.target / counted) if self.is_part and counted > 0.0 else 1.0
 
     def threshold(self, blocks: Blocks, step: float | None, *, of_anchors: bool = False) -> Threshold | None:
-        """Return which rows of a class count at a step of the way, if they are the negatives."""
-        if of_anchors != self.are_anchors:
+        """Return which rows of a class count at a step of the way, by scores not mirrored; None for all.
+
+        `of_anchors`: of the smaller class, where it lies in the blocks; else of the larger one.
+        """
+        if not self.is_part or of_anchors != self.are_anchors:
             return None
         return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=of_anchors)
-
-
-def negatives_that_count(blocks: Blocks, share: TopShare | None, rounding: Rounding) -> AllNegatives:
-    """Return which negatives count over some rows: all for None."""
-    return AllNegatives(blocks) if share is None else TopNegatives(blocks, share, rounding)

@@ -46,7 +46,7 @@ from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem, sweep_pairs
-from aucdist.solvers.pairs.share import TOP_PARAMETERS, negatives_that_count, threshold_of
+from aucdist.solvers.pairs.share import TOP_PARAMETERS, CountedNegatives, threshold_of
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -89,7 +89,7 @@ class SmoothPairProblem(PairProblem):
         self.rounding, self.lam, self.signs = (
             rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
         )  # fmt: skip
-        self.negatives = negatives_that_count(blocks, objective.share, self.rounding)
+        self.negatives = CountedNegatives(blocks, objective.share, self.rounding)
         if self.negatives.is_part:
             self.mass = self.negatives.mass
 
