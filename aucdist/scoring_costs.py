@@ -136,10 +136,7 @@ class RowCosts:
         if not self.labelled:
             total, rows = (sum(values) for values in zip(*parts, strict=True))
             return {"kind": "expected", "value": total / rows, "interval": None}
-        all_rows = parts[0]
-        for part in parts[1:]:
-            all_rows = all_rows + part
-        interval = all_rows.interval()
+        interval = sum(parts[1:], start=parts[0]).interval()
         return {"kind": "realised", "value": interval.value, "interval": [interval.low, interval.high]}
 
 

@@ -67,10 +67,7 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
         give_warnings(other._fit(rows, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
-    total = counts[0]
-    for more in counts[1:]:
-        total = total + more
-    return total
+    return sum(counts[1:], start=counts[0])
 
 
 def will_need_unseen(model: Any) -> None:

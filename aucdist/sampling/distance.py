@@ -34,6 +34,7 @@ from aucdist.papers.scd.dual import SDCD
 from aucdist.parameters import Constraints, Number, OneOf, Seed, count
 from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
+from aucdist.solvers.sample import uniforms
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
@@ -101,7 +102,7 @@ class Rule:
         kept = block.weights() > 0
         which, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
         near_enough = (near < self.high) | ((near == self.high) & (lots <= np.uint64(self.last_lot)))
-        chance = (scrambled(block.row_id[which], block_seed(self.seed, 1, 0)) >> np.uint64(11)) * 2.0**-53
+        chance = uniforms(block.row_id[which], block_seed(self.seed, 1, 0))
         kept[which] = near_enough & (chance < self.rates(near))
         return kept
 

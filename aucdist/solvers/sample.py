@@ -95,12 +95,17 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
+def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
+    """Return a number in [0, 1) for each id, which depends on the id and the seed alone."""
+    return (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
+
+
 def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, parts = block.weights(), [np.zeros(0, dtype=np.int64)]
     for first in range(0, block.n_samples, CHUNK):
         chunk = slice(first, first + CHUNK)
-        uniform = (scrambled(block.row_id[chunk], SEED) >> np.uint64(11)) * 2.0**-53
+        uniform = uniforms(block.row_id[chunk], SEED)
         share = np.where(block.y[chunk] > 0, shares[1], shares[0])
         parts.append(first + np.flatnonzero((uniform < share) & (weight[chunk] > 0)))
     which = np.concatenate(parts)
@@ -111,7 +116,7 @@ def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -
 def draw_groups(block: Block, memory: object, share: float) -> tuple[object, Summary]:
     """Return the block's rows of the groups that are drawn, this share of all."""
     assert block.group is not None
-    uniform = (scrambled(block.group, SEED) >> np.uint64(11)) * 2.0**-53
+    uniform = uniforms(block.group, SEED)
     return memory, {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
 
 

@@ -23,7 +23,6 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.code_rows import column_squares, matrix_of, row_squares
-from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
@@ -31,6 +30,7 @@ from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
 from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
+from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
 STEPS_OF_STAIR = 5
@@ -139,7 +139,7 @@ def draw_rows(
         memory = replace(memory, squares=squares_of_rows(block.rows).astype(np.float32))
     for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
         ids = of_rows if whole_groups else block.row_id.take(positions)
-        uniform = (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
+        uniform = uniforms(ids, seed)
         likely = np.ones(len(positions))
         if square > 0.0:
             likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
