@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.steps import one_blas_thread
 from aucdist.parameters import Constraints, check_constraints
 
 
@@ -274,7 +274,7 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
     """Run a solver until its relative gap is at most `tol`, or no slope is left, or its passes are used up.
 
-    BLAS has one thread meanwhile: see `aucdist.engine.blas`.
+    BLAS has one thread meanwhile: see `aucdist.engine.steps`.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.engine.blas import one_blas_thread
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.steps import one_blas_thread
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 
