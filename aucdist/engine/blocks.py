@@ -5,7 +5,7 @@ import functools
 import itertools
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -269,6 +269,20 @@ class Blocks(ABC):
         *args
             Sent to every block: arrays, numbers, tuples of them.
         """
+
+    # As of rows with several classes (`aucdist.engine.classes.ClassBlocks`):
+
+    def then(self, change: "Callable[[Blocks], Blocks]") -> "Blocks":
+        """Return what a function makes of the rows."""
+        return change(self)
+
+    def each_class(self) -> "Iterator[Blocks]":
+        """Yield the rows once, with the labels they have."""
+        yield self
+
+    def of_all(self) -> "Blocks":
+        """Return the rows."""
+        return self
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "Blocks":
         """Return new blocks, each made of one piece of every block.

@@ -110,6 +110,10 @@ class ClassBlocks:
         """Return the same classes, whose rows are what `change` makes of those of each class."""
         return replace(self, changes=(*self.changes, change))
 
+    def each_class(self) -> Iterator[Blocks]:
+        """Yield the rows with the labels of each class against the rest."""
+        yield from map(self.of_class, range(self.sets.n_classes))
+
     def of_all(self) -> Blocks:
         """Return the rows with the places of their sets of classes."""
         return self._changed(self.blocks)
@@ -126,21 +130,3 @@ class ClassBlocks:
 
 AnyBlocks = Blocks | ClassBlocks
 """Rows of two classes, or of several."""
-
-
-def viewed(rows: AnyBlocks, change: Callable[[Blocks], Blocks]) -> AnyBlocks:
-    """Return what `change` makes of rows, or of the rows of each class."""
-    return rows.then(change) if isinstance(rows, ClassBlocks) else change(rows)
-
-
-def each_class(rows: AnyBlocks) -> Iterator[Blocks]:
-    """Yield the rows with the labels of each class against the rest; of two classes once, as they are."""
-    if isinstance(rows, ClassBlocks):
-        yield from map(rows.of_class, range(rows.sets.n_classes))
-    else:
-        yield rows
-
-
-def of_all_classes(rows: AnyBlocks) -> Blocks:
-    """Return the rows; those of several classes with places in a table of sets in place of labels."""
-    return rows.of_all() if isinstance(rows, ClassBlocks) else rows

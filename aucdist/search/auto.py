@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
@@ -259,7 +259,7 @@ def choose_features(
     """
     start, estimator = time.perf_counter(), clone(estimator)
     of_classes = rows if isinstance(rows, ClassBlocks) else None
-    blocks = of_all_classes(rows)
+    blocks = rows.of_all()
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
     row_id, y = row_ids_and_labels(blocks)
@@ -333,12 +333,12 @@ def try_settings(
 
 def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
-    train, held_out = (viewed(rows, partial(masked_blocks, inside=side)) for side in folds.sides(job.fold))
+    train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in folds.sides(job.fold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table says what did not converge
         # A solver that does not ignore rows of weight 0 gets the others alone.
         if not estimator.ignores_zero_weight:
-            train = viewed(train, partial(changed, change=with_weight))
+            train = train.then(partial(changed, change=with_weight))
         try:
             return score_path(estimator, job.points, train, held_out, measure)
         except ValueError as error:  # InputError is one
@@ -352,7 +352,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     """
     plain = {"features": None, "warm_start": False, "calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
     plain = {name: value for name, value in plain.items() if name in estimator.get_params(deep=False)}
-    missing = any(of_all_classes(rows).without_memory().reduce(_has_missing)["missing"])
+    missing = any(rows.of_all().without_memory().reduce(_has_missing)["missing"])
     chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing).parameters
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 

@@ -16,7 +16,7 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes, viewed
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.display import RankingWarning
@@ -72,7 +72,7 @@ def fit_on_masks(
     if settings.encoding is not None:
         preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
     masks = (partial(masked_blocks, inside=side, prepare=preprocessor) for side in (sides.train, sides.held_out))
-    return _scored(job, settings, *(viewed(blocks, mask) for mask in masks))
+    return _scored(job, settings, *(blocks.then(mask) for mask in masks))
 
 
 def fit_on_worker(
@@ -126,7 +126,7 @@ def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
 
 
 def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:
-    of_all_classes(train).feature_names = settings.names or None
+    train.of_all().feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
         inner = 0 if job.fold.inner is None else 1 + job.fold.inner

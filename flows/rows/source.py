@@ -18,7 +18,7 @@ from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, 
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import check_directions
 from aucdist.metrics.costs import COST_COLUMN
@@ -205,7 +205,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
-    of_labels = of_all_classes(rows).without_memory().reduce(_costs_of_labels, n_labels)["costs"]
+    of_labels = rows.of_all().without_memory().reduce(_costs_of_labels, n_labels)["costs"]
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}

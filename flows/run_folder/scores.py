@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.own_files import ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import encoded_rows
 from aucdist.linear_model import LinearModel
@@ -37,7 +37,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
         intercepts, which could round two scores to one.
     """
     counts, scores, tables = [], [], []
-    for model, of_class in zip(models, each_class(rows), strict=True):
+    for model, of_class in zip(models, rows.each_class(), strict=True):
         with_rows = isinstance(rows, Blocks)
         summary = of_class.without_memory().reduce(
             _score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows

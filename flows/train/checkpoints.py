@@ -15,7 +15,7 @@ from aucdist import __version__
 from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, of_all_classes
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import ClusterLost
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
@@ -128,7 +128,7 @@ def open_checkpoints(
     """
     if getattr(config, "checkpoint", None) is None:
         return None
-    identity = _identity(config, model, fingerprint, of_all_classes(train))
+    identity = _identity(config, model, fingerprint, train.of_all())
     scratch = getattr(config.cluster, "scratch", None)
     folder = config.checkpoint.url or (
         f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"

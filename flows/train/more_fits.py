@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import AnyBlocks, of_all_classes
+from aucdist.engine.classes import AnyBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
@@ -66,7 +66,7 @@ def more_fits(
     wants_band = config.halves is not None and isinstance(getattr(fitted, "feature_map_", None), BinMap)
     if config.halves is not None and not wants_band:
         observer.note("shapes: no band, since the model has no bins")
-    train = of_all_classes(blocks.train)
+    train = blocks.train.of_all()
     n_fits, free, bands = (config.halves or 0) * wants_band + compare_free, None, None
     unfitted = clone(model.built)
     if compare_free:
@@ -94,7 +94,7 @@ def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted
     (of_class,) = evaluation.classes
 
     def area(rows: AnyBlocks | None) -> float | None:
-        return None if rows is None else auc(count_scores(mapped_rows(free, of_all_classes(rows)), free.coef_[0]))
+        return None if rows is None else auc(count_scores(mapped_rows(free, rows.of_all()), free.coef_[0]))
 
     of_model = {
         "objective": fitted.certificate_.primal, "passes": fitted.n_passes_, "train_auc": auc(of_class.train),

@@ -18,7 +18,7 @@ from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks, each_class, of_all_classes
+from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.ranking import group_weight_of
@@ -120,10 +120,10 @@ def evaluate(
     models, classes, set_on = models_of(estimator), [], "training"
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
-        calibration, set_on = list(each_class(blocks.calibration)), "calibration"
+        calibration, set_on = list(blocks.calibration.each_class()), "calibration"
     elif point is not None and point.scores_unseen(models[0]):
         set_on = "out_of_fold"
-    for model, rows, held_out, known in zip(models, each_class(blocks.train), calibration, counts, strict=True):
+    for model, rows, held_out, known in zip(models, blocks.train.each_class(), calibration, counts, strict=True):
         scored, w = mapped_rows(model, rows), model.coef_[0]
         costs = None if cost is None else count_costs(scored, w, cost)
         unseen: ScoreCounts | CostCounts | None = None
@@ -179,7 +179,7 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
 
     Of wide data those columns are watched that move the scores most, of several classes all of them together.
     """
-    train, test = of_all_classes(blocks.train), None if blocks.test is None else of_all_classes(blocks.test)
+    train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
     coef = np.zeros(0)
     if not estimator.has_several_classes:
         coef = estimator.coef_[0]
