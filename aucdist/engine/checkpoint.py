@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import with_config
@@ -59,8 +59,7 @@ class CheckpointFolder:
         return data
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One reduction: the branch of the blocks it ran on, the step's name, a digest of its arguments, and the merged summary."""
 
     branch: int
@@ -241,7 +240,7 @@ class Journal:
             for number, branch in branches.items():
                 if (blocks := branch.with_memory()) is not None:
                     memory[str(number)] = blocks.reduce(save_memory, self._folder)["names"]
-            entries = [tuple(getattr(entry, field.name) for field in fields(Entry)) for entry in self._new]
+            entries = [tuple(entry) for entry in self._new]
             journal = [*(before.journal if before else []), self._folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(self._fingerprint, number, self._rounds, journal, memory)

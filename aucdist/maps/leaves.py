@@ -3,7 +3,7 @@
 LightGBM grows the trees. What rows need is read from its text of the model by `aucdist.maps.forest`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -283,38 +283,6 @@ def _ranking_labels(drawn: Block) -> np.ndarray:
 ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
 
 
-@dataclass(frozen=True, eq=False)
-class _Regions:
-    """The rows that reach each leaf of a tree: of each feature, values above `low` and up to `high`, and perhaps NaN.
-
-    All arrays have the shape (n_leaves, n_features of the tree).
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    nan: np.ndarray
-
-    def meet(self, some: np.ndarray, others: np.ndarray, but: int) -> np.ndarray:
-        """Return which of some leaves and which others have rows that differ in one feature at most, bool of shape (n, m)."""
-        low, high = (
-            np.maximum(self.low[some][:, None], self.low[others]),
-            np.minimum(self.high[some][:, None], self.high[others]),
-        )
-        together = (low < high) | (self.nan[some][:, None] & self.nan[others])
-        together[:, :, but] = True
-        meeting: np.ndarray = together.all(axis=2)
-        return meeting
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairing:
-    """The leaves on both sides of a split in a feature with a direction: rows pass from `below` to `above` as it moves on."""
-
-    below: np.ndarray
-    above: np.ndarray
-    feature: int
-
-
 def has_direction(forest: Forest, tree: int, directions: np.ndarray) -> bool:
     """Return whether a tree has a split in a feature with a direction."""
     return bool(directions[forest.features[forest.starts[tree] : forest.starts[tree + 1]]].any())
@@ -336,23 +304,13 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
     Raises InputError if a split in a feature with a direction takes zeros for missing values: then a value between
         others has its own way.
     """
-    features = np.unique(forest.features[forest.starts[tree] : forest.starts[tree + 1]])
+    first = int(forest.starts[tree])
+    features = np.unique(forest.features[first : forest.starts[tree + 1]])
     n, m = len(ranks), len(features)
-    regions = _Regions(np.full((n, m), -np.inf), np.full((n, m), np.inf), np.ones((n, m), dtype=bool))
-    signs = np.ones(n - 1, dtype=np.int8)
-    for pairing in _walk(forest, int(forest.starts[tree]), features, directions, regions):
-        below, above = pairing.below, pairing.above
-        wrong = regions.meet(below, above, pairing.feature) & (ranks[below][:, None] > ranks[above])
-        for i, j in np.argwhere(wrong):
-            signs[ranks[above[j]] : ranks[below[i]]] = ZERO
-    return signs
-
-
-def _walk(
-    forest: Forest, root: int, features: np.ndarray, directions: np.ndarray, regions: _Regions
-) -> Iterator[_Pairing]:
-    """Fill in the regions, and yield the pairings once those are there."""
-    pairings: list[_Pairing] = []
+    # The rows that reach each leaf: of each feature, values above `low` and up to `high`, and perhaps NaN.
+    low, high, nan = np.full((n, m), -np.inf), np.full((n, m), np.inf), np.ones((n, m), dtype=bool)
+    # The leaves on both sides of a split in a feature with a direction: as it moves on, rows pass from the first to the second.
+    pairings: list[tuple[list[int], list[int], int]] = []
 
     def leaves_below(place: int) -> list[int]:
         if place < 0:
@@ -360,22 +318,29 @@ def _walk(
         left, right = leaves_below(int(forest.left[place])), leaves_below(int(forest.right[place]))
         feature, edge = int(forest.features[place]), float(forest.thresholds[place])
         k = int(np.searchsorted(features, feature))
-        regions.high[left, k] = np.minimum(regions.high[left, k], edge)
-        regions.low[right, k] = np.maximum(regions.low[right, k], edge)
+        high[left, k] = np.minimum(high[left, k], edge)
+        low[right, k] = np.maximum(low[right, k], edge)
         kind = forest.missing[place]
         nan_left = bool(forest.default_left[place]) if kind == NAN_IS_MISSING else edge >= 0.0
-        regions.nan[right if nan_left else left, k] = False
+        nan[right if nan_left else left, k] = False
         if kind == ZEROS_ARE_MISSING:  # zeros may be on either side
             if directions[feature]:
                 raise InputError(
                     f"a split in feature {feature} (from 0) takes zeros for missing values: it has no direction"
                 )
-            regions.low[[*left, *right], k], regions.high[[*left, *right], k] = -np.inf, np.inf
-            regions.nan[[*left, *right], k] = True
+            low[[*left, *right], k], high[[*left, *right], k], nan[[*left, *right], k] = -np.inf, np.inf, True
         if directions[feature]:
-            sides = np.array(left), np.array(right)
-            pairings.append(_Pairing(*(sides if directions[feature] > 0 else sides[::-1]), k))
+            pairings.append((left, right, k) if directions[feature] > 0 else (right, left, k))
         return left + right
 
-    leaves_below(root)
-    yield from pairings
+    leaves_below(first)
+    signs = np.ones(n - 1, dtype=np.int8)
+    for below, above, k in pairings:
+        # Which leaves have rows that differ in this feature alone.
+        meet = np.maximum(low[below][:, None], low[above]) < np.minimum(high[below][:, None], high[above])
+        meet |= nan[below][:, None] & nan[above]
+        meet[:, :, k] = True
+        wrong = meet.all(axis=2) & (ranks[below][:, None] > ranks[above])
+        for i, j in np.argwhere(wrong):
+            signs[ranks[above[j]] : ranks[below[i]]] = ZERO
+    return signs
