@@ -195,17 +195,6 @@ class Bins:
     shares: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Most:
-    """The largest of the blocks' values, element by element; they merge by ``+``."""
-
-    values: np.ndarray
-
-    def __add__(self, other: "Most") -> "Most":
-        """Return the larger of both."""
-        return Most(np.maximum(self.values, other.values))
-
-
 def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = False) -> Block:
     """Return rows of both classes, chosen by their ids, each of the weight of the rows that it stands for.
 
@@ -226,20 +215,18 @@ def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = Fal
 
 def missing_columns(blocks: Blocks) -> np.ndarray:
     """Return whether each column has a missing value in any row of a weight above 0, ndarray of bool."""
-    return np.asarray(blocks.without_memory().reduce(_has_missing)["missing"].values)
+    return np.asarray(blocks.without_memory().reduce(_count_missing)["missing"] > 0)
 
 
-def _has_missing(block: Block, memory: Any) -> tuple[Any, Summary]:
-    rows, missing = block.rows, np.zeros(block.n_features, dtype=bool)
+def _count_missing(block: Block, memory: Any) -> tuple[Any, Summary]:
+    rows = block.rows
     if not has_missing(rows):
-        return memory, {"missing": Most(missing)}
+        return memory, {"missing": np.zeros(block.n_features, dtype=np.int64)}
     if block.weight is not None:
         rows = block.take(np.flatnonzero(block.weight > 0)).rows
     if isinstance(rows, CsrRows):
-        missing[rows.indices[np.isnan(rows.values)]] = True
-    else:
-        missing = np.isnan(rows.values).any(axis=0)
-    return memory, {"missing": Most(missing)}
+        return memory, {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
+    return memory, {"missing": np.isnan(rows.values).sum(axis=0)}
 
 
 def column_of(block: Block, j: int) -> np.ndarray:
