@@ -150,7 +150,7 @@ class CuttingPlanes:
         self.scores = self._at_target = self.cuts.first_scores
         self._target_error = 0.0
         if second_order is None:
-            part = self.share.wanted / blocks.weight_neg if self.share.is_part else 1.0
+            part = self.negatives.target / blocks.weight_neg if self.negatives.is_part else 1.0
             n_counted = blocks.n_pos + part * blocks.n_neg
             second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
         self._second_order = self._is_hinge_smooth = second_order
@@ -175,7 +175,7 @@ class CuttingPlanes:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
         self._is_hinge_smooth = self._second_order
-        if self._second_order or (self.share.is_part and not self.penalty.has_corners):
+        if self._second_order or (self.negatives.is_part and not self.penalty.has_corners):
             self._h = WIDE if self.here.w.any() or not self._second_order else WIDEST
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
@@ -234,7 +234,7 @@ class CuttingPlanes:
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._is_hinge_smooth = False
-        self._h = self._h if self.share.is_part else 0.0
+        self._h = self._h if self.negatives.is_part else 0.0
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
