@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +41,10 @@ class FittedMap(ABC):
     """
 
     n_features_in: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel as a dataclass does: without what is made of the fields again."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
     @property
     @abstractmethod

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,11 +57,6 @@ class BinMap(FittedMap):
     pair_strength: float
     pairs: np.ndarray
     ramps: np.ndarray | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without what is made of the fields again."""
-        made = ("used", "parts", "code_basis")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
     def used(self) -> np.ndarray:

@@ -102,11 +102,6 @@ class LeafMap(FittedMap):
         """The used trees."""
         return read_forest(self.model, self.used, self.n_features_in)
 
-    def __getstate__(self) -> dict[str, object]:
-        """Travel without what is made of the fields."""
-        made = ("forest", "code_basis", "parts", "ranks")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
-
     @property
     def n_features_out(self) -> int:
         """Number of leaves, and of steps between them, and one more where there is a column of LightGBM's score."""

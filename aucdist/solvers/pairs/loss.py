@@ -38,15 +38,7 @@ Runs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
-    """What is sent to the blocks: its fields alone, and what is computed of them is computed where they arrive."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True, eq=False)
-class Anchors(Sent):
+class Anchors:
     """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
 
     They lie sorted by group, and by score within each; without groups all rows are one group.
@@ -73,6 +65,10 @@ class Anchors(Sent):
     n_sums: int = 2
     centre: float = 0.0
     doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send the fields alone: what is computed of them is computed where they arrive."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def index(self) -> tuple[np.ndarray, ...]:
