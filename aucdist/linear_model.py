@@ -11,7 +11,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
-from aucdist.objectives.probability_maps import ProbabilityMap, summing_to_1
+from aucdist.objectives.probability_maps import ProbabilityMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,7 +338,9 @@ class ClassModels:
         each = np.column_stack([model.probability(scores[:, k])[:, 1] for k, model in enumerate(self.models)])  # type: ignore[misc]
         if self.topics:
             return each
-        return summing_to_1(each)
+        total = each.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
 
     def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
         """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""

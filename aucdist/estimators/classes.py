@@ -24,7 +24,6 @@ from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.objectives.probability_maps import summing_to_1
 from aucdist.solvers.base import Callback, Record
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
@@ -136,7 +135,11 @@ def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.nda
     are as they are: a row may have several labels, or none.
     """
     each = _probabilities(model, scores)
-    return summing_to_1(each) if model.label_sets_.exclusive else each
+    if not model.label_sets_.exclusive:
+        return each
+    total = each.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
 
 
 def _probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:

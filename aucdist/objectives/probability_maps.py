@@ -132,10 +132,3 @@ def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
         points = (np.array(content[key], dtype=np.float64) for key in ("scores", "probabilities"))
         return IsotonicMap(content["odds"], *points)
     raise InputError(f"unknown kind of calibration {content['kind']!r}. Allowed: link, isotonic")
-
-
-def summing_to_1(probabilities: np.ndarray) -> np.ndarray:
-    """Return the probabilities of classes, (n_samples, n_classes), divided by the sum of each row; equal ones where that is 0."""
-    total = probabilities.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        return np.where(total > 0.0, probabilities / total, 1.0 / probabilities.shape[1])
