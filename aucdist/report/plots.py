@@ -106,7 +106,7 @@ def _plain_numbers() -> Any:
     """Return what labels a log axis by numbers such as 0.001, which need no formula to be set."""
     ticks: Any = load_optional("matplotlib.ticker")
 
-    class PlainNumbers(ticks.LogFormatter):  # type: ignore[misc]  # matplotlib is imported when a plot is drawn
+    class PlainNumbers(ticks.LogFormatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
             return f"{x:g}" if super().__call__(x, pos) else ""
 
