@@ -270,7 +270,7 @@ def threshold_in_blocks(
     step : float or None
         As for `scores_at`.
     are_anchors : bool
-        Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_anchors`).
+        Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_cuts`).
     """
     if are_few(n_neg):
         return threshold_of(*gather_negatives(blocks, step, are_anchors), target)
