@@ -116,7 +116,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """How much each feature moves the score of a model of bins, float64 of shape (n_features,).
+        """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
 
         It is the standard deviation over the training rows of what the feature adds to the score, plus half of that of each pair
         it is in. An AttributeError is raised for a model without bins, whose weights depend on the units of the features.
@@ -126,7 +126,8 @@ class LinearClassifier(BlockClassifier):
             parts = self.shapes()
         except InputError as error:
             raise AttributeError(f"feature_importances_: {error}") from error
-        importances = np.zeros(self.n_features_in_)
+        names = names_of_features(self)
+        importances = np.zeros(self.n_features_in_ if names is None else len(names))
         for shape in parts.shapes:
             importances[shape.feature] += shape.spread
         for pair in parts.pairs:

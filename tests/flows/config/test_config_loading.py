@@ -89,7 +89,7 @@ def test_no_secret_in_the_resolved_configuration() -> None:
 def test_form_for_prefect() -> None:
     schema = TrainConfig.model_json_schema()
     keys = {
-        "name", "data", "model", "cluster", "blocks", "baselines", "cache", "checkpoint", "operating_point",
+        "name", "data", "model", "audit", "cluster", "blocks", "baselines", "cache", "checkpoint", "operating_point",
         "performance_report", "s3",
         "output", "shapes",
     }  # fmt: skip
