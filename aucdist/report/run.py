@@ -213,7 +213,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     of = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
     often = "every time" if area == 1 else f"{int(area * of):,} times in {of:,}"  # rounded down
     given_map = (
-        "" if report.map_name is None else f", given_map the feature map {report.map_name}: other maps may do better"
+        "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
     )
     sentences = [
         f"Of a positive and a negative {which} row{whichever}, the positive one scores higher {often}: AUC {measured}.",

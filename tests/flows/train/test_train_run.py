@@ -36,7 +36,7 @@ def test_files_of_the_run(whole: dict[str, Any]) -> None:
     found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert found == {
         "config.yaml", "history.parquet", "metrics.json", "model/digests.npy", "model/model.json", "model/profile.json",
-        "model/weights.npy", "report.html",
+        "model/weights.npy", "report.html", "threshold.parquet",
     }  # fmt: skip
     assert list(folder.parent.iterdir()) == [folder]
 
