@@ -22,6 +22,7 @@ NO_EXAMPLE = {
     "IntervalWarning",
     "Interval",
     "Estimate",
+    "Guarantee",
     "OperatingPoint",
     "Difference",
     "Reliability",
