@@ -39,7 +39,7 @@ def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", n_cells)
     X, y = CASES[case]
     best = optimum(X, y, lam)
-    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), PairObjective(), kind=CellCuts).rounds(lam), 40):
+    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), PairObjective(), kind=CellCuts).rounds(lam), 60):
         true = pairwise_objective(state.w, X, y, lam)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= true * (1 - 1e-10)
