@@ -34,7 +34,18 @@ TRAINED = sorted(path.stem for path in (ROOT / "configs" / "train").glob("*.yaml
 PAPERS = sorted(path.name for path in (ROOT / "configs" / "reproduce").iterdir() if path.is_dir())
 NAMES = ("help", *(f"train/{name}" for name in TRAINED), "cv/digits", *(f"paper/{name}" for name in PAPERS))
 FAST = ("help", "train/digits", "cv/digits")
-CHANGING = {"digests", "seconds", "run", "versions", "fingerprint", "output", "report", "peak_memory", "timings", "created"}
+CHANGING = {
+    "digests",
+    "seconds",
+    "run",
+    "versions",
+    "fingerprint",
+    "output",
+    "report",
+    "peak_memory",
+    "timings",
+    "created",
+}
 """Keys that say when, where and by which versions something was made."""
 
 
