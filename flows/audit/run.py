@@ -20,7 +20,7 @@ from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
 from aucdist.drift import performance as labelled
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, RunError, as_input_error
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
@@ -83,6 +83,12 @@ def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:
         raise InputError(f"{shown(run)} has several classes: an audit is of two")
     if config.verify:
         return _verified(run, about, observer)
+    with as_input_error(f"{shown(run)} does not hold what an audit reads", KeyError, TypeError, AttributeError):
+        return _reported(run, about, config)
+
+
+def _reported(run: str, about: dict[str, Any], config: AuditConfig) -> dict[str, Any]:
+    """Write the page and the JSON file of a run; return what the latter holds."""
     model = load_two_classes(f"{run}/model", "an audit")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     record: dict[str, Any] = {
@@ -151,7 +157,7 @@ def digests_of_run(run: str, about: dict[str, Any]) -> dict[str, str]:
 
 
 def _verified(run: str, about: dict[str, Any], observer: RunObserver) -> dict[str, Any]:
-    if "search" in about and "grid" in parse_yaml(read_bytes(f"{run}/{CONFIG}").decode(), shown(run)):
+    if "search" in about and "grid" in (parse_yaml(read_bytes(f"{run}/{CONFIG}"), f"{shown(run)}/{CONFIG}") or ()):
         raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
     kept = about.get("digests", {})
     here, notes = digests(), []
@@ -329,7 +335,7 @@ def _sections(about: dict[str, Any], record: dict[str, Any]) -> list[dict[str, A
         ["positive rows", f"{about['n_pos']:,}"],
         ["estimator", about["estimator"]],
     ]
-    data += [["solver", about["solver"]], ["train AUC", auc_text(about["metrics"]["train_auc"])]]
+    data += [["solver", about["solver"]], ["train AUC", auc_text(about["metrics"].get("train_auc"))]]
     data += [["test AUC", auc_text(about["metrics"]["test_auc"])]]
     return [
         section("Technical documentation (article 11)", ["What was fitted, and to which data."], ["", ""], data),

@@ -51,8 +51,8 @@ _Loader.add_implicit_resolver(
 )
 
 
-def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML; `where` names the text in the error.
+def parse_yaml(text: str | bytes, where: str) -> Any:
+    """Parse YAML, bytes of which are UTF-8 or UTF-16; `where` names the text in the error.
 
     Raises InputError if it is not valid, too deep, or so full of aliases that it would fill the memory.
     """

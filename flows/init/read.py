@@ -16,7 +16,7 @@ from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
-from aucdist.errors import InputError
+from aucdist.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from aucdist.data.formats.survey import Survey
@@ -182,9 +182,12 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
                 break
             groups.append(group)
             total += size
-        with opened(url) as file:
-            parquet = pq.ParquetFile(file)
-            table = parquet.read_row_groups(groups, use_threads=False)
+        with (
+            opened(url) as file,
+            as_input_error(f"{files.shown(url)}: damaged, not Parquet", pa.ArrowException, OSError),
+        ):
+            table = pq.ParquetFile(file).read_row_groups(groups, use_threads=False)
+            table.validate(full=True)  # texts in UTF-8, numbers of dictionaries within them
         for name, value in path_values(url).items():
             if name not in table.column_names:
                 table = table.append_column(name, folder_column(value, table.num_rows, as_text=name in texts))

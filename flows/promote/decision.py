@@ -180,7 +180,7 @@ def _scored_by(folder: str, who: str, source: Source, data: str, row_ids: np.nda
 def _data_of(run: str) -> DataConfig:
     """Return the data of a run, as its configuration says."""
     where = f"{run}/config.yaml"
-    content = parse_yaml(read_bytes(where).decode(), shown(where))
+    content = parse_yaml(read_bytes(where), shown(where))
     if not isinstance(content, dict) or "data" not in content:
         raise InputError(f"{shown(where)} does not say which data the run was trained on: name rows by --data")
     return DataConfig.model_validate(content["data"])

@@ -162,7 +162,9 @@ def _shifted_profile(url: str, shift: float) -> bytes:
 
 def _configuration(run: str, wanted: dict[str, Any], rows: str) -> bytes:
     """Return the configuration of a run with another operating point: trained again, it has the new threshold."""
-    config = parse_yaml(read_bytes(f"{run}/{CONFIG}").decode(), shown(run))
+    config = parse_yaml(read_bytes(f"{run}/{CONFIG}"), f"{shown(run)}/{CONFIG}")
+    if not isinstance(config, dict):
+        raise InputError(f"{shown(run)}/{CONFIG} is damaged: it is not a mapping of keys")
     config["operating_point"] = wanted | {"out_of_fold": rows == "out_of_fold"}
     return yaml_text(config).encode()
 

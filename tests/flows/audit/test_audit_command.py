@@ -1,6 +1,7 @@
 """`aucdist audit`: the page and the JSON file of a run, figures of named groups, reasons, and the same bits again."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +139,19 @@ def test_groups_that_are_not_there_end_the_run(folder: Path) -> None:
     assert "town" in error
     error = command("train", folder / "applications.yaml", "--set", "audit.groups=[]", code=2)[1]
     assert "audit.groups" in error
+
+
+def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(run, damaged)
+    about = json.loads((damaged / "metrics.json").read_text())
+    (damaged / "metrics.json").write_text(json.dumps(about | {"metrics": {}}))
+    _, err = command("audit", damaged, code=2)
+    assert "damaged does not hold what an audit reads: " in err
+    (damaged / "metrics.json").write_text(json.dumps(about))
+    for data, said in ((b"name: \xd5", "not valid YAML"), (b"- 1", "it is not a mapping of keys")):
+        (damaged / "config.yaml").write_bytes(data)
+        _, err = command("threshold", damaged, "--recall", 0.8, "--output", tmp_path / "changed", code=2)
+        assert "damaged/config.yaml" in err
+        assert said in err
+    assert not (tmp_path / "changed").exists()

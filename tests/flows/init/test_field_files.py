@@ -223,3 +223,13 @@ def test_init_loads_nothing_that_takes_seconds() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:
+    visits().to_parquet("rows.parquet")
+    data = bytearray(Path("rows.parquet").read_bytes())
+    data[60:200] = b"\xff" * 140  # the footer is whole
+    Path("rows.parquet").write_bytes(data)
+    _, err = run("init", "rows.parquet", "--label", "y", "--output", "rows.yaml", code=2)
+    assert "rows.parquet: damaged, not Parquet: " in err
+    assert not Path("rows.yaml").exists()
