@@ -155,6 +155,8 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
+    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
+        column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
     try:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import feather
 from support.command_line import run
 
 from aucdist.data.block import Block, each_of, partition
@@ -233,3 +235,12 @@ def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:
     _, err = run("init", "rows.parquet", "--label", "y", "--output", "rows.yaml", code=2)
     assert "rows.parquet: damaged, not Parquet: " in err
     assert not Path("rows.yaml").exists()
+
+
+def test_half_precision_numbers_are_numbers() -> None:
+    table = pa.table({"x": pa.array((np.arange(60) % 7 / 2).astype(np.float16)), "y": ["yes", "no", "no"] * 20})
+    feather.write_feather(table, "rows.arrow", compression="uncompressed")
+    run("init", "rows.arrow", "--label", "y", "--output", "rows.yaml")
+    source = yaml.safe_load(Path("rows.yaml").read_text())["data"]["source"]
+    assert not source.get("drop")
+    assert not source.get("categorical")

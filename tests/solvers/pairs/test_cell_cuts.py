@@ -22,6 +22,13 @@ from aucdist.solvers.pairs.penalty import L1
 
 pytestmark = pytest.mark.nojit
 
+
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch):
+    # As plain Python each cut would fill 65,536 places.
+    monkeypatch.setattr(cell_cuts, "PLACES", 256)
+
+
 CASES = {
     "few positives": small(),
     "few negatives": small(n_pos=19, n_neg=6),

@@ -25,6 +25,13 @@ from aucdist.solvers.signs import project_onto_cone
 
 pytestmark = pytest.mark.nojit
 
+
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch):
+    # As plain Python each cut would fill 65,536 places.
+    monkeypatch.setattr(cell_cuts, "PLACES", 256)
+
+
 OBJECTIVES = {L2: (top_optimum, lambda w: 0.5 * w @ w), L1: (top_optimum_l1, lambda w: np.abs(w).sum())}
 
 
