@@ -163,7 +163,7 @@ def _secrets_of(url: str) -> set[str]:
         return set()
     rest, tail = url.partition("://")[2], _tail(url)
     pieces = [url, tail[1:]]
-    for pair in re.split(r"[?#&;]", tail[1:]):
+    for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # a value may have signs that should be escaped
         key, _, value = pair.partition("=")
         if SECRET_KEY.search(key) or (len(value) > 11 and not value.isalpha()):
             pieces += [value, *(part.partition("=")[2] for part in unquote_plus(value).split(";"))]

@@ -151,3 +151,8 @@ def test_an_opening_that_travels(source, tmp_path):
     travelled = pickle.loads(pickle.dumps(saved))
     assert travelled.reader is None
     assert travelled(0).n_samples == N
+
+
+def test_a_secret_with_signs_that_should_be_escaped_is_hidden_as_a_whole() -> None:
+    enter("duckdb:///file:x.db?password=S3(#Z![cr3T&uri=true")
+    assert hide("at S3(#Z![cr3T") == "at ***"
