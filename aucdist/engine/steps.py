@@ -254,7 +254,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
 
 
 MOST_HELPERS = 1024
-"""Threads are started as they are needed, and never wait for each other: one that has not begun is cancelled."""
+"""Threads are started as they are needed, and never wait for each other: one that has not started is cancelled."""
 
 
 def _new_helpers() -> ThreadPoolExecutor:

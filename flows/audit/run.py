@@ -39,11 +39,10 @@ from aucdist.report.text import (
     threshold_origin_text,
 )
 from flows.config.base import Cli, Strict
-from flows.config.loading import parse_yaml
 from flows.export.run import rows_of_run
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import read_about
+from flows.run_folder.folder import CONFIG, configuration_of, read_about
 from flows.run_folder.scores import NAMED, SCORES, read_scores
 from flows.train.config import load_train
 from flows.train.run import train
@@ -51,7 +50,6 @@ from flows.versions import digests
 
 PRINCIPAL = 0.1
 """A column is a principal reason of an alert if it has at least this part of what raises its score."""
-CONFIG = "config.yaml"
 
 
 class AuditConfig(Strict):
@@ -157,7 +155,7 @@ def digests_of_run(run: str, about: dict[str, Any]) -> dict[str, str]:
 
 
 def _verified(run: str, about: dict[str, Any], observer: RunObserver) -> dict[str, Any]:
-    if "search" in about and "grid" in (parse_yaml(read_bytes(f"{run}/{CONFIG}"), f"{shown(run)}/{CONFIG}") or ()):
+    if "search" in about and "grid" in configuration_of(run):
         raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
     kept = about.get("digests", {})
     here, notes = digests(), []

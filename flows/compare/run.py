@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import (
     Difference,
@@ -34,10 +34,9 @@ from aucdist.report.text import Json, value_text
 from aucdist.search.choice import groups_test
 from aucdist.store.history import resolve
 from flows.config.base import Cli, Strict
-from flows.config.loading import parse_yaml
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import METRICS, read_about, run_folder, timestamped
+from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
 from flows.run_folder.scores import SCORES, common_cost, members_of, read_scores
 
 RESAMPLES = 500
@@ -411,10 +410,9 @@ def settings_of(url: str, about: Mapping[str, Any]) -> Json:
     `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
     """
     try:
-        config = parse_yaml(read_bytes(f"{url}/config.yaml").decode(), shown(url))
-    except (InputError, UnicodeDecodeError):
+        settings = _flat(configuration_of(url))
+    except InputError:
         return {}
-    settings = _flat(config) if isinstance(config, dict) else {}
     search = about.get("search")
     chosen = search.get("best") if isinstance(search, dict) else None
     return settings | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}

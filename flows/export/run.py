@@ -5,14 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import yaml
-from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
+from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.card_pages import card_rows, to_csv, to_markdown, to_page
@@ -25,7 +23,7 @@ from flows.config.cluster import NoCluster
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.export.config import CardConfig, ExportConfig
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import METRICS, model_folder, read_about
+from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
 from flows.run_folder.scores import SCORES, read_scores
 
 
@@ -110,9 +108,9 @@ def _measured(model: LinearModel, card: Scorecard, run: str) -> dict[str, Any]:
 
 def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     """Yield the rows of a run, read again: those whose scores it kept are its test rows."""
-    if not exists(f"{run}/{METRICS}") or not exists(f"{run}/config.yaml"):
+    if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model lies in no run folder")
-    data = _data_of(run)
+    data = data_of(run)
     source = configured_source(data)
     fingerprint, blocks = _read(source, data, None)
     if read_about(run)["data"]["fingerprint"] != fingerprint:
@@ -127,13 +125,6 @@ def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     if apart and data.test is not None:
         for block in _read(source_of(data.test), data, model.schema)[1]:
             yield "test", block
-
-
-def _data_of(run: str) -> DataConfig:
-    try:
-        return DataConfig.model_validate(yaml.safe_load(read_bytes(f"{run}/config.yaml"))["data"])
-    except (ValidationError, yaml.YAMLError, KeyError, TypeError) as e:
-        raise InputError(f"the configuration of the run cannot be read ({type(e).__name__})") from None
 
 
 def _read(source: Source, data: DataConfig, schema: Schema | None) -> tuple[str, Iterator[Block]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.files import exists, shown
 from aucdist.drift.performance import Z
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
@@ -22,10 +22,9 @@ from aucdist.metrics.compare import (
 )
 from aucdist.model import load_model
 from flows.compare.run import Run, read_run
-from flows.config.data import DataConfig, source_of
-from flows.config.loading import parse_yaml
+from flows.config.data import source_of
 from flows.json_values import jsonable
-from flows.run_folder.folder import model_folder
+from flows.run_folder.folder import data_of, model_folder
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of
 
 LEVEL = 0.95
@@ -160,7 +159,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel | ClassModels) -> Pa
                     "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or "
                     "give --if always"
                 )
-    data = _data_of(run)
+    data = data_of(run)
     assert data.test is not None  # there are test scores
     apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
     again = _scored_by(in_use, IN_USE, source_of(data.test if apart else data), name, None if apart else new.row_id)
@@ -175,12 +174,3 @@ def _scored_by(folder: str, who: str, source: Source, data: str, row_ids: np.nda
     rows = score_labelled(model, source, seen, row_ids, name=data)
     refuse_trained_on(rows, profile, who, data)
     return rows
-
-
-def _data_of(run: str) -> DataConfig:
-    """Return the data of a run, as its configuration says."""
-    where = f"{run}/config.yaml"
-    content = parse_yaml(read_bytes(where), shown(where))
-    if not isinstance(content, dict) or "data" not in content:
-        raise InputError(f"{shown(where)} does not say which data the run was trained on: name rows by --data")
-    return DataConfig.model_validate(content["data"])

@@ -18,10 +18,9 @@ from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT
-from flows.config.loading import parse_yaml
 from flows.promote.decision import decide
 from flows.promote.text import decision_svg
-from flows.run_folder.folder import METRICS, read_about
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 
 SCHEME = "models:"
 """How MLflow's URIs of registered models begin."""
@@ -29,7 +28,7 @@ REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
 IN_USE = "champion"
 """The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
 TRACKING = "MLFLOW_TRACKING_URI"
-DATA, CONFIG, REPORT = "aucdist", "config.yaml", "report.html"
+DATA, REPORT = "aucdist", "report.html"
 DEFAULTS = {
     # MLflow's own 7 tries take four minutes where no server listens.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
@@ -153,9 +152,8 @@ def _log(mlflow: Any, run: str, decision: dict[str, Any] | None) -> None:
     if exists(f"{run}/{METRICS}"):
         mlflow.log_metrics(metrics_of(read_about(run)))
     if exists(f"{run}/{CONFIG}"):
-        text = read_bytes(f"{run}/{CONFIG}").decode()
-        mlflow.log_params(parameters_of(parse_yaml(text, shown(f"{run}/{CONFIG}"))))
-        mlflow.log_text(text, CONFIG)
+        mlflow.log_params(parameters_of(configuration_of(run)))
+        mlflow.log_text(read_bytes(f"{run}/{CONFIG}").decode(), CONFIG)
     if exists(f"{run}/{REPORT}"):
         mlflow.log_text(read_bytes(f"{run}/{REPORT}").decode(), REPORT)
     if decision is not None:

@@ -15,18 +15,20 @@ from pathlib import Path
 from typing import Any, Required
 from urllib.parse import unquote, urlsplit
 
-from pydantic import with_config
+from pydantic import ValidationError, with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import OPEN, Count, read_json
+from aucdist.data.own_files import OPEN, Count, first_fault, read_json
 from aucdist.data.storage.faults import patient, retried
-from aucdist.data.storage.files import exists, explained, local_path, open_fs, shown
+from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
 from aucdist.store.history import resolve
+from flows.config.data import DataConfig
+from flows.config.loading import parse_yaml
 from flows.config.model import ModelConfig
 
-METRICS = "metrics.json"
+METRICS, CONFIG = "metrics.json", "config.yaml"
 """Uploaded last: a folder that has it is complete."""
 
 Number = int | float
@@ -120,6 +122,28 @@ def read_about(run: str) -> dict[str, Any]:
     except InputError as e:
         raise InputError(f"{shown(run)} is not the folder of a run: {e}") from None
     return dict(about)
+
+
+def configuration_of(run: str) -> dict[str, Any]:
+    """Return the configuration of a run, as its ``config.yaml`` has it.
+
+    Raises InputError if it is not there, or damaged.
+    """
+    where = f"{run}/{CONFIG}"
+    content = parse_yaml(read_bytes(where), shown(where))
+    if not isinstance(content, dict):
+        raise InputError(f"{shown(where)} is damaged: it is not a mapping of keys")
+    return content
+
+
+def data_of(run: str) -> DataConfig:
+    """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
+    try:
+        return DataConfig.model_validate(configuration_of(run).get("data"))
+    except ValidationError as e:
+        raise InputError(
+            f"{shown(run)}/{CONFIG} does not say which data the run was trained on: {first_fault(e)}"
+        ) from None
 
 
 def model_folder(url: str) -> str:

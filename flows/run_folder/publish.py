@@ -22,7 +22,7 @@ from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.rows import Rows, TrainTestRows
-from flows.run_folder.folder import METRICS, RunFolder
+from flows.run_folder.folder import CONFIG, METRICS, RunFolder
 from flows.run_folder.results import FittedRun, details_of, setters_of
 from flows.run_folder.scores import NAMED, SCORES, SETTERS, setters_table
 from flows.versions import versions
@@ -48,7 +48,7 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     page = render_run_page(report_of(fitted, result, config, command))
     search = {} if fitted.search is None else {"search": fitted.search}
     metrics = json.dumps(result | details_of(fitted) | search, indent=2, allow_nan=False)
-    for name, text in (("config.yaml", config), ("report.html", page), (METRICS, f"{metrics}\n")):
+    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, f"{metrics}\n")):
         (draft / name).write_text(text, encoding="utf-8")
     folder.publish()
 

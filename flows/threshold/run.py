@@ -23,15 +23,15 @@ from aucdist.report.html import render_template
 from aucdist.report.text import guarantee_text, operating_point_text, threshold_origin_text
 from aucdist.store.history import promote, read_store, split_version
 from flows.config.base import Cli
-from flows.config.loading import parse_yaml, yaml_text
+from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import METRICS, model_folder, read_about, run_folder, timestamped
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
 from flows.run_folder.results import detail_of, guarantee_of, point_of
 from flows.run_folder.scores import DECISION, SCORES, SETTERS, read_scores, read_setters
 
-CONFIG, HISTORY = "config.yaml", "history.parquet"
+HISTORY = "history.parquet"
 
 
 class ThresholdConfig(OperatingPointConfig):
@@ -162,11 +162,8 @@ def _shifted_profile(url: str, shift: float) -> bytes:
 
 def _configuration(run: str, wanted: dict[str, Any], rows: str) -> bytes:
     """Return the configuration of a run with another operating point: trained again, it has the new threshold."""
-    config = parse_yaml(read_bytes(f"{run}/{CONFIG}"), f"{shown(run)}/{CONFIG}")
-    if not isinstance(config, dict):
-        raise InputError(f"{shown(run)}/{CONFIG} is damaged: it is not a mapping of keys")
-    config["operating_point"] = wanted | {"out_of_fold": rows == "out_of_fold"}
-    return yaml_text(config).encode()
+    point = wanted | {"out_of_fold": rows == "out_of_fold"}
+    return yaml_text(configuration_of(run) | {"operating_point": point}).encode()
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

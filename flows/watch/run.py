@@ -166,7 +166,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
 
 
 class Unreadable(InputError):
-    """The rows of a batch cannot be read as those of the training, which is drift, and no fault of whoever watches."""
+    """The rows of a batch cannot be read as those of the training, which is drift and not a mistake of the user."""
 
 
 @contextmanager

@@ -143,7 +143,7 @@ READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
 }  # fmt: skip
-"""What is said first to databases of some kinds; PostgreSQL is told by SQLAlchemy. Nothing is ever committed."""
+"""What is said first to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
 
 
 def _from_sqlalchemy(url: str, query: str) -> pa.Table:

@@ -51,7 +51,7 @@ def square_rows(rows, out):
 
 
 class DualSweeps(NamedTuple):
-    """What `dual_sweeps` are told.
+    """The settings of `dual_sweeps`.
 
     `seed`: int.
     `n_steps`: int.
@@ -198,7 +198,7 @@ def soften(value, width):
 
 
 class ColumnSteps(NamedTuple):
-    """What `column_steps` are told; `lasso` says whether the penalty is L1, `eta_free` is the step length of the intercept."""
+    """The settings of `column_steps`; `lasso` says whether the penalty is L1, `eta_free` is the step length of the intercept."""
 
     seed: int
     lasso: bool
@@ -247,7 +247,7 @@ def column_steps(columns, labels, shares, steps, margins, w):
 
 
 class PegasosSteps(NamedTuple):
-    """What `pegasos_steps` are told: how many to take after `time` steps before; `free` is 1 if there is an intercept, else 0."""
+    """The settings of `pegasos_steps`: how many to take after `time` steps; `free` is 1 if there is an intercept, else 0."""
 
     seed: int
     n_steps: int

@@ -146,7 +146,7 @@ def add_entries(source, factor, table, used):
 
 
 class AscentSteps(NamedTuple):
-    """What `dual_steps` are told.
+    """The settings of `dual_steps`.
 
     `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
     `scale`, float: lam times the weight of all pairs, which is their number where each weighs one.

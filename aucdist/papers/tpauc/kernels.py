@@ -44,7 +44,7 @@ def _dot(x, y):
 
 
 class SquareTerms(NamedTuple):
-    """What `square_epoch` is told.
+    """The settings of `square_epoch`.
 
     `factors`, of shape (n_rows,), float64: factors of the rows' own terms.
     `products`, of shape (n_rows, 3), float64: inner products of the rows with the basis vectors.
@@ -134,7 +134,7 @@ def square_epoch(rows, order, y, terms, v, out):
 
 
 class UnivariateSteps(NamedTuple):
-    """What `univariate_epoch` is told: whether the loss of a margin m is ``exp(-m)``, otherwise it is ``(1 - m)^2``."""
+    """The settings of `univariate_epoch`: whether the loss of a margin m is ``exp(-m)``, otherwise it is ``(1 - m)^2``."""
 
     exponential: bool
     eta: float
