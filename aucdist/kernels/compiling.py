@@ -1,11 +1,22 @@
-"""The decorator of all kernels: compiled without the interpreter's lock, kept on disk, and compiled by one process at a time."""
+"""The decorator of all kernels: compiled without the interpreter's lock, kept on disk, and compiled by one process at a time.
 
+Compiled kernels are kept in ``<cache>/aucdist/kernels/<digest>``, because Numba by itself does not notice when a function called
+from another file has changed. The digest is that of the kernel's file and of all files of kernels that it imports, so that an
+edit compiles again only what it can have changed. Set ``NUMBA_CACHE_DIR`` to choose another folder for all of it.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -30,10 +41,45 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return lambda function: kernel(function, **options)
-    compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
+    chosen = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
+    try:
+        compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
+    finally:
+        numba.config.CACHE_DIR = chosen  # it belongs to every package of the process
     if hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
         compiled.compile = _one_at_a_time(compiled)
     return compiled
+
+
+def cache_folder(file: Path) -> Path:
+    """Return the folder for the compiled kernels of a file: the user's choice, or one that only this user can write to."""
+    return Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _own_folder(file)
+
+
+@cache
+def _own_folder(file: Path) -> Path:
+    name = f"{numba.__version__}-{hashlib.sha256(_sources(file)).hexdigest()[:16]}"
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = Path(home) / "aucdist" / "kernels" / name
+    with suppress(OSError):  # the home folder is read-only, as in a container
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    # Compiled code is executed, so no other user may own the folder.
+    own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:
+        own = Path(tempfile.mkdtemp(prefix="aucdist-kernels-"))
+    return own / name
+
+
+@cache
+def _sources(file: Path) -> bytes:
+    """Return the source of a file, and behind it that of every file of kernels that it imports, directly or not."""
+    source = file.read_bytes()
+    imported = sorted(set(re.findall(rb"^from aucdist\.kernels\.(\w+) import", source, re.MULTILINE)))
+    return source + b"".join(_sources(Path(__file__).parent / f"{name.decode()}.py") for name in imported)
 
 
 def _one_at_a_time(compiled: Any) -> Callable[[Any], Any]:

@@ -11,12 +11,11 @@ COMPILING = "compiling kernels, once per machine"
 
 
 def kernels_are_new() -> bool:
-    """Tell whether no compiled kernel is in the cache."""
-    from numba import config
+    """Tell whether the kernels that every fit needs are not in the cache."""
+    from aucdist.kernels import rows
+    from aucdist.kernels.compiling import cache_folder
 
-    import aucdist.kernels  # noqa: F401  # sets the folder of the cache
-
-    return next(Path(config.CACHE_DIR).rglob("*.nbi"), None) is None
+    return not any(cache_folder(Path(rows.__file__)).rglob("*.nbi"))
 
 
 class StageRunner(Protocol):

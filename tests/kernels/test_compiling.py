@@ -91,3 +91,25 @@ def test_a_folder_without_locks_is_used_all_the_same(make: Callable[[], Any], mo
 
     monkeypatch.setattr(compiling.fcntl, "flock", refuse)
     assert make()(1.5) == 3.0
+
+
+def test_an_edit_compiles_again_what_it_can_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that import the edited one, directly or not, have another folder; the others keep theirs."""
+    for name, line in {"base": "", "over": "base", "top": "over", "other": ""}.items():
+        (tmp_path / f"{name}.py").write_text(f"from aucdist.kernels.{line} import f\n" if line else "f = 1\n")
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def folders() -> dict[str, Path]:
+        compiling._own_folder.cache_clear()
+        compiling._sources.cache_clear()
+        return {name: compiling.cache_folder(tmp_path / f"{name}.py") for name in ("base", "over", "top", "other")}
+
+    before = folders()
+    (tmp_path / "base.py").write_text("f = 2\n")
+    after = folders()
+    compiling._own_folder.cache_clear()
+    compiling._sources.cache_clear()
+    assert {name for name in before if before[name] != after[name]} == {"base", "over", "top"}
+    assert set(before.values()) <= set((tmp_path / "aucdist" / "kernels").iterdir())
