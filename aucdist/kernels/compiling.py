@@ -42,7 +42,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda function: kernel(function, **options)
     chosen = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
+    numba.config.CACHE_DIR = str(cache_folder(function.__code__.co_filename))
     try:
         compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     finally:
@@ -52,14 +52,14 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return compiled
 
 
-def cache_folder(file: Path) -> Path:
+def cache_folder(file: str) -> Path:
     """Return the folder for the compiled kernels of a file: the user's choice, or one that only this user can write to."""
     return Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _own_folder(file)
 
 
 @cache
-def _own_folder(file: Path) -> Path:
-    name = f"{numba.__version__}-{hashlib.sha256(_sources(file)).hexdigest()[:16]}"
+def _own_folder(file: str) -> Path:
+    name = f"{numba.__version__}-{hashlib.sha256(_sources(Path(file))).hexdigest()[:16]}"
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(home) / "aucdist" / "kernels" / name
     with suppress(OSError):  # the home folder is read-only, as in a container

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 from flows.progress.console import RunObserver
@@ -15,7 +14,7 @@ def kernels_are_new() -> bool:
     from aucdist.kernels import rows
     from aucdist.kernels.compiling import cache_folder
 
-    return not any(cache_folder(Path(rows.__file__)).rglob("*.nbi"))
+    return not any(cache_folder(rows.__file__).rglob("*.nbi"))
 
 
 class StageRunner(Protocol):
