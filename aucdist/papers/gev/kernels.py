@@ -44,33 +44,33 @@ def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
 
 @kernel
 def _evaluate_rows(data, line, terms, work, totals, sums):
-    (rows, y, _), (table, bias), (scores, picked, coefs, n_held) = data, line, work
+    (rows, y, weight), (table, bias), (scores, picked, coefs, n_held) = data, line, work
     for first in range(0, y.shape[0], scores.shape[0]):
         end = min(first + scores.shape[0], y.shape[0])
         for i in range(first, end):
             scores[i - first] = table_dot(rows, i, table) + bias
-        _losses_and_slopes(data, first, end, terms, work, sums)
+        _losses_and_slopes(y[first:end], weight[first:end], first, terms, work, sums)
         for c in range(2):
             table_axpys(rows, picked[c], coefs[c], n_held[c], totals[c])
 
 
 @kernel
-def _losses_and_slopes(data, first, end, terms, work, sums):
-    """Add the losses of the rows from first to end to the sums; pick those of each class whose slope is not 0."""
-    (_, y, weight), (scores, picked, coefs, n_held) = data, work
+def _losses_and_slopes(y, weight, first, terms, work, sums):
+    """Add the losses of these rows, of which the first has this number, to the sums; pick those of each class with a slope."""
+    scores, picked, coefs, n_held = work
     n_held[0], n_held[1] = 0, 0
-    for i in range(first, end):
+    for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
         c = 1 if y[i] > 0 else 0
-        score = scores[i - first]
+        score = scores[i]
         loss, slope = loss_and_slope(terms, score, c == 1)
+        slope *= weight[i]
         sums[c, 0] += weight[i] * loss
-        sums[c, 1] += weight[i] * slope
-        sums[c, 2] += weight[i] * slope * score
-        picked[c, n_held[c]] = i
-        coefs[c, n_held[c]] = weight[i] * slope
-        n_held[c] += coefs[c, n_held[c]] != 0.0
+        sums[c, 1] += slope
+        sums[c, 2] += slope * score
+        picked[c, n_held[c]], coefs[c, n_held[c]] = first + i, slope
+        n_held[c] += slope != 0.0
 
 
 def curvatures(data, theta, terms, out):
@@ -142,28 +142,28 @@ def shape_rows(data, theta, xi, mixed):
 
 @kernel
 def _shape_rows(data, line, xi, work, sums, totals):
-    (rows, y, _), (table, bias), (scores, picked, coefs, n_held) = data, line, work
+    (rows, y, weight), (table, bias), (scores, picked, coefs, n_held) = data, line, work
     for first in range(0, y.shape[0], scores.shape[0]):
         end = min(first + scores.shape[0], y.shape[0])
         for i in range(first, end):
             scores[i - first] = table_dot(rows, i, table) + bias
-        _shape_derivatives(data, first, end, xi, work, totals)
+        _shape_derivatives(y[first:end], weight[first:end], first, xi, work, totals)
         table_axpys(rows, picked, coefs, n_held[0], sums)
 
 
 @kernel
-def _shape_derivatives(data, first, end, xi, work, totals):
-    """Add the derivatives of the rows from first to end, and pick those of a weight above 0."""
-    (_, y, weight), (scores, picked, coefs, n_held) = data, work
+def _shape_derivatives(y, weight, first, xi, work, totals):
+    """Add the derivatives of these rows, of which the first has this number, and pick those of a weight above 0."""
+    scores, picked, coefs, n_held = work
     n_held[0] = 0
-    for i in range(first, end):
+    for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
-        slope, information, mixed = shape_terms(xi, scores[i - first], y[i] > 0)
+        slope, information, mixed = shape_terms(xi, scores[i], y[i] > 0)
         totals[0] += weight[i] * slope
         totals[1] += weight[i] * information
         totals[2] += weight[i] * mixed
-        picked[n_held[0]], coefs[n_held[0]] = i, weight[i] * mixed
+        picked[n_held[0]], coefs[n_held[0]] = first + i, weight[i] * mixed
         n_held[0] += 1
 
 
