@@ -56,8 +56,8 @@ benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made aga
 	$(BIN)/python docs/benchmark_tables.py
 	$(BIN)/python docs/benchmark_pictures.py
 
-measure: setup  ## these files themselves, on this machine, which nothing else may use: half an hour. SUITES=peers and others take hours
-	for suite in $(SUITES); do PYTHONPATH=tests $(BIN)/python -m benchmarks $$suite --output docs/benchmarks/$$suite.csv || exit 1; done
+measure: setup  ## measure these tables on one commit, and say which are left: half an hour of an idle machine. SUITES=peers and others take hours
+	$(BIN)/python tests/benchmarks/frozen.py $(SUITES)
 	$(MAKE) benchmarks
 
 docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it
