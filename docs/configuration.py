@@ -28,7 +28,17 @@ LIMITS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "belo
 INTRO = """\
 # Configuration
 
-```yaml
+A configuration is a YAML file for one command. `--set key.sub=value` changes one key on the command line, and its value is
+YAML too. Each command checks its whole configuration before any work starts. A key that is not listed here is an error, and
+the message names the nearest key that exists.
+
+This page is generated from the code. The first sections are about the commands, each with an example, and the later ones
+about the mappings that they contain. `cluster` is one of the mappings below, or the name or path of a file in
+`configs/cluster`. `model` accepts, beyond the keys below, every parameter of [the estimator](estimators.md) that it names.
+"""
+EXAMPLES = {
+    "init": "aucdist init clicks.csv --label clicked",
+    "train": """\
 name: clicks
 data:
   source: {source: clicks.csv, format: csv, label: clicked}
@@ -39,16 +49,52 @@ operating_point: {fpr: 0.01}
 cluster: {kind: local, workers: 2}
 blocks: 4
 checkpoint: {seconds: 60}
-```
-
-A configuration is a YAML file such as this one, for `aucdist train`. `--set key.sub=value` changes one key on the command
-line, and its value is YAML too. Each command checks its whole configuration before any work starts. A key that is not listed
-here is an error, and the message names the nearest key that exists.
-
-This page is generated from the code. The first sections are about the commands, and the later ones about the mappings that
-they contain. `cluster` is one of the mappings below, or the name or path of a file in `configs/cluster`. `model` accepts,
-beyond the keys below, every parameter of [the estimator](estimators.md) that it names.
-"""
+""",
+    "cv": """\
+name: clicks
+data:
+  source: {source: clicks.csv, format: csv, label: clicked}
+  test: {fraction: 0.2, seed: 0}
+  scale: standard
+model: {estimator: PairwiseHingeClassifier}
+grid: {lam: {first: 1, last: 1e-4, number: 9}}
+folds: {number: 5, repeats: 3}
+metric: partial_auc
+max_fpr: 0.05
+""",
+    "compare": "aucdist compare runs/clicks-1 runs/clicks-2 --max-fpr 0.05",
+    "threshold": "aucdist threshold runs/clicks-1 --alerts 50 --per day --confidence 0.95",
+    "promote": "aucdist promote runs/clicks-1 models/clicks --if better",
+    "rollback": "aucdist rollback models/clicks",
+    "models": "aucdist models models/clicks",
+    "reproduce": "aucdist reproduce 000 --quick",
+    "shard": "aucdist shard clicks.yaml s3://bucket/clicks --rows-per-shard 1000000",
+    "score": "aucdist score runs/clicks-1 clicks-new.csv scores --contributions",
+    "watch": "aucdist watch models/clicks clicks-new.csv --labels labels.csv",
+    "keep-current": """\
+store: models/clicks
+condition: not-worse
+keep: 10
+window: 28
+held_out: 1
+train:
+  name: clicks
+  data: {source: {source: "s3://bucket/clicks/*.parquet", format: parquet, label: clicked}}
+  model: {estimator: PairwiseHingeClassifier, lam: 1e-3}
+new: {source: {source: clicks-new.parquet, format: parquet}}
+""",
+    "explain": "aucdist explain runs/clicks-1 clicks-new.csv --rows 3 --reasons 4",
+    "audit": "aucdist audit runs/clicks-1 --lock requirements.lock",
+    "export": "aucdist export runs/clicks-1 --to onnx --output clicks.onnx",
+    "simulate": "aucdist simulate shards --rows 1000000 --features 20",
+    "up": "aucdist up --port 4200",
+    "data list": "aucdist data list",
+    "data show": "aucdist data show a9a",
+    "data fetch": "aucdist data fetch a9a kddcup99",
+    "data preview": "aucdist data preview clicks.yaml --html clicks.html",
+    "data verify": "aucdist data verify a9a",
+}
+"""A configuration, or a line of a shell, for each command; tests/flows/test_commands.py checks that they are valid."""
 
 
 def main() -> None:
@@ -57,8 +103,12 @@ def main() -> None:
     top = {model_of(command): command for command in COMMANDS}
     models = reachable(list(top))
     for model in models:
-        use = f"{use_of(top[model])} " if model in top else ""
-        print(f"## {title(model)}\n\n{use}{description(model)}\n")
+        print(f"## {title(model)}\n")
+        if model in top:
+            example = EXAMPLES[top[model].name].strip()
+            language = "sh" if example.startswith("aucdist ") else "yaml"
+            print(f"```{language}\n{example}\n```\n\n{use_of(top[model])} ", end="")
+        print(f"{description(model)}\n")
         if model.model_fields:
             print("| key | value | default | meaning |\n|---|---|---|---|")
         for name, field in model.model_fields.items():
@@ -66,7 +116,7 @@ def main() -> None:
                 f"`{name}`",
                 type_text(field.annotation, models) + limits_of(field),
                 default(field),
-                field.description or "",
+                " ".join((field.description or "").split()),
             )
             print("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         print()

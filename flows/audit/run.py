@@ -55,18 +55,14 @@ PRINCIPAL = 0.1
 class AuditConfig(Strict):
     """A run to report on, or to repeat."""
 
-    run: Annotated[Location, Cli(place=1)] = Field(
-        min_length=1, description="A run folder of `aucdist train`, a path or URL"
-    )
-    verify: Annotated[bool, Cli()] = Field(
-        default=False, description="Train again, and compare digests; writes no page"
-    )
-    lock: Annotated[Location | None, Cli(metavar="FILE")] = Field(
-        default=None, min_length=1, description="A lock file of packages, whose SHA-256 stands on the page"
-    )
-    output: Annotated[Location | None, Cli(metavar="URL")] = Field(
-        default=None, min_length=1, description="The folder for audit.html and audit.json; by default the run folder"
-    )
+    run: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    """A run folder of `aucdist train`, a path or URL"""
+    verify: Annotated[bool, Cli()] = False
+    """Train again, and compare digests; writes no page"""
+    lock: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    """A lock file of packages, whose SHA-256 stands on the page"""
+    output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    """The folder for audit.html and audit.json; by default the run folder"""
 
 
 def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:

@@ -107,16 +107,12 @@ class Run:
 class CompareConfig(Strict):
     """Runs to compare on the same test rows."""
 
-    runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")] = Field(
-        description="Run folders, paths or URLs, or versions in model stores; other folders are skipped"
-    )
-    output: Annotated[str, Cli(metavar="URL")] = Field(
-        default="runs", description="Where the folder of the report is made"
-    )
-    max_fpr: Annotated[float | None, Cli()] = Field(
-        default=None, ge=0.0, le=1.0,
-        description="Compares the partial AUC up to this false positive rate as well, such as 0.01",
-    )  # fmt: skip
+    runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")]
+    """Run folders, paths or URLs, or versions in model stores; other folders are skipped"""
+    output: Annotated[str, Cli(metavar="URL")] = "runs"
+    """Where the folder of the report is made"""
+    max_fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, le=1.0)  # fmt: skip
+    """Compares the partial AUC up to this false positive rate as well, such as 0.01"""
 
 
 def compare(config: CompareConfig, observer: RunObserver) -> Json:

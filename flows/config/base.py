@@ -28,7 +28,7 @@ class Cli:
 class Strict(BaseModel):
     """A model that refuses keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     @model_validator(mode="before")
     @classmethod

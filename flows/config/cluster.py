@@ -19,15 +19,14 @@ class NoCluster(Strict):
     """Everything in this process."""
 
     kind: Literal["none"] = "none"
+    """Everything is computed in this process"""
 
 
 class ThreadsHere(NoCluster):
     """Everything in this process; several threads share the work of a fit."""
 
-    n_jobs: int = Field(
-        default=-1,
-        description="Threads that work on the blocks of a fit, with the same results for any number; -1: one for each core",
-    )
+    n_jobs: int = -1
+    """Threads that work on the blocks of a fit, with the same results for any number; -1: one for each core"""
 
     @field_validator("n_jobs")
     @classmethod
@@ -40,37 +39,41 @@ class LocalClusterConfig(Strict):
     """Worker processes on this machine."""
 
     kind: Literal["local"]
-    workers: int = Field(default=2, ge=1, description="Processes")
-    threads: int = Field(default=1, ge=1, description="Threads of each process")
-    memory_limit: str = Field(
-        default="auto",
-        pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$",
-        description="Memory of each process: `auto`, or a number with a unit, such as 2GiB",
-    )
+    """Worker processes are started on this machine"""
+    workers: int = Field(default=2, ge=1)
+    """Processes"""
+    threads: int = Field(default=1, ge=1)
+    """Threads of each process"""
+    memory_limit: str = Field(default="auto", pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$")
+    """Memory of each process: `auto`, or a number with a unit, such as 2GiB"""
 
 
 class TlsFiles(Strict):
     """The files of an encrypted connection, in PEM."""
 
-    ca: str = Field(description="Certificate of the authority that signed those of client, scheduler and workers")
-    cert: str = Field(description="Certificate of the client, signed by the authority")
-    key: str = Field(description="Key of that certificate")
+    ca: str
+    """Certificate of the authority that signed those of client, scheduler and workers"""
+    cert: str
+    """Certificate of the client, signed by the authority"""
+    key: str
+    """Key of that certificate"""
 
 
 class AddressConfig(Strict):
     """A Dask scheduler that is running already."""
 
     kind: Literal["address"]
-    address: str = Field(
-        pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$",
-        description="Such as tcp://scheduler:8786",
-    )
-    scratch: Location = Field(
-        description="A folder or URL that every worker can read: the rows are written there for the fit"
-    )
-    workers: int = Field(default=1, ge=1, description="Number of workers to wait for before work starts")
-    timeout: float = Field(default=30, gt=0, description="Seconds to wait for the scheduler, and then for workers")
-    tls: TlsFiles | None = Field(default=None, description="Files of the encrypted connection, for tls:// addresses")
+    """The workers of a scheduler that is running already"""
+    address: str = Field(pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$")
+    """Such as tcp://scheduler:8786"""
+    scratch: Location
+    """A folder or URL that every worker can read: the rows are written there for the fit"""
+    workers: int = Field(default=1, ge=1)
+    """Number of workers to wait for before work starts"""
+    timeout: float = Field(default=30, gt=0)
+    """Seconds to wait for the scheduler, and then for workers"""
+    tls: TlsFiles | None = None
+    """Files of the encrypted connection, for tls:// addresses"""
 
     @model_validator(mode="after")
     def _tls_as_the_address_says(self) -> "AddressConfig":
@@ -82,8 +85,10 @@ class AddressConfig(Strict):
 class Adaptive(Strict):
     """A cluster that scales by its load between fits."""
 
-    minimum: int = Field(ge=1, description="Workers of an idle cluster")
-    maximum: int = Field(ge=1, description="Workers at most")
+    minimum: int = Field(ge=1)
+    """Workers of an idle cluster"""
+    maximum: int = Field(ge=1)
+    """Workers at most"""
 
     @model_validator(mode="after")
     def _in_order(self) -> "Adaptive":
@@ -95,33 +100,45 @@ class Adaptive(Strict):
 class Resources(Strict):
     """What a pod requests; its memory is also its limit."""
 
-    cpu: str = Field(default="1", pattern=CPU, description="Cores, such as 2 or 500m")
-    memory: str = Field(default="2Gi", pattern=MEMORY, description="Such as 4Gi")
+    cpu: str = Field(default="1", pattern=CPU)
+    """Cores, such as 2 or 500m"""
+    memory: str = Field(default="2Gi", pattern=MEMORY)
+    """Such as 4Gi"""
 
 
 class KubernetesConfig(Strict):
     """A Dask cluster on Kubernetes, created by the Dask operator for one run and removed after it."""
 
     kind: Literal["kubernetes"]
-    image: str = Field(min_length=1, description="Image of scheduler and workers: that of the flow itself")
-    scratch: Location = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
-    namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Namespace of the cluster")
-    name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53, description="By default after the run")
-    workers: Annotated[int, Field(ge=1)] | Adaptive = Field(
-        default=2,
-        description="A number, or {minimum, maximum}: a fit has one worker for each block within these limits, from start to end",
-    )
-    threads: int = Field(default=1, ge=1, description="Threads of each worker")
-    worker: Resources = Field(default_factory=Resources, description="Resources of each worker's pod")
-    scheduler: Resources = Field(default_factory=Resources, description="Resources of the scheduler's pod")
-    service_account: str = Field(
-        default="aucdist-dask", description="Service account of scheduler and workers; it needs no rights"
-    )
-    secrets: list[str] = Field(default=[], description="Secrets whose entries become environment variables, as for S3")
-    tls: str = Field(default="", description="A Secret with ca.crt, tls.crt and tls.key; empty: no encryption")
-    node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes that may run the pods")
-    tolerations: list[dict[str, Any]] = Field(default=[], description="Taints of nodes that the pods tolerate")
-    timeout: float = Field(default=300, gt=0, description="Seconds to wait for the scheduler, and then for workers")
+    """Worker pods are started on Kubernetes"""
+    image: str = Field(min_length=1)
+    """Image of scheduler and workers: that of the flow itself"""
+    scratch: Location
+    """A URL that every worker can read, such as s3://bucket/scratch"""
+    namespace: str = Field(default="aucdist", pattern=DNS_NAME)
+    """Namespace of the cluster"""
+    name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53)
+    """By default after the run"""
+    workers: Annotated[int, Field(ge=1)] | Adaptive = 2
+    """A number, or {minimum, maximum}: a fit has one worker for each block within these limits, from start to end"""
+    threads: int = Field(default=1, ge=1)
+    """Threads of each worker"""
+    worker: Resources = Field(default_factory=Resources)
+    """Resources of each worker's pod"""
+    scheduler: Resources = Field(default_factory=Resources)
+    """Resources of the scheduler's pod"""
+    service_account: str = "aucdist-dask"
+    """Service account of scheduler and workers; it needs no rights"""
+    secrets: list[str] = Field(default=[])
+    """Secrets whose entries become environment variables, as for S3"""
+    tls: str = ""
+    """A Secret with ca.crt, tls.crt and tls.key; empty: no encryption"""
+    node_selector: dict[str, str] = Field(default={})
+    """Labels of the nodes that may run the pods"""
+    tolerations: list[dict[str, Any]] = Field(default=[])
+    """Taints of nodes that the pods tolerate"""
+    timeout: float = Field(default=300, gt=0)
+    """Seconds to wait for the scheduler, and then for workers"""
 
     @property
     def minimum(self) -> int:
@@ -161,16 +178,18 @@ class S3Config(Strict):
     machine, or a Prefect block. The workers of a cluster that is already running have their own environment.
     """
 
-    endpoint: Location | None = Field(default=None, description="URL of a server other than that of AWS")
-    region: str | None = Field(default=None, description="Such as eu-central-1")
-    profile: str | None = Field(default=None, description="A profile of the AWS configuration files")
-    block: str | None = Field(
-        default=None,
-        pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$",
-        description="A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON",
-    )
-    anonymous: list[str] = Field(default=[], description="Buckets that are read without credentials")
-    requester_pays: list[str] = Field(default=[], description="Buckets whose reader pays (requester pays)")
+    endpoint: Location | None = None
+    """URL of a server other than that of AWS"""
+    region: str | None = None
+    """Such as eu-central-1"""
+    profile: str | None = None
+    """A profile of the AWS configuration files"""
+    block: str | None = Field(default=None, pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$")
+    """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON"""
+    anonymous: list[str] = Field(default=[])
+    """Buckets that are read without credentials"""
+    requester_pays: list[str] = Field(default=[])
+    """Buckets whose reader pays (requester pays)"""
 
     @model_validator(mode="after")
     def _one_identity(self) -> "S3Config":
@@ -185,18 +204,15 @@ class S3Config(Strict):
 class CheckpointConfig(Strict):
     """Checkpoints of the fit. A run that was killed resumes from the last one when it is started again, with the same result."""
 
-    seconds: float = Field(default=60, gt=0, description="Seconds between two checkpoints")
-    rounds: int | None = Field(default=None, ge=1, description="Also a checkpoint after so many rounds of the solver")
-    url: Location | None = Field(
-        default=None,
-        description="A folder or URL that every worker can write to; by default `checkpoints` below the cluster's "
-        "scratch, or `.checkpoints` below the output",
-    )
-    id: str | None = Field(
-        default=None,
-        pattern=NAME,
-        max_length=100,
-        description="Names the fit; by default a digest of everything that its result depends on, so that the same run "
-        "resumes by itself",
-    )
-    attempts: int = Field(default=3, ge=1, description="Attempts in all if the cluster is lost")
+    seconds: float = Field(default=60, gt=0)
+    """Seconds between two checkpoints"""
+    rounds: int | None = Field(default=None, ge=1)
+    """Also a checkpoint after so many rounds of the solver"""
+    url: Location | None = None
+    """A folder or URL that every worker can write to; by default `checkpoints` below the cluster's scratch, or
+    `.checkpoints` below the output"""
+    id: str | None = Field(default=None, pattern=NAME, max_length=100)
+    """Names the fit; by default a digest of everything that its result depends on, so that the same run resumes by
+    itself"""
+    attempts: int = Field(default=3, ge=1)
+    """Attempts in all if the cluster is lost"""

@@ -27,10 +27,10 @@ def _in_catalog(config: Named) -> Named:
 class DataRef(Strict):
     """A data set: a name from the catalog, or a source written out."""
 
-    name: str | None = Field(default=None, description="A data set of the catalog (see `aucdist data list`)")
-    source: Annotated[Source | None, Cli(place=2, data=True)] = Field(
-        default=None, description="A source written out, where the catalog has none"
-    )
+    name: str | None = None
+    """A data set of the catalog (see `aucdist data list`)"""
+    source: Annotated[Source | None, Cli(place=2, data=True)] = None
+    """A source written out, where the catalog has none"""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "DataRef":
@@ -46,27 +46,21 @@ def _unlabelled(value: Any, check: Any) -> Any:
 class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
-    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = Field(
-        default=None, description="A source written out; it needs no label, and the model knows how its rows are read"
-    )
+    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = None
+    """A source written out; it needs no label, and the model knows how its rows are read"""
 
 
 class DataFileOptions(Strict):
     """What may be said of a file of data whose configuration `aucdist init` finds."""
 
-    label: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
-        default=None, description="The column with the classes; svmlight and KEEL files name it themselves"
-    )
-    positive: Annotated[str | None, Cli(metavar="CLASS")] = Field(
-        default=None, description="The positive class, as the file spells it; by default the rarest one"
-    )
-    time: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
-        default=None, description="A column of dates or numbers by which the last rows are the test rows"
-    )
-    groups: Annotated[str | None, Cli(metavar="COLUMN")] = Field(
-        default=None,
-        description="A column whose equal values stay on one side of the split, such as a user; it is no feature",
-    )
+    label: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    """The column with the classes; svmlight and KEEL files name it themselves"""
+    positive: Annotated[str | None, Cli(metavar="CLASS")] = None
+    """The positive class, as the file spells it; by default the rarest one"""
+    time: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    """A column of dates or numbers by which the last rows are the test rows"""
+    groups: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    """A column whose equal values stay on one side of the split, such as a user; it is no feature"""
 
 
 class TestConfig(Strict):
@@ -74,35 +68,28 @@ class TestConfig(Strict):
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
-    fraction: float | None = Field(
-        default=None, gt=0, lt=1, description="Share of each class that is taken for the test, at random"
-    )
-    seed: int = Field(default=0, ge=0, description="Seed of the split; used with `fraction`")
-    time: str | None = Field(
-        default=None,
-        description="A column of numbers, or of dates with `days` among its parts: the last rows by it are the test rows. Rows "
-        "without a time are training rows",
-    )
-    last: float = Field(default=0.2, gt=0, lt=1, description="With `time`: the share of the rows that are test rows")
-    gap: float = Field(
-        default=0.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="With `time`, in its unit, for dates in days: rows that lie less than this before the first test row are "
-        "left out, as their labels were not known yet",
-    )
-    keep: bool = Field(
-        default=False,
-        description="With `time`: whether it stays a feature. By default what only grows is none, the number or `days` and `year`"
-        " of dates, as no training row has the values of new rows",
-    )
-    groups: str | None = Field(
-        default=None,
-        description="A column: rows with the same value are on the same side, with `time` on that of the last of them; folds of "
-        "a search keep them together, too. It is not used as a feature",
-    )
-    name: str | None = Field(default=None, description="A data set of the catalog, encoded like the training data")
-    source: Source | None = Field(default=None, description="A source written out, encoded like the training data")
+    fraction: float | None = Field(default=None, gt=0, lt=1)
+    """Share of each class that is taken for the test, at random"""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the split; used with `fraction`"""
+    time: str | None = None
+    """A column of numbers, or of dates with `days` among its parts: the last rows by it are the test rows. Rows without
+    a time are training rows"""
+    last: float = Field(default=0.2, gt=0, lt=1)
+    """With `time`: the share of the rows that are test rows"""
+    gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """With `time`, in its unit, for dates in days: rows that lie less than this before the first test row are left out,
+    as their labels were not known yet"""
+    keep: bool = False
+    """With `time`: whether it stays a feature. By default what only grows is none, the number or `days` and `year` of
+    dates, as no training row has the values of new rows"""
+    groups: str | None = None
+    """A column: rows with the same value are on the same side, with `time` on that of the last of them; folds of a
+    search keep them together, too. It is not used as a feature"""
+    name: str | None = None
+    """A data set of the catalog, encoded like the training data"""
+    source: Source | None = None
+    """A source written out, encoded like the training data"""
 
     @model_validator(mode="before")
     @classmethod
@@ -142,38 +129,24 @@ class TestConfig(Strict):
 class DataConfig(DataRef):
     """The training data, how its features are encoded, and which rows are for the test."""
 
-    positive: ClassName | list[ClassName] | EachOf | None = Field(
-        default=None,
-        description="Overrides the catalog's positive class: `minority`, a class, a list of classes, or `each`, which fits each "
-        "class against the rest ({each: [...]} some topics)",
-    )
-    direct: bool = Field(
-        default=False,
-        description="The workers read the files themselves, part by part, and no row goes through this process: for files that "
-        "are larger than its memory. Rows keep the order of the files. Shards are always read in this way",
-    )
-    test: TestConfig | None = Field(
-        default=None,
-        description="Without it there is no test AUC. It may be called `split` where rows of this data are taken",
-    )
-    calibration: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="This share of the training rows is not fitted but sets the threshold of `operating_point`: at random, or "
-        "with `split.time` the last of them",
-    )
-    impute: Literal["refuse", "keep", "mean", "median"] = Field(
-        default="refuse",
-        description="What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
-        "median within 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them",
-    )
-    log1p: Literal["numeric"] | list[str] | None = Field(
-        default=None, description="Features transformed by log(1 + x): `numeric` (all that are not one-hot), or names"
-    )
-    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
-        default="none", description="Scaling, fitted on the training rows"
-    )
+    positive: ClassName | list[ClassName] | EachOf | None = None
+    """Overrides the catalog's positive class: `minority`, a class, a list of classes, or `each`, which fits each class
+    against the rest ({each: [...]} some topics)"""
+    direct: bool = False
+    """The workers read the files themselves, part by part, and no row goes through this process: for files that are
+    larger than its memory. Rows keep the order of the files. Shards are always read in this way"""
+    test: TestConfig | None = None
+    """Without it there is no test AUC. It may be called `split` where rows of this data are taken"""
+    calibration: float | None = Field(default=None, gt=0, lt=1)
+    """This share of the training rows is not fitted but sets the threshold of `operating_point`: at random, or with
+    `split.time` the last of them"""
+    impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
+    """What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the median
+    within 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them"""
+    log1p: Literal["numeric"] | list[str] | None = None
+    """Features transformed by log(1 + x): `numeric` (all that are not one-hot), or names"""
+    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
+    """Scaling, fitted on the training rows"""
 
     @model_validator(mode="before")
     @classmethod

@@ -109,10 +109,10 @@ class FileOptions(Strict):
     kind: ClassVar[str]
     of: ClassVar[type[BaseModel]]
 
-    config: Annotated[str, Cli(place=1)] = Field(description="A YAML file, or the name of one of the project's own")
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
-        default=[], description="Change a key, as in --set model.lam=1e-2. May be repeated"
-    )
+    config: Annotated[str, Cli(place=1)]
+    """A YAML file, or the name of one of the project's own"""
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    """Change a key, as in --set model.lam=1e-2. May be repeated"""
 
     def resolved(self) -> BaseModel:
         """Return the configuration."""
@@ -122,9 +122,8 @@ class FileOptions(Strict):
 class RunOptions(FileOptions):
     """The options of a command that writes a run folder."""
 
-    output: Annotated[str | None, Cli(metavar="URL")] = Field(
-        default=None, description="Where the run folder is made: a folder or a URL; by default runs"
-    )
+    output: Annotated[str | None, Cli(metavar="URL")] = None
+    """Where the run folder is made: a folder or a URL; by default runs"""
 
 
 def load_config(

@@ -16,25 +16,28 @@ AUTO = "auto"
 class ModelConfig(BaseModel):
     """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
-    model_config = ConfigDict(extra="allow")  # parameters of one estimator alone; checked against it below
+    model_config = ConfigDict(
+        extra="allow", use_attribute_docstrings=True
+    )  # parameters of one estimator alone; checked against it below
 
-    estimator: str = Field(default="PairwiseHingeClassifier", description="What is minimised")
-    solver: str | dict[str, Any] | None = Field(
-        default=None,
-        description="How it is minimised: a name, or a mapping with `name` and the solver's parameters, such as {name: sdcd, "
-        "epochs: 10}",
-    )
-    lam: float | None = Field(default=None, description="Regularisation strength: the weight of the penalty")
-    tol: float | None = Field(default=None, description="Stop when the certified relative gap is at most this")
-    max_passes: int | None = Field(default=None, description="Stop after this many passes over the data")
-    random_state: int | None = Field(default=None, description="Seed of the random numbers")
-    features: str | dict[str, Any] | None = Field(
-        default=None,
-        description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
-        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds; "
-        "{map: auto, metric: ndcg, k: 5} does so by this measure of the order of rows, {map: auto, metric: expected_cost, "
-        "false_alarm: 1, miss: 40} by what decisions cost",
-    )
+    estimator: str = "PairwiseHingeClassifier"
+    """What is minimised"""
+    solver: str | dict[str, Any] | None = None
+    """How it is minimised: a name, or a mapping with `name` and the solver's parameters, such as {name: sdcd, epochs:
+    10}"""
+    lam: float | None = None
+    """Regularisation strength: the weight of the penalty"""
+    tol: float | None = None
+    """Stop when the certified relative gap is at most this"""
+    max_passes: int | None = None
+    """Stop after this many passes over the data"""
+    random_state: int | None = None
+    """Seed of the random numbers"""
+    features: str | dict[str, Any] | None = None
+    """Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, bins:
+    64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds; {map:
+    auto, metric: ndcg, k: 5} does so by this measure of the order of rows, {map: auto, metric: expected_cost,
+    false_alarm: 1, miss: 40} by what decisions cost"""
 
     @model_validator(mode="before")
     @classmethod
@@ -150,17 +153,11 @@ def refuse_missing(model: Any) -> None:
 class ShapesConfig(Strict):
     """Additional fits, whose results appear in the report."""
 
-    halves: int | None = Field(
-        default=None,
-        ge=2,
-        le=100,
-        description="The report shows a band: the shapes of models that are fitted to so many random halves of the training "
-        "rows; 10 are usual",
-    )
-    compare_free: bool = Field(
-        default=False,
-        description="Fits the model without `monotone`, too, so that the report says what the directions cost",
-    )
+    halves: int | None = Field(default=None, ge=2, le=100)
+    """The report shows a band: the shapes of models that are fitted to so many random halves of the training rows; 10
+    are usual"""
+    compare_free: bool = False
+    """Fits the model without `monotone`, too, so that the report says what the directions cost"""
 
     @property
     def wanted(self) -> bool:

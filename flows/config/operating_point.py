@@ -17,11 +17,11 @@ Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column
 class CostConfig(Strict):
     """What wrong decisions cost, in any unit; only their ratio matters for the threshold."""
 
-    false_alarm: Cost = Field(
-        description="What a negative row costs that is predicted positive: a number above 0, or `cost_column`, the row's own "
-        "cost in the column that the source names"
-    )
-    miss: Cost = Field(description="What a positive row costs that is predicted negative, likewise")
+    false_alarm: Cost
+    """What a negative row costs that is predicted positive: a number above 0, or `cost_column`, the row's own cost in
+    the column that the source names"""
+    miss: Cost
+    """What a positive row costs that is predicted negative, likewise"""
 
 
 def _parsed(value: Any) -> Any:
@@ -36,41 +36,26 @@ HELD_OUT = 0.2
 class OperatingPointConfig(Strict):
     """What the threshold is to meet on the training rows, or on rows that the fit has not seen; give one of the requirements."""
 
-    fpr: Annotated[float | None, Cli()] = Field(
-        default=None, ge=0, le=1, description="At most this share of the negatives is flagged"
-    )
-    alerts: Annotated[float | None, Cli()] = Field(
-        default=None, ge=0, description="At most this share of all rows is flagged; or this number, with `per`"
-    )
-    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(
-        default=None,
-        pattern=r"^(day|[1-9][0-9]* rows)$",
-        description="With `alerts`: `day` for so many alerts a day in the mean, by the column of `split.time`, whose unit is a "
-        "day; or a number of rows, as in `1000 rows`",
-    )
-    precision: Annotated[float | None, Cli()] = Field(
-        default=None, gt=0, le=1, description="At least this share of the flagged rows is positive"
-    )
-    recall: Annotated[float | None, Cli()] = Field(
-        default=None, gt=0, le=1, description="At least this share of the positives is flagged"
-    )
-    cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = Field(
-        default=None,
-        description="The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`",
-    )
-    confidence: Annotated[float | None, Cli()] = Field(
-        default=None,
-        ge=0.5,
-        lt=1,
-        description="The probability with which the requirement holds for new rows: the threshold then keeps a distance, by "
-        "exact bounds on rows that the fit has not seen: `data.calibration`, by default a fifth of the training rows",
-    )
-    out_of_fold: bool | None = Field(
-        default=None,
-        description="Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths "
-        "of the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for. "
-        "null: where the feature map is fitted to labels (leaves, landmarks, pairs)",
-    )
+    fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0, le=1)
+    """At most this share of the negatives is flagged"""
+    alerts: Annotated[float | None, Cli()] = Field(default=None, ge=0)
+    """At most this share of all rows is flagged; or this number, with `per`"""
+    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
+    """With `alerts`: `day` for so many alerts a day in the mean, by the column of `split.time`, whose unit is a day; or
+    a number of rows, as in `1000 rows`"""
+    precision: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
+    """At least this share of the flagged rows is positive"""
+    recall: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
+    """At least this share of the positives is flagged"""
+    cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = None
+    """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`"""
+    confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
+    """The probability with which the requirement holds for new rows: the threshold then keeps a distance, by exact
+    bounds on rows that the fit has not seen: `data.calibration`, by default a fifth of the training rows"""
+    out_of_fold: bool | None = None
+    """Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths of
+    the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for.
+    null: where the feature map is fitted to labels (leaves, landmarks, pairs)"""
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":

@@ -19,8 +19,11 @@ class LogSpace(Strict):
     """Numbers that are evenly spaced on a log scale."""
 
     first: float = Field(gt=0)
+    """The first number"""
     last: float = Field(gt=0)
+    """The last number, which may be smaller than the first"""
     number: int = Field(ge=2, le=1000)
+    """How many numbers, with the first and the last"""
 
     def values(self) -> list[float]:
         """Return the numbers, to four digits."""
@@ -30,32 +33,24 @@ class LogSpace(Strict):
 class FoldsConfig(Strict):
     """How the training rows are divided into folds."""
 
-    number: int = Field(default=5, ge=2, description="Folds")
-    repeats: int = Field(default=1, ge=1, description="Partitions into folds, each with another seed")
-    seed: int = Field(default=0, ge=0, description="Decides, with the id of a row, which fold it is in")
-    groups: str | None = Field(
-        default=None, description="A column: rows with the same value are in the same fold. It is not used as a feature"
-    )
-    time: str | None = Field(
-        default=None,
-        description="A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature",
-    )
-    gap_rows: int = Field(
-        default=0,
-        ge=0,
-        description="With `time`: so many rows before the held-out rows of a fold are not training rows, nor are rows of the "
-        "same time as one of them",
-    )
-    gap_time: float = Field(
-        default=0.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="With `time`, in the unit of its column: training rows lie at least this long before the first held-out row "
-        "of the fold, such as the days after which a label is known",
-    )
-    duplicates: Literal["apart", "together"] = Field(
-        default="apart", description="Whether rows with equal features are in the same fold (`together`)"
-    )
+    number: int = Field(default=5, ge=2)
+    """Folds"""
+    repeats: int = Field(default=1, ge=1)
+    """Partitions into folds, each with another seed"""
+    seed: int = Field(default=0, ge=0)
+    """Decides, with the id of a row, which fold it is in"""
+    groups: str | None = None
+    """A column: rows with the same value are in the same fold. It is not used as a feature"""
+    time: str | None = None
+    """A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature"""
+    gap_rows: int = Field(default=0, ge=0)
+    """With `time`: so many rows before the held-out rows of a fold are not training rows, nor are rows of the same time
+    as one of them"""
+    gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """With `time`, in the unit of its column: training rows lie at least this long before the first held-out row of the
+    fold, such as the days after which a label is known"""
+    duplicates: Literal["apart", "together"] = "apart"
+    """Whether rows with equal features are in the same fold (`together`)"""
 
     @model_validator(mode="after")
     def _consistent(self) -> "FoldsConfig":
@@ -73,69 +68,50 @@ class FoldsConfig(Strict):
 class HalvingConfig(Strict):
     """Successive halving: all settings get few passes, the better ones more."""
 
-    first_passes: int = Field(default=10, ge=1, description="Passes that every setting gets")
-    factor: int = Field(
-        default=3,
-        ge=2,
-        description="From rung to rung, the passes are multiplied and the number of settings is divided by this",
-    )
+    first_passes: int = Field(default=10, ge=1)
+    """Passes that every setting gets"""
+    factor: int = Field(default=3, ge=2)
+    """From rung to rung, the passes are multiplied and the number of settings is divided by this"""
 
 
 class CvConfig(RunConfig):
     """One search."""
 
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")  # type: ignore[assignment]
-    grid: dict[str, list[Any] | LogSpace] = Field(
-        description="Values by parameter, a list or {first, last, number} on a log scale; all combinations are tried"
-    )
+    cluster: ClusterConfig = Field(default_factory=NoCluster)  # type: ignore[assignment]
+    """Where it runs"""
+    grid: dict[str, list[Any] | LogSpace]
+    """Values by parameter, a list or {first, last, number} on a log scale; all combinations are tried"""
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
-    metric: str = Field(
-        default="auc",
-        description="The score that settings are compared by, of several classes its mean over them; of names that end in "
-        "`_loss`, and of costs, smaller is better. `partial_auc`, `recall_at_fpr`, and `shrunk_partial_auc`, which below 80 "
-        "held-out positives has a part of the AUC, need `max_fpr`, `recall_at_precision` needs `min_precision`, "
-        "`precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs "
-        "`min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the threshold "
-        "that costs least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and "
-        "`ndcg`, of the first `k` rows of each, is possible; it is the default, with `k: 10`, where `features: auto` has grades",
-    )
-    max_fpr: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="The largest false positive rate of metric `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` or "
-        "`recall_at_fpr`",
-    )
-    min_tpr: float | None = Field(
-        default=None, ge=0, lt=1, description="The least true positive rate of metric `two_way_partial_auc`"
-    )
-    min_precision: float | None = Field(
-        default=None, gt=0, le=1, description="The least precision of metric `recall_at_precision`"
-    )
-    min_recall: float | None = Field(
-        default=None, gt=0, le=1, description="The least recall of metric `precision_at_recall`"
-    )
-    k: int | None = Field(
-        default=None,
-        ge=1,
-        description="The number of held-out rows of metric `precision_at_k` or `recall_at_k`, or of each group of metric `ndcg`",
-    )
-    rule: Literal["best", "one-se", "simplest"] = Field(
-        default="best",
-        description="`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest "
-        "feature map whose best mean is, which is the default with `features: auto` over all pairs",
-    )
-    nested: int | None = Field(
-        default=None,
-        ge=2,
-        description="Folds of the training rows of each fold; the score is then that of choosing the parameters by them",
-    )
-    halving: HalvingConfig | None = Field(default=None, description="Gives fewer passes to settings that score badly")
-    placement: Literal["auto", "tasks", "masks"] = Field(
-        default="auto",
-        description="`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all "
-        "workers work on one fold after the other. `auto`: by the size of the data. All give the same numbers",
-    )
+    """How the training rows are divided for the search"""
+    metric: str = "auc"
+    """The score that settings are compared by, of several classes its mean over them; of names that end in `_loss`, and
+    of costs, smaller is better. `partial_auc`, `recall_at_fpr`, and `shrunk_partial_auc`, which below 80 held-out
+    positives has a part of the AUC, need `max_fpr`, `recall_at_precision` needs `min_precision`, `precision_at_recall`
+    needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and
+    `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the threshold that costs
+    least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and `ndcg`,
+    of the first `k` rows of each, is possible; it is the default, with `k: 10`, where `features: auto` has grades"""
+    max_fpr: float | None = Field(default=None, gt=0, le=1)
+    """The largest false positive rate of metric `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` or
+    `recall_at_fpr`"""
+    min_tpr: float | None = Field(default=None, ge=0, lt=1)
+    """The least true positive rate of metric `two_way_partial_auc`"""
+    min_precision: float | None = Field(default=None, gt=0, le=1)
+    """The least precision of metric `recall_at_precision`"""
+    min_recall: float | None = Field(default=None, gt=0, le=1)
+    """The least recall of metric `precision_at_recall`"""
+    k: int | None = Field(default=None, ge=1)
+    """The number of held-out rows of metric `precision_at_k` or `recall_at_k`, or of each group of metric `ndcg`"""
+    rule: Literal["best", "one-se", "simplest"] = "best"
+    """`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest feature
+    map whose best mean is, which is the default with `features: auto` over all pairs"""
+    nested: int | None = Field(default=None, ge=2)
+    """Folds of the training rows of each fold; the score is then that of choosing the parameters by them"""
+    halving: HalvingConfig | None = None
+    """Gives fewer passes to settings that score badly"""
+    placement: Literal["auto", "tasks", "masks"] = "auto"
+    """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all workers
+    work on one fold after the other. `auto`: by the size of the data. All give the same numbers"""
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":

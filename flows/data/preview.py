@@ -78,15 +78,12 @@ MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 class PreviewConfig(Strict):
     """A data set whose columns are summarised."""
 
-    config: Annotated[str, Cli(place=1)] = Field(
-        description="A YAML file of a run or of a source, the name of one in configs/train, or a file or URL"
-    )
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
-        default=[], description="Change a key, as in --set data.scale=none. May be repeated"
-    )
-    html: Annotated[Path | None, Cli(metavar="FILE")] = Field(
-        default=None, description="Also write a page: a histogram by class of each column"
-    )
+    config: Annotated[str, Cli(place=1)]
+    """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL"""
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    """Change a key, as in --set data.scale=none. May be repeated"""
+    html: Annotated[Path | None, Cli(metavar="FILE")] = None
+    """Also write a page: a histogram by class of each column"""
 
 
 def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:

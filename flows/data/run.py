@@ -28,26 +28,26 @@ class ListConfig(Strict):
 class ShowConfig(Strict):
     """A data set whose description is shown."""
 
-    name: Annotated[str, Cli(place=1)] = Field(description="A data set of the catalog, or the folder or URL of shards")
+    name: Annotated[str, Cli(place=1)]
+    """A data set of the catalog, or the folder or URL of shards"""
 
 
 class FetchConfig(Strict):
     """Data sets of the catalog that are downloaded."""
 
-    names: Annotated[list[str], Cli(place=1)] = Field(min_length=1, description="Data sets of the catalog")
-    mirror: Annotated[Location | None, Cli(metavar="URL")] = Field(
-        default=None,
-        description="A folder or URL that has the files under their names below AUCDIST_DATA; by default their origins",
-    )
+    names: Annotated[list[str], Cli(place=1)] = Field(min_length=1)
+    """Data sets of the catalog"""
+    mirror: Annotated[Location | None, Cli(metavar="URL")] = None
+    """A folder or URL that has the files under their names below AUCDIST_DATA; by default their origins"""
 
 
 class VerifyConfig(Strict):
     """Data sets that are read and checked."""
 
-    names: Annotated[list[str], Cli(place=1)] = Field(
-        default=[], description="Data sets of the catalog, or folders or URLs of shards. By default all that are here"
-    )
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
+    names: Annotated[list[str], Cli(place=1)] = Field(default=[])
+    """Data sets of the catalog, or folders or URLs of shards. By default all that are here"""
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
+    """Where it runs"""
 
 
 def list_data(config: ListConfig, observer: RunObserver) -> dict[str, Any]:

@@ -15,27 +15,20 @@ SUFFIXES = (".csv", ".parquet")
 class ExplainConfig(UnlabelledRef):
     """Rows whose scores are explained feature by feature."""
 
-    model: Annotated[str, Cli(place=1)] = Field(
-        min_length=1, description="A run folder, or the model in it: a folder or URL"
-    )
-    rows: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None, ge=1, description="Explain so many rows, the first ones; by default 10, and all with `output`"
-    )
-    top: Annotated[int, Cli(metavar="N")] = Field(
-        default=5, ge=1, description="Contributions to show for each row, the largest ones"
-    )
-    reasons: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None, ge=1, description="Show so many columns that raise each score most, in place of contributions"
-    )
-    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(
-        default_factory=list, description="Of a model of several classes: those to explain; by default all"
-    )
-    output: Annotated[str | None, Cli(metavar="FILE")] = Field(
-        default=None,
-        min_length=1,
-        description="A .csv or .parquet file for all contributions; else they are printed",
-    )
-    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+    model: Annotated[str, Cli(place=1)] = Field(min_length=1)
+    """A run folder, or the model in it: a folder or URL"""
+    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    """Explain so many rows, the first ones; by default 10, and all with `output`"""
+    top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
+    """Contributions to show for each row, the largest ones"""
+    reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    """Show so many columns that raise each score most, in place of contributions"""
+    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
+    """Of a model of several classes: those to explain; by default all"""
+    output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    """A .csv or .parquet file for all contributions; else they are printed"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
 
     @model_validator(mode="after")
     def _printed(self) -> "ExplainConfig":

@@ -16,26 +16,16 @@ CARD_SUFFIXES = ("json", "md", "csv", "html")
 class CardConfig(Strict):
     """The form of a scorecard."""
 
-    rows: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None, ge=2, description="At most so many lines; a category counts as one"
-    )
-    total: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None,
-        ge=1,
-        le=10**6,
-        description="Points between the lowest and the highest possible sum; by default 1000",
-    )
-    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(
-        default=None,
-        gt=0,
-        description="Points that double the odds, in place of `total`; for models with logistic probabilities",
-    )
-    base_points: Annotated[float, Cli(metavar="N")] = Field(
-        default=0.0, description="Points of a row with the odds `base_odds`"
-    )
-    base_odds: Annotated[float, Cli(metavar="N")] = Field(
-        default=1.0, gt=0, description="Odds of the positive class, positive to negative"
-    )
+    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
+    """At most so many lines; a category counts as one"""
+    total: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, le=10**6)
+    """Points between the lowest and the highest possible sum; by default 1000"""
+    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(default=None, gt=0)
+    """Points that double the odds, in place of `total`; for models with logistic probabilities"""
+    base_points: Annotated[float, Cli(metavar="N")] = 0.0
+    """Points of a row with the odds `base_odds`"""
+    base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
+    """Odds of the positive class, positive to negative"""
 
     @model_validator(mode="after")
     def _go_together(self) -> "CardConfig":
@@ -50,28 +40,24 @@ class CardConfig(Strict):
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
-    model: Annotated[str, Cli(place=1)] = Field(
-        min_length=1, description="A run folder, or the model in it: a folder or URL"
-    )
-    to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")] = Field(
-        description="`onnx`, `sql`, `json` or `scorecard`"
-    )
-    output: Annotated[str | None, Cli(metavar="FILE")] = Field(
-        default=None, min_length=1, description="The file; by default named after the run, in the current folder"
-    )
-    table: Annotated[str | None, Cli(metavar="NAME")] = Field(
-        default=None, min_length=1, description="sql: the table with the rows; by default `rows`"
-    )
-    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(
-        default_factory=list,
-        description="sql: columns of the table that stand beside the scores; by default those that the model reads",
-    )
-    contributions: Annotated[bool, Cli()] = Field(
-        default=False, description="onnx, sql, json: whether what each feature adds to a score stands beside it"
-    )
-    card: Annotated[CardConfig | None, Cli()] = Field(default=None, description="scorecard: its lines and its points")
-    force: Annotated[bool, Cli()] = Field(default=False, description="Replace the file if it is there")
-    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+    model: Annotated[str, Cli(place=1)] = Field(min_length=1)
+    """A run folder, or the model in it: a folder or URL"""
+    to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
+    """`onnx`, `sql`, `json` or `scorecard`"""
+    output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    """The file; by default named after the run, in the current folder"""
+    table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
+    """sql: the table with the rows; by default `rows`"""
+    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default_factory=list)
+    """sql: columns of the table that stand beside the scores; by default those that the model reads"""
+    contributions: Annotated[bool, Cli()] = False
+    """onnx, sql, json: whether what each feature adds to a score stands beside it"""
+    card: Annotated[CardConfig | None, Cli()] = None
+    """scorecard: its lines and its points"""
+    force: Annotated[bool, Cli()] = False
+    """Replace the file if it is there"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
 
     @field_validator("to")
     @classmethod

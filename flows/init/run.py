@@ -36,14 +36,14 @@ BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 class InitConfig(DataFileOptions):
     """A data file, and how to describe it in a configuration."""
 
-    data: Annotated[str, Cli(place=1)] = Field(description="A CSV, Parquet, svmlight or KEEL file, a path or a URL")
-    output: Annotated[Path | None, Cli(metavar="FILE")] = Field(
-        default=None, description="The YAML file; by default the name of the data, in this folder"
-    )
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(
-        default=[], description="Change a key of the source, as in --set label=clicked. May be repeated"
-    )
-    force: Annotated[bool, Cli()] = Field(default=False, description="Replace the YAML file if it is there")
+    data: Annotated[str, Cli(place=1)]
+    """A CSV, Parquet, svmlight or KEEL file, a path or a URL"""
+    output: Annotated[Path | None, Cli(metavar="FILE")] = None
+    """The YAML file; by default the name of the data, in this folder"""
+    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    """Change a key of the source, as in --set label=clicked. May be repeated"""
+    force: Annotated[bool, Cli()] = False
+    """Replace the YAML file if it is there"""
 
 
 @dataclass(frozen=True)

@@ -16,35 +16,28 @@ from flows.train.config import TrainConfig
 class KeepCurrentConfig(Strict):
     """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
 
-    store: Location = Field(min_length=1, description="The model store, a folder or URL")
-    train: TrainConfig = Field(description="The training run; its `cluster` and `s3` are those of all stages")
-    window: int | None = Field(
-        default=None, ge=1, description="Train on so many of the newest files of a pattern, by name; by default on all"
-    )
-    held_out: int | None = Field(
-        default=None,
-        ge=1,
-        description="So many of the newest files are the test rows, and not trained on; for a pattern, without `test`",
-    )
-    condition: Literal["better", "not-worse", "always"] = Field(
-        default="not-worse", description="When the version in use is replaced, as `--if` of `aucdist promote`"
-    )
-    margin: float = Field(default=0.0, ge=0.0, lt=1.0, description="As `--margin` of `aucdist promote`")
-    keep: int | None = Field(default=None, ge=1, description="Remove old versions until so many are left")
-    warm_start: bool = Field(
-        default=True, description="Whether the fit starts from the weights in use, where the features are the same"
-    )
-    new: UnlabelledRef | None = Field(
-        default=None, description="Rows to score and to watch with the version then in use"
-    )
-    batch: str | None = Field(
-        default=None,
-        pattern=NAME,
-        description="Names these rows; by default the name of the data set or of its first file",
-    )
-    scores: Location = Field(
-        default="scores", min_length=1, description="Folder or URL below which the scores of each batch are written"
-    )
+    store: Location = Field(min_length=1)
+    """The model store, a folder or URL"""
+    train: TrainConfig
+    """The training run; its `cluster` and `s3` are those of all stages"""
+    window: int | None = Field(default=None, ge=1)
+    """Train on so many of the newest files of a pattern, by name; by default on all"""
+    held_out: int | None = Field(default=None, ge=1)
+    """So many of the newest files are the test rows, and not trained on; for a pattern, without `test`"""
+    condition: Literal["better", "not-worse", "always"] = "not-worse"
+    """When the version in use is replaced, as `--if` of `aucdist promote`"""
+    margin: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """As `--margin` of `aucdist promote`"""
+    keep: int | None = Field(default=None, ge=1)
+    """Remove old versions until so many are left"""
+    warm_start: bool = True
+    """Whether the fit starts from the weights in use, where the features are the same"""
+    new: UnlabelledRef | None = None
+    """Rows to score and to watch with the version then in use"""
+    batch: str | None = Field(default=None, pattern=NAME)
+    """Names these rows; by default the name of the data set or of its first file"""
+    scores: Location = Field(default="scores", min_length=1)
+    """Folder or URL below which the scores of each batch are written"""
 
     @model_validator(mode="after")
     def _goes_together(self) -> "KeepCurrentConfig":

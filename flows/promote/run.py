@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
@@ -26,22 +24,18 @@ CONDITIONS = ("better", "not-worse", "always")
 class PromoteConfig(Strict):
     """A run whose model is to be put into use."""
 
-    run: Annotated[Location, Cli(place=1)] = Field(description="A run folder, a path or URL")
-    store: Annotated[Location, Cli(place=2, metavar="URL")] = Field(
-        description="The model store, a folder or URL, made if need be; or models:/NAME in MLflow"
-    )
-    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = Field(
-        default="always", description="When to replace the version in use"
-    )
-    margin: Annotated[float, Cli()] = Field(
-        default=0.0, description="The difference that counts: better by more, or not worse by as much"
-    )
-    data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = Field(
-        default=None, description="Labelled rows for the test, which neither model has seen; by default the run's"
-    )
-    keep: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None, description="Remove old versions until N are left; by default none is removed"
-    )
+    run: Annotated[Location, Cli(place=1)]
+    """A run folder, a path or URL"""
+    store: Annotated[Location, Cli(place=2, metavar="URL")]
+    """The model store, a folder or URL, made if need be; or models:/NAME in MLflow"""
+    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = "always"
+    """When to replace the version in use"""
+    margin: Annotated[float, Cli()] = 0.0
+    """The difference that counts: better by more, or not worse by as much"""
+    data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
+    """Labelled rows for the test, which neither model has seen; by default the run's"""
+    keep: Annotated[int | None, Cli(metavar="N")] = None
+    """Remove old versions until N are left; by default none is removed"""
 
 
 def promote_as_configured(config: PromoteConfig, observer: RunObserver) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
@@ -17,15 +15,15 @@ from flows.promote.text import measure_text
 class StoreConfig(Strict):
     """A model store."""
 
-    store: Annotated[str, Cli(place=1, metavar="URL")] = Field(description="A model store, a folder or URL")
+    store: Annotated[str, Cli(place=1, metavar="URL")]
+    """A model store, a folder or URL"""
 
 
 class RollbackConfig(Strict):
     """A model store, and the version to go back to."""
 
-    store: Annotated[str, Cli(place=1, metavar="URL")] = Field(
-        description="A model store; URL@2 for version 2, else the one replaced last"
-    )
+    store: Annotated[str, Cli(place=1, metavar="URL")]
+    """A model store; URL@2 for version 2, else the one replaced last"""
 
 
 def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:

@@ -41,21 +41,27 @@ else:
 class QuickChanges(BaseModel):
     """The keys of an experiment that ``--quick`` changes."""
 
-    model_config = ConfigDict(extra="allow")  # the experiment validates the other keys
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)  # the experiment validates the other keys
 
-    datasets: list[str] | None = Field(default=None, description="The data sets to use; all by default")
+    datasets: list[str] | None = None
+    """The data sets to use; all by default"""
 
 
 class Paper(Strict):
     """The experiments of a paper."""
 
-    paper: str = Field(pattern=r"^[A-Za-z0-9._-]+$", description="Names the folder of the results")
-    title: str = Field(description="Authors, year and title of the paper, the heading of the page")
-    departures: list[str] = Field(default=[], description="How the experiments differ from the paper's, for the page")
+    paper: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
+    """Names the folder of the results"""
+    title: str
+    """Authors, year and title of the paper, the heading of the page"""
+    departures: list[str] = Field(default=[])
+    """How the experiments differ from the paper's, for the page"""
     experiments: dict[str, Experiment]
-    quick: dict[str, QuickChanges] = Field(description="The experiments of `--quick`, and the keys that it changes")
+    quick: dict[str, QuickChanges]
+    """The experiments of `--quick`, and the keys that it changes"""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
-    output: str = Field(default="runs", min_length=1, description="Folder or URL of the results")
+    output: str = Field(default="runs", min_length=1)
+    """Folder or URL of the results"""
 
     @model_validator(mode="after")
     def _check_quick(self) -> "Paper":
@@ -99,14 +105,14 @@ def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
 class ReproduceOptions(Strict):
     """The experiments of a paper."""
 
-    paper: Annotated[str, Cli(place=1)] = Field(description="A paper of configs/reproduce, such as 000, or a YAML file")
-    quick: Annotated[bool, Cli()] = Field(default=False, description="Run only the small part that the file defines")
-    cluster: Annotated[str | None, Cli(metavar="NAME")] = Field(
-        default=None, description="A file in configs/cluster, or a path, in place of the file's own"
-    )
-    output: Annotated[str | None, Cli(metavar="URL")] = Field(
-        default=None, description="Folder or URL of the results; by default runs"
-    )
+    paper: Annotated[str, Cli(place=1)]
+    """A paper of configs/reproduce, such as 000, or a YAML file"""
+    quick: Annotated[bool, Cli()] = False
+    """Run only the small part that the file defines"""
+    cluster: Annotated[str | None, Cli(metavar="NAME")] = None
+    """A file in configs/cluster, or a path, in place of the file's own"""
+    output: Annotated[str | None, Cli(metavar="URL")] = None
+    """Folder or URL of the results; by default runs"""
 
     def resolved(self) -> Paper:
         """Return the configuration of the paper."""

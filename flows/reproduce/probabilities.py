@@ -49,7 +49,8 @@ class ProbabilitySystem(Strict):
     """A model with probabilities."""
 
     model: ModelConfig
-    smote: bool = Field(default=False, description="Fit to rows whose classes SMOTE has balanced")
+    smote: bool = False
+    """Fit to rows whose classes SMOTE has balanced"""
 
     @model_validator(mode="after")
     def _check_probabilities(self) -> "ProbabilitySystem":
@@ -62,7 +63,8 @@ class Probabilities(ProtocolKind):
     """One table for each measure."""
 
     kind: Literal["probabilities"]
-    tables: dict[Measure, str] = Field(description="The printed table of each measure")
+    tables: dict[Measure, str]
+    """The printed table of each measure"""
     systems: dict[str, ProbabilitySystem]
     datasets: dict[str, DataSet]
     protocol: Splits = Field(default_factory=Splits)

@@ -90,23 +90,24 @@ def shard_lines(result: dict[str, Any]) -> list[str]:
 class SimulateConfig(Strict):
     """Simulated rows of two Gaussians."""
 
-    target: Annotated[str, Cli(place=1)] = Field(
-        description="A folder or URL for the shards; a data set that is there is replaced"
-    )
-    rows: Annotated[int, Cli()] = Field(default=1_000_000, description="Number of rows")
-    features: Annotated[int, Cli()] = Field(default=50, description="Number of features")
-    positive_share: Annotated[float, Cli()] = Field(default=0.02, description="Probability that a row is positive")
-    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(
-        default=None, description="Rows in a shard; the last shard may have fewer. By default 64 MiB of them"
-    )
-    dtype: Annotated[Literal["float32", "float64"], Cli()] = Field(default="float32", description="Type of the values")
-    seed: Annotated[int, Cli()] = Field(
-        default=0, description="Seed of the rows, and of the direction between the classes"
-    )
-    shift: Annotated[float, Cli()] = Field(
-        default=1.2, description="Distance between the class means, in standard deviations"
-    )
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster, description="Where it runs")
+    target: Annotated[str, Cli(place=1)]
+    """A folder or URL for the shards; a data set that is there is replaced"""
+    rows: Annotated[int, Cli()] = 1_000_000
+    """Number of rows"""
+    features: Annotated[int, Cli()] = 50
+    """Number of features"""
+    positive_share: Annotated[float, Cli()] = 0.02
+    """Probability that a row is positive"""
+    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = None
+    """Rows in a shard; the last shard may have fewer. By default 64 MiB of them"""
+    dtype: Annotated[Literal["float32", "float64"], Cli()] = "float32"
+    """Type of the values"""
+    seed: Annotated[int, Cli()] = 0
+    """Seed of the rows, and of the direction between the classes"""
+    shift: Annotated[float, Cli()] = 1.2
+    """Distance between the class means, in standard deviations"""
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
+    """Where it runs"""
 
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> dict[str, Any]:

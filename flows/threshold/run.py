@@ -37,12 +37,10 @@ HISTORY = "history.parquet"
 class ThresholdConfig(OperatingPointConfig):
     """A trained model, and what its threshold is to meet."""
 
-    model: Annotated[Location, Cli(place=1)] = Field(
-        min_length=1, description="A run folder, or a model store, or store@3: a folder or URL"
-    )
-    output: Annotated[Location | None, Cli(metavar="URL")] = Field(
-        default=None, min_length=1, description="Where the new run folder is made; by default beside the run"
-    )
+    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    """A run folder, or a model store, or store@3: a folder or URL"""
+    output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    """Where the new run folder is made; by default beside the run"""
 
 
 def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str, Any]:

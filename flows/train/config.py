@@ -26,50 +26,35 @@ if TYPE_CHECKING:
 class AuditGroups(Strict):
     """What `aucdist audit` reports on."""
 
-    groups: list[str] = Field(
-        min_length=1,
-        description="Columns whose values name groups of test rows, such as sex or region; they need not be features",
-    )
+    groups: list[str] = Field(min_length=1)
+    """Columns whose values name groups of test rows, such as sex or region; they need not be features"""
 
 
 class RunConfig(Strict):
     """What a training run and a search have in common."""
 
-    name: str = Field(
-        pattern=NAME, description="Names the run folder, the Prefect run, and the cached results of a search"
-    )
-    data: DataConfig = Field(
-        description="A search makes its folds of the training rows, and scores test rows once, in the end"
-    )
-    model: ModelConfig = Field(
-        default_factory=ModelConfig,
-        description="What is fitted; of a search, with the parameters that are not in its grid",
-    )
-    operating_point: OperatingPointConfig | None = Field(
-        default=None,
-        description="Sets the threshold of predictions; by default the G-mean of the training rows is largest",
-    )
-    shapes: ShapesConfig = Field(
-        default_factory=ShapesConfig,
-        description="More fits for the report: a band of shapes, and what `monotone` costs",
-    )
-    cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
-    blocks: int | None = Field(
-        default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
-    )
-    cache: CacheMode = Field(
-        default="auto",
-        description="Whether rows of the fit stay in the workers' memory or are streamed, from copies on the local disk",
-    )
-    output: Location = Field(
-        default="runs",
-        min_length=1,
-        description="Folder or URL below which the run folder is made, and where results of a search are cached",
-    )
-    performance_report: bool = Field(
-        default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
-    )
-    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+    name: str = Field(pattern=NAME)
+    """Names the run folder, the Prefect run, and the cached results of a search"""
+    data: DataConfig
+    """A search makes its folds of the training rows, and scores test rows once, in the end"""
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    """What is fitted; of a search, with the parameters that are not in its grid"""
+    operating_point: OperatingPointConfig | None = None
+    """Sets the threshold of predictions; by default the G-mean of the training rows is largest"""
+    shapes: ShapesConfig = Field(default_factory=ShapesConfig)
+    """More fits for the report: a band of shapes, and what `monotone` costs"""
+    cluster: FitClusterConfig = Field(default_factory=ThreadsHere)
+    """Where it runs"""
+    blocks: int | None = Field(default=None, ge=1)
+    """Blocks that the rows are partitioned into; by default one for each 64 MiB"""
+    cache: CacheMode = "auto"
+    """Whether rows of the fit stay in the workers' memory or are streamed, from copies on the local disk"""
+    output: Location = Field(default="runs", min_length=1)
+    """Folder or URL below which the run folder is made, and where results of a search are cached"""
+    performance_report: bool = False
+    """Whether the run folder gets Dask's own report on its cluster, dask-report.html"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
 
     @model_validator(mode="after")
     def _can_be_run_there(self) -> "RunConfig":
@@ -85,15 +70,13 @@ class TrainConfig(RunConfig):
 
     _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
-    baselines: bool = Field(
-        default=True,
-        description="Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of "
-        "the report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none",
-    )
-    audit: AuditGroups | None = Field(default=None, description="Groups of test rows for `aucdist audit`")
-    checkpoint: CheckpointConfig | None = Field(
-        default=None, description="Checkpoints of the fit, from which a run that was killed resumes; by default none"
-    )
+    baselines: bool = True
+    """Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of the
+    report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none"""
+    audit: AuditGroups | None = None
+    """Groups of test rows for `aucdist audit`"""
+    checkpoint: CheckpointConfig | None = None
+    """Checkpoints of the fit, from which a run that was killed resumes; by default none"""
 
     @model_validator(mode="after")
     def _can_be_saved(self) -> "TrainConfig":
@@ -139,9 +122,8 @@ class TrainOptions(RunOptions, DataFileOptions):
 
     kind, of = "train", TrainConfig
 
-    config: Annotated[str, Cli(place=1)] = Field(
-        description="A YAML file, the name of one of the project's own, or a file of data, for which `aucdist init` makes one"
-    )
+    config: Annotated[str, Cli(place=1)]
+    """A YAML file, the name of one of the project's own, or a file of data, for which `aucdist init` makes one"""
 
     def resolved(self) -> BaseModel:
         """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""

@@ -14,7 +14,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import click
 import yaml
-from pydantic import Field
 
 from aucdist.errors import InputError, RunError
 from flows.config.base import Cli, Strict
@@ -33,9 +32,8 @@ MARK = "# made by `aucdist up`, which removes it when it ends"
 class UpConfig(Strict):
     """A Prefect server on this machine."""
 
-    port: Annotated[int, Cli()] = Field(
-        default=PORT, description="Port of the server, which only this machine can reach"
-    )
+    port: Annotated[int, Cli()] = PORT
+    """Port of the server, which only this machine can reach"""
 
 
 def up(config: UpConfig) -> dict[str, Any]:

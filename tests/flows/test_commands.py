@@ -1,6 +1,7 @@
 """The table of commands in `flows.cli`: folders, deployments, configuration reference and documentation agree with it."""
 
 import importlib.util
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,5 +107,13 @@ def test_the_configuration_reference_has_its_keys(command: Command) -> None:
     assert command.flow == "" or f"`{command.flow.rpartition(':')[2].replace('_', '-')}`" in use
     for inner in reference.reachable([model]):
         assert reference.description(inner), f"{inner.__name__} has no docstring"
-        for field in inner.model_fields.values():
+        for name, field in inner.model_fields.items():
+            assert field.description, f"{inner.__name__}.{name} has no description"
             assert reference.type_text(field.annotation, reference.reachable([model]))
+    example = reference.EXAMPLES[command.name]
+    if "\n" in example:
+        model.model_validate(yaml.safe_load(example))
+    else:
+        words = shlex.split(example)
+        assert words[: 1 + len(command.name.split())] == ["aucdist", *command.name.split()]
+        command.as_click().make_context(command.name, words[1 + len(command.name.split()) :])

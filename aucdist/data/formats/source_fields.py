@@ -37,155 +37,117 @@ SCORING = "it decides how the cells of any file with the features of a model are
 class EachOf(BaseModel):
     """Some topics, each of which is fitted against the rest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    each: list[ClassName] = Field(min_length=2, description="The topics")
+    each: list[ClassName] = Field(min_length=2)
+    """The topics"""
 
 
 class SourceFields(BaseModel):
     """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    source: Location | list[Location] = Field(
-        description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
-        "Relative paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of "
-        "a bundled set for the format `embedded`"
-    )
-    format: Annotated[str, ALWAYS, SCORING] = Field(description="Format of the files")
-    label: Annotated[str | int | None, ALWAYS] = Field(
-        None, description="Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"
-    )
-    positive: Annotated[ClassName | list[ClassName] | EachOf, ALWAYS] = Field(
-        "minority",
-        description="Positive class, several of them, or `minority`: the rarest class. The rest is negative. `each` fits each of "
-        "three or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} these topics",
-    )
-    layout: Annotated[Layout, ALWAYS, SCORING] = Field(
-        "auto",
-        description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables "
-        "with hashed columns",
-    )
-    categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = Field(
-        [],
-        description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
-        "number. The nominal attributes of KEEL files always do",
-    )
-    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = Field(
-        {},
-        description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
-        "one that a hash of it says",
-    )
-    missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = Field(
-        "refuse",
-        description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
-        "waits for `impute`",
-    )
-    missing_values: Annotated[list[Word], GIVEN, SCORING] = Field(
-        [],
-        description="Texts and numbers that stand for a missing value of a feature, such as ['-', '-999'], besides those that "
-        "always do: what pandas takes for one, and `?`. Needs `missing: keep`",
-    )
-    encoding: Annotated[Encoding, GIVEN, SCORING] = Field(
-        "utf-8", description="csv: how the file is written. Files in utf-16 are read whole"
-    )
-    decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = Field(
-        ".", description="csv: what stands before the fraction of a number"
-    )
-    thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = Field(
-        None, description="csv: what groups the digits of a number by three, as in 1,234,567"
-    )
-    symbols: Annotated[list[Symbol], GIVEN, SCORING] = Field(
-        [],
-        description="csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% "
-        "is 12.5",
-    )
-    quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = Field(
-        "double", description="csv: what may enclose a cell"
-    )
-    skip_lines: Annotated[int, GIVEN, SCORING] = Field(
-        0, ge=0, le=10_000, description="csv: lines before the header, or before the rows, that are not read"
-    )
-    header: Annotated[bool, ALWAYS, SCORING] = Field(True, description="csv: the first line holds the column names")
-    columns: Annotated[list[str] | None, ALWAYS, SCORING] = Field(
-        None, description="csv without a header: the column names"
-    )
-    separator: Annotated[Separator, ALWAYS, SCORING] = Field(
-        ",", description="csv: what stands between cells; `space` is any run of blanks"
-    )
-    keep: Annotated[list[str] | None, GIVEN] = Field(
-        None,
-        min_length=1,
-        description="csv and parquet: the columns that become features, in this order. By default all",
-    )
-    drop: Annotated[list[str] | None, GIVEN] = Field(
-        None, min_length=1, description="csv and parquet: columns that are not read, of all or of those in `keep`"
-    )
-    dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = Field(
-        {},
-        description="csv and parquet: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, "
-        "hour, days]}. Monday is weekday 0, and `days` counts from 1970-01-01",
-    )
-    date_format: Annotated[str | None, GIVEN, SCORING] = Field(
-        None,
-        min_length=1,
-        description="csv and parquet: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default "
-        "as in ISO 8601: 2025-01-31, 2025-01-31 14:30",
-    )
-    unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = Field(
-        "error",
-        description="csv and parquet: what to do with categories that the training data did not have. `ignore`: the row has none "
-        "of the column's categories. `as-missing`: the value counts as missing",
-    )
-    where: Annotated[list[Condition] | None, GIVEN] = Field(
-        None,
-        min_length=1,
-        description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
-        "cannot hold such a row, by their statistics, stay on disk",
-    )
-    query: Annotated[str | None, GIVEN] = Field(
-        None, min_length=1, description="sql: the query; with ORDER BY, so that rows keep their numbers from run to run"
-    )
-    sheet: Annotated[str | None, GIVEN] = Field(
-        None, min_length=1, description="excel: the name of a sheet. By default the first one"
-    )
-    n_features: Annotated[int | None, ALWAYS] = Field(
-        None, ge=1, le=MOST_FEATURES, description="svmlight: the width, where the file does not show it"
-    )
-    zero_based: Annotated[bool, ALWAYS, SCORING] = Field(
-        False, description="svmlight: the first feature is number 0 and not 1"
-    )
-    labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = Field(
-        "numbers",
-        description="`grades`: numbers of relevance, the larger the more, so that a pair is any two rows (of one group) with "
-        "different ones. svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
-        "commas between them, of which one in `positive` makes the row positive",
-    )
-    qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = Field(
-        "refuse", description="svmlight: what to do with query ids. `use`: pairs are rows of one query"
-    )
-    groups: Annotated[str | int | None, GIVEN] = Field(
-        None,
-        description="csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name "
-        "or by position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
-    )
-    cost_column: Annotated[str | int | None, GIVEN] = Field(
-        None,
-        description="csv, parquet and keel: the column of what a wrong decision on each row costs, such as the amount of a "
-        "fraud, numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` "
-        "names it",
-    )
-    dtype: Annotated[Dtype | None, GIVEN] = Field(
-        None, description="Type of the values. By default float64, but float32 where a table's numbers all are"
-    )
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Checksum of the one file as it is stored")
-    rows: int | None = Field(None, ge=1, description="Expected number of rows")
-    features: int | None = Field(None, ge=1, description="Expected number of features, after one-hot encoding")
-    classes: dict[str, int] | None = Field(None, description="Expected number of rows of each class")
+    source: Location | list[Location]
+    """File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. Relative paths
+    are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of a bundled
+    set for the format `embedded`"""
+    format: Annotated[str, ALWAYS, SCORING]
+    """Format of the files"""
+    label: Annotated[str | int | None, ALWAYS] = None
+    """Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"""
+    positive: Annotated[ClassName | list[ClassName] | EachOf, ALWAYS] = "minority"
+    """Positive class, several of them, or `minority`: the rarest class. The rest is negative. `each` fits each of three
+    or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} these topics"""
+    layout: Annotated[Layout, ALWAYS, SCORING] = "auto"
+    """`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables with
+    hashed columns"""
+    categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = []
+    """Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a number. The
+    nominal attributes of KEEL files always do"""
+    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = {}
+    """Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the one
+    that a hash of it says"""
+    missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
+    """What to do with missing values of features. `keep`: a missing category is one of its own, a missing number waits
+    for `impute`"""
+    missing_values: Annotated[list[Word], GIVEN, SCORING] = []
+    """Texts and numbers that stand for a missing value of a feature, such as ['-', '-999'], besides those that always
+    do: what pandas takes for one, and `?`. Needs `missing: keep`"""
+    encoding: Annotated[Encoding, GIVEN, SCORING] = "utf-8"
+    """csv: how the file is written. Files in utf-16 are read whole"""
+    decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = "."
+    """csv: what stands before the fraction of a number"""
+    thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = None
+    """csv: what groups the digits of a number by three, as in 1,234,567"""
+    symbols: Annotated[list[Symbol], GIVEN, SCORING] = []
+    """csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% is
+    12.5"""
+    quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = "double"
+    """csv: what may enclose a cell"""
+    skip_lines: Annotated[int, GIVEN, SCORING] = Field(0, ge=0, le=10_000)
+    """csv: lines before the header, or before the rows, that are not read"""
+    header: Annotated[bool, ALWAYS, SCORING] = True
+    """csv: the first line holds the column names"""
+    columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
+    """csv without a header: the column names"""
+    separator: Annotated[Separator, ALWAYS, SCORING] = ","
+    """csv: what stands between cells; `space` is any run of blanks"""
+    keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
+    """csv and parquet: the columns that become features, in this order. By default all"""
+    drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
+    """csv and parquet: columns that are not read, of all or of those in `keep`"""
+    dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = {}
+    """csv and parquet: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
+    days]}. Monday is weekday 0, and `days` counts from 1970-01-01"""
+    date_format: Annotated[str | None, GIVEN, SCORING] = Field(None, min_length=1)
+    """csv and parquet: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default as in
+    ISO 8601: 2025-01-31, 2025-01-31 14:30"""
+    unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
+    """csv and parquet: what to do with categories that the training data did not have. `ignore`: the row has none of
+    the column's categories. `as-missing`: the value counts as missing"""
+    where: Annotated[list[Condition] | None, GIVEN] = Field(None, min_length=1)
+    """parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that cannot
+    hold such a row, by their statistics, stay on disk"""
+    query: Annotated[str | None, GIVEN] = Field(None, min_length=1)
+    """sql: the query; with ORDER BY, so that rows keep their numbers from run to run"""
+    sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
+    """excel: the name of a sheet. By default the first one"""
+    n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MOST_FEATURES)
+    """svmlight: the width, where the file does not show it"""
+    zero_based: Annotated[bool, ALWAYS, SCORING] = False
+    """svmlight: the first feature is number 0 and not 1"""
+    labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = "numbers"
+    """`grades`: numbers of relevance, the larger the more, so that a pair is any two rows (of one group) with different
+    ones. svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with commas
+    between them, of which one in `positive` makes the row positive"""
+    qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = "refuse"
+    """svmlight: what to do with query ids. `use`: pairs are rows of one query"""
+    groups: Annotated[str | int | None, GIVEN] = None
+    """csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name or by
+    position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature"""
+    cost_column: Annotated[str | int | None, GIVEN] = None
+    """csv, parquet and keel: the column of what a wrong decision on each row costs, such as the amount of a fraud,
+    numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` names it
+    """
+    dtype: Annotated[Dtype | None, GIVEN] = None
+    """Type of the values. By default float64, but float32 where a table's numbers all are"""
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    """Checksum of the one file as it is stored"""
+    rows: int | None = Field(None, ge=1)
+    """Expected number of rows"""
+    features: int | None = Field(None, ge=1)
+    """Expected number of features, after one-hot encoding"""
+    classes: dict[str, int] | None = None
+    """Expected number of rows of each class"""
     title: FreeText | None = None
-    origin: FreeText | None = Field(None, description="Where the file was taken from")
+    """What the rows are, in a few words; it is only shown"""
+    origin: FreeText | None = None
+    """Where the file was taken from"""
     licence: FreeText | None = None
+    """The licence of the file; it is only shown"""
     note: FreeText | None = None
+    """What a user of the data should know; it is only shown"""
 
     @field_validator("where")
     @classmethod

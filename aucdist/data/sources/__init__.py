@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError, ValidationInfo, model_validator
+from pydantic import ValidationError, ValidationInfo, model_validator
 
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
@@ -32,7 +32,8 @@ UNLABELLED = {"labelled": False}
 class Source(SourceFields):
     """A data set to read: an entry of the catalog, or the description of your own data."""
 
-    format: FormatName = Field(description="Format of the files")
+    format: FormatName
+    """Format of the files"""
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> "Source":
