@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aucdist.estimators.ranking import PairwiseSquareClassifier as PairwiseSquareClassifier
     from aucdist.estimators.ranking import UnivariateRankingClassifier as UnivariateRankingClassifier
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "CollapseWarning",
