@@ -209,14 +209,14 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     if (error := ranking.auc_error(shown)) > 0:
         measured += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
     groups = run.get("groups", {})
-    whichever = " of whatever groups" if groups.get("grouped") else ""
+    whichever = " of any group" if groups.get("grouped") else ""
     of = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
     often = "every time" if area == 1 else f"{int(area * of):,} times in {of:,}"  # rounded down
     given_map = (
         "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
     )
     sentences = [
-        f"Of a positive and a negative {which} row{whichever}, the positive one scores higher {often}: AUC {measured}.",
+        f"A positive {which} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
         f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{given_map}.",
     ]
     if report.free is not None:

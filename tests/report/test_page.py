@@ -148,7 +148,7 @@ def test_headline_numbers_are_on_the_page(page):
 
 def test_the_verdict_comes_first(page):
     text = text_of(page)
-    assert text.index("the positive one scores higher 8") < text.index("The objective is at most")
+    assert text.index("scores higher than a negative one 8") < text.index("The objective is at most")
     assert text.index("The objective is at most") < text.index("Test AUC") < text.index("ROC curve")
 
 
