@@ -39,7 +39,9 @@ def test_docstrings(file: Path) -> None:
     assert failed == 0, "the difference is on stdout"
 
 
-@pytest.mark.parametrize("package", ["aucdist", "aucdist.metrics", "aucdist.sampling"])
+@pytest.mark.parametrize(
+    "package", ["aucdist", "aucdist.export", "aucdist.maps", "aucdist.metrics", "aucdist.sampling"]
+)
 def test_every_public_name_has_an_example(package: str) -> None:
     module = importlib.import_module(package)
     without = [name for name in module.__all__ if ">>> " not in (getattr(module, name).__doc__ or "")]

@@ -23,16 +23,23 @@ LEAST_ROWS = 2
 
 @dataclass(frozen=True)
 class Scaling:
-    """What points are to mean.
+    """The meaning of the points of a scorecard.
 
     Attributes
     ----------
     points_to_double_odds : float or None
-        Points that double the odds of the positive class; only for models whose probability is a logistic function of the score.
+        The points that double the odds of the positive class. This needs a model whose probability is a logistic function of the
+        score.
     base_points, base_odds : float
-        A row of odds `base_odds` (positive to negative) is to have `base_points` points.
+        A row with the odds `base_odds` (positive to negative) has `base_points` points.
     total : int or None
         Without odds: points between the lowest and the highest possible sum.
+
+    Examples
+    --------
+    >>> from aucdist.export import Scaling
+    >>> Scaling(points_to_double_odds=20, base_points=600)  # even odds have 600 points, and 620 points have odds of 2 to 1
+    Scaling(points_to_double_odds=20, base_points=600, base_odds=1.0, total=None)
     """
 
     points_to_double_odds: float | None = None
@@ -129,18 +136,18 @@ class _Draft:
 def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
     """Return a model of bins as a scorecard.
 
-    Neighbouring bins with equal points are one row. Where fewer rows are asked for, those neighbours are merged whose merging
-    changes the scores of the training rows least, in the mean of squares; a monotone shape stays monotone, since the value of a
-    row is a mean of neighbours and rounding keeps their order.
+    Neighbouring bins with equal points share one row. If fewer rows are asked for, the neighbours are merged that change the
+    scores of the training rows least, in the mean of squares. A monotone shape stays monotone: the value of a row is a mean of
+    neighbours, and rounding keeps their order.
 
     Parameters
     ----------
     model : LinearModel
-        With the feature map ``bins``, without pairs.
+        A model with the feature map ``bins``, without pairs.
     scaling : Scaling, optional
-        Of scores to points; ``Scaling()`` by default.
+        How scores become points; ``Scaling()`` by default.
     rows : int, optional
-        At most so many rows. A category counts as one.
+        The largest number of rows. Each category counts as one.
 
     Returns
     -------
@@ -155,7 +162,11 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
 
     Examples
     --------
-    See the page "Shapes one can defend".
+    The page "Explaining and defending a model" goes from a CSV file to a card.
+
+    >>> from aucdist.model import load_model
+    >>> from aucdist.export import Scaling, to_scorecard
+    >>> card = to_scorecard(load_model("runs/credit"), Scaling(points_to_double_odds=20), rows=30)  # doctest: +SKIP
     """
     scaling = scaling or Scaling()
     scaling.check()

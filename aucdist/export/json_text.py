@@ -23,7 +23,7 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     Parameters
     ----------
     model : LinearModel or ClassModels
-        Of several classes, the object has the description of each.
+        For several classes, the object has a description of each.
     contributions : bool, default=False
         Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
         the order in which they stand; the constant comes last.
@@ -31,7 +31,7 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     Returns
     -------
     str
-        The page "Take a model elsewhere" explains its keys.
+        The page "Exporting to ONNX, SQL and JSON" explains its keys.
 
     Raises
     ------

@@ -30,29 +30,46 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     ----------
     model : LinearModel or ClassModels
     contributions : bool, default=False
-        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds, and the
-        constant. Their names are in the property ``aucdist.contributions``; nan for rows without a score.
+        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds to the
+        score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have nan.
 
     Returns
     -------
     onnx.ModelProto
-        If all columns are numbers, its one input is ``features``, float64 of shape (rows, columns). Else there is an input of
-        shape (rows,) for each column: float64 for numbers, with nan where they are missing; strings for categories; int64 for
-        dates, in microseconds since 1970-01-01 (`numpy.datetime64` has them, and its least value for missing ones). Outputs of
-        shape (rows,) are ``score`` and, where the model has probabilities, ``probability``, both float64, and ``prediction``,
-        int64: 1, -1, and 0 for rows without a score. An underscore is appended where a column has the name. Rows that
-        `aucdist score` refuses have the score nan.
+        If all columns are numbers, the only input is ``features``, float64 of shape (rows, columns). Otherwise there is an
+        input of shape (rows,) for each column. Numbers are float64, and nan where they are missing. Categories are strings.
+        Dates are int64, in microseconds since 1970-01-01; a missing date is the smallest int64, as NumPy's NaT.
 
-        Of several classes, ``score`` and ``probability`` have the shape (rows, classes), as `ClassModels.decision_function` and
-        `ClassModels.probabilities` return them, and ``prediction`` is the name of the class, a string that is empty for rows
-        without a score; of topics it is int64 of shape (rows, classes): 1, -1 and 0. The property ``aucdist.classes`` has the
-        names.
+        The outputs have the shape (rows,): ``score`` and, if the model has probabilities, ``probability``, both float64, and
+        ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` refuses have the score
+        nan. If a column has the name of an output, the output's name ends in an underscore.
+
+        For several classes, ``score`` and ``probability`` have the shape (rows, classes), as `ClassModels.decision_function`
+        and `ClassModels.probabilities` return them. ``prediction`` is the name of the class, or an empty string for rows
+        without a score. For topics it is int64 of shape (rows, classes), with 1, -1 and 0. The property ``aucdist.classes``
+        has the names.
 
     Raises
     ------
     InputError
-        If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions; those of
-        several classes are not in one graph.
+        If `onnx` is not installed (the extra ``aucdist[onnx]``), if the model hashes texts, or if contributions are asked for
+        and the model has none or has several classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.data.dataset import Schema
+    >>> from aucdist.data.preprocess import Preprocessor
+    >>> from aucdist.linear_model import LinearModel
+    >>> from aucdist.export import to_onnx
+    >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
+    >>> scaling = Preprocessor((), "none", None, None)
+    >>> model = LinearModel(np.array([0.5, -0.5]), 0.5, schema, scaling, {})
+    >>> graph = to_onnx(model)
+    >>> from onnx.reference import ReferenceEvaluator
+    >>> score, prediction = ReferenceEvaluator(graph).run(None, {"features": np.array([[2.0, 4.0], [3.0, 1.0]])})
+    >>> score.tolist(), prediction.tolist()
+    ([-0.5, 1.5], [-1, 1])
     """
     of_classes, added = describe(model, "onnx", contributions=contributions)
     several = isinstance(model, ClassModels)

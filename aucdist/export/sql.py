@@ -52,27 +52,44 @@ def to_sql(
     ----------
     model : LinearModel or ClassModels
     table : str
-        With a column for each column of the training data that the model reads; a dot stands between schema and table.
+        The table, which has a column for each column of the training data that the model reads. A dot stands between schema
+        and table.
     ids : sequence of str
-        Columns of the table that stand beside the scores; by default those that the model reads.
+        Columns of the table that stand beside the scores. By default these are the columns that the model reads.
     contributions : bool, default=False
-        Whether columns ``adds_...`` say what each feature and each pair adds, and the constant. Their sum is the score: to the
-        last bit where a system adds them as the query does, in brackets by halves.
+        Whether columns ``adds_...`` say what each feature and each pair adds to the score, and the constant. Their sum is the
+        score, to the last bit if a system adds them in the order of the query's brackets.
 
     Returns
     -------
     str
-        A SELECT of these columns, ``score``, ``probability`` where the model has one, and ``prediction`` (1 or -1). Where a name
-        is that of a column already, an underscore is appended. Rows that `aucdist score` refuses have NULL. Of several classes
-        there are ``prediction``, and for each class a column such as ``score sports`` and ``probability sports``, as `aucdist
-        score` has them.
+        A SELECT of these columns, ``score``, ``probability`` if the model has one, and ``prediction`` (1 or -1). If a column
+        of the table has the same name, an underscore is appended. Rows that `aucdist score` refuses have NULL. For several
+        classes the query has ``prediction``, and for each class columns such as ``score sports`` and ``probability sports``.
 
     Raises
     ------
     InputError
-        If a name cannot be one in SQL, or SQL cannot say what the model does: it hashes texts, has too many
-        landmarks, or mixes features where contributions are asked for. Of several classes it says neither landmarks nor
-        contributions.
+        If a name is not possible in SQL, or if SQL cannot express the model: one that hashes texts, that has too many
+        landmarks, or that mixes features if contributions are asked for. For several classes, neither landmarks nor
+        contributions are possible.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> import numpy as np
+    >>> from aucdist.data.dataset import Schema
+    >>> from aucdist.data.preprocess import Preprocessor
+    >>> from aucdist.linear_model import LinearModel
+    >>> from aucdist.export import to_sql
+    >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
+    >>> scaling = Preprocessor((), "none", None, None)
+    >>> model = LinearModel(np.array([0.5, -0.5]), 0.5, schema, scaling, {})
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE clicks AS SELECT 1 AS id, 2.0 AS age, 4.0 AS income")
+    >>> database.execute(to_sql(model, table="clicks", ids=["id"])).fetchall()  # id, score, prediction
+    [(1, -0.5, -1)]
+    >>> database.close()
     """
     of_classes, added = describe(model, "sql", contributions=contributions)
     first = of_classes[0]

@@ -159,17 +159,17 @@ class LeafExpander(Expander):
     ----------
     trees : int, default=100
     leaves : int, default=31
-        Of each tree, at most 255.
+        The leaves of each tree, at most 255.
     learning_rate : float, default=0.1
     min_rows : int, default=20
-        Of a leaf.
+        The rows that a leaf has at least.
     row_fraction, feature_fraction : float, default=1.0
-        Of the rows, and of the features, that are drawn for each tree.
+        The share of the rows, and of the features, that is drawn for each tree.
     forest_score : float, default=0.0
         The standard deviation, over the rows that grow the trees, of the column of LightGBM's score; 0 for no such column.
         Not with directions of features.
     within_groups : bool, default=False
-        Rows need groups then.
+        If true, rows need groups.
     random_state : int, default=0
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
@@ -179,7 +179,15 @@ class LeafExpander(Expander):
     map_ : LeafMap
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        If X has column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.maps import LeafExpander
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> LeafExpander(trees=3, leaves=4).fit(X, y).transform(X[:5]).shape  # three trees of four leaves
+    (5, 12)
     """
 
     needs_classes = True
