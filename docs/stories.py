@@ -3,18 +3,22 @@
     python docs/stories.py [NAME ...]     write what the code prints and draws today into the pages (all, or those named)
 
 The data are files that the catalog or the page names, below AUCDIST_DATA. A fence of text holds what the fence of code above
-it printed; `tests/test_stories.py` runs the same and compares.
+it printed; `tests/test_stories.py` runs the same and compares. Code that imports `interpret` runs where that package is
+installed. Elsewhere its output is the kept one of `docs/benchmarks/stories.csv`, which the last run with the package wrote.
 """
 
 import contextlib
+import csv
 import io
 import os
 import re
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import fill
@@ -23,6 +27,8 @@ from typing import Any
 import aucdist
 
 PAGES = Path(__file__).resolve().parent / "pages" / "examples"
+KEPT = PAGES.parents[1] / "benchmarks" / "stories.csv"
+"""What explainable boosting machines print: by story, with the versions and the seconds of the run."""
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PRINTED_BY = re.compile(r"^Printed by.*\n\Z", re.MULTILINE)
 
@@ -32,20 +38,42 @@ def names() -> list[str]:
     return sorted(file.stem for file in PAGES.glob("*.md"))
 
 
-def run(text: str) -> str:
-    """Return a page with what its code prints now, after running it in the current folder, where its pictures are left."""
+def run(name: str) -> tuple[str, dict[str, Any]]:
+    """Return a page with what its code prints now, and the row of `KEPT` (empty if nothing of it was run).
+
+    The code runs in the current folder, where its pictures are left.
+    """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
+    row: dict[str, Any] = {}
 
     def renew(fence: re.Match[str]) -> str:
         nonlocal printed
         language, body = fence.groups()
         if language == "text":
             return f"```text\n{printed.rstrip()}\n```\n"
+        if "from interpret" in body and find_spec("interpret") is None:
+            printed = kept()[name]["printed"]
+            return fence[0]
+        began = time.process_time()
         printed = _python(body, namespace) if language == "python" else _shell(body)
+        if "from interpret" in body:
+            row.update(
+                story=name,
+                printed=printed.rstrip(),
+                seconds=round(time.process_time() - began, 1),
+                interpret=version("interpret-core"),
+                aucdist=aucdist.__version__,
+            )
         return fence[0]
 
-    return FENCE.sub(renew, text)
+    return FENCE.sub(renew, (PAGES / f"{name}.md").read_text(encoding="utf-8")), row
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """Return the rows of `KEPT` by story."""
+    with KEPT.open(encoding="utf-8", newline="") as file:
+        return {row["story"]: row for row in csv.DictReader(file)}
 
 
 def _python(code: str, namespace: dict[str, Any]) -> str:
@@ -84,8 +112,16 @@ def write(name: str) -> None:
     """Run a story and write what it prints, and its pictures, into `PAGES`."""
     page = PAGES / f"{name}.md"
     with TemporaryDirectory() as folder, contextlib.chdir(folder), drawing():
-        text = run(page.read_text(encoding="utf-8"))
+        text, row = run(name)
+        if row:
+            rows = (kept() if KEPT.exists() else {}) | {name: row}
+            with KEPT.open("w", encoding="utf-8", newline="") as file:
+                table = csv.DictWriter(file, list(row), lineterminator="\n")
+                table.writeheader()
+                table.writerows(rows[story] for story in sorted(rows))
         versions = ", ".join(f"{package} {version(package)}" for package in ("lightgbm", "scikit-learn", "numpy"))
+        if name in (kept() if KEPT.exists() else {}):
+            versions += f", interpret-core {kept()[name]['interpret']}"
         page.write_text(
             PRINTED_BY.sub(f"Printed by aucdist {aucdist.__version__}, {versions}.\n", text), encoding="utf-8"
         )

@@ -47,7 +47,7 @@ def test_a_story_prints_what_its_page_says(
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     with stories.drawing():
-        assert stories.run(page) == page
+        assert stories.run(name)[0] == page
     assert f"]({name}.svg)" in page
     drawn = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
     kept = (PAGES / f"{name}.svg").read_text(encoding="utf-8")
