@@ -44,7 +44,7 @@ from aucdist.store.history import resolve
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
-"""Of a model of several classes, whose scores are columns such as ``score sports``, and its probabilities likewise."""
+"""For a model of several classes, whose scores are columns such as ``score sports``, and its probabilities likewise."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Scoring:
     contributions : bool
         Whether what each feature adds to a score stands beside it.
     top : int
-        Of a model of several classes: so many columns name the most likely ones.
+        For a model of several classes: so many columns name the most likely ones.
     cost : RowCosts or None
         Where it is known what decisions cost.
     items : sequence
@@ -134,7 +134,7 @@ def begin(
         Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. The last, ``adds_rounding``,
         is what makes their sum, from the first to the last, the score to the last bit.
     top : int, default=0
-        Of a model of several classes: so many columns name the most likely classes of each row, the likeliest first.
+        For a model of several classes: so many columns name the most likely classes of each row, the likeliest first.
 
     Raises
     ------
@@ -269,11 +269,11 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     Parameters
     ----------
     url, key : str
-        Of the `Scoring`.
+        The url and key of the `Scoring`.
     item : int or StoredPart
         The part: its number, or one of `Scoring.items`.
     urls : tuple of str
-        Of the `Scoring`.
+        The urls of the `Scoring`.
 
     Returns
     -------

@@ -29,9 +29,9 @@ class HeldOutRows:
     ----------
     row_id : ndarray of int64
     y : ndarray of int8
-        Of several classes which of them each row has, bool of shape (n_rows, n_classes).
+        For several classes which of them each row has, bool of shape (n_rows, n_classes).
     scores : ndarray of float64
-        Of several classes those of each, of shape (n_rows, n_classes).
+        For several classes those of each, of shape (n_rows, n_classes).
     checked, known : int
         Rows that could be looked up among the digests of the training rows, and how many of them were there.
     """
@@ -58,7 +58,7 @@ def score_labelled(
     source : Source
         They are read as the training rows were; the label by default is the column that those had it in.
     seen : RowDigests
-        Of the training rows.
+        Digests of the training rows.
     ids : ndarray of int64, optional
         The ids of the rows, ascending; by default all.
     name : str
@@ -115,7 +115,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     Parameters
     ----------
     profile : Profile
-        Of the model.
+        The profile of the model.
     what, data : str
         Name the model and the rows in the error.
     """

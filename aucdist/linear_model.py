@@ -41,7 +41,7 @@ class LinearModel:
     reading : dict
         The keys of the training data's source that say how other files with these features are read; empty in older models.
     cutoff : int or None
-        Of a scorecard: the points that a score of 0 stands for.
+        The cutoff of a scorecard: the points that a score of 0 stands for.
     """
 
     coef: np.ndarray
@@ -351,7 +351,7 @@ class ClassModels:
     def predict(self, scores: np.ndarray) -> np.ndarray:
         """Return the class of each row for its scores, ndarray of str: of the largest probability, or else the largest score.
 
-        Of topics it is those whose score is above 0, with commas between them.
+        For topics these are the ones with a score above 0, with commas between them.
         """
         names = np.array(self.classes, dtype=object)
         if self.topics:

@@ -32,7 +32,7 @@ FORMAT, LIST_OF_FOLDERS = 4, 3
 """The models of older versions are read, too: 1 and 2 (with a feature map) were of two classes, 3 a list of folders of these."""
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
-"""Of the training rows, where a run made the model: scores do not need them, `aucdist watch` and `aucdist promote` do."""
+"""Files about the training rows of a run's model. `aucdist watch` and `aucdist promote` need them, and scores do not."""
 Odds = Annotated[float, Field(gt=0.0)]
 
 
@@ -73,7 +73,8 @@ def model_content(model: AnyModel, schema: Schema | None = None) -> dict[str, by
     ----------
     model : LinearModel or ClassModels
     schema : Schema, optional
-        Of the rows of several classes; by default that of `ClassModels.schema_of_labels` with the classes of the model.
+        The schema of the rows of several classes; by default that of `ClassModels.schema_of_labels` with the classes of
+        the model.
     """
     spreads = np.ones(1)
     if isinstance(model, ClassModels):

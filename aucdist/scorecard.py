@@ -87,7 +87,7 @@ class Scorecard:
     rounding : dict
         What whole points cost: see `aucdist.export.cards.rounding_of`.
     about : dict
-        Of the model that the card was made of.
+        The description of the model that the card was made of.
     """
 
     base: int

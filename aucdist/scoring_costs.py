@@ -121,7 +121,7 @@ class RowCosts:
         """Return the mean cost of a row.
 
         Returns ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised
-            cost; ``why`` it is unknown. Of several classes ``value`` is the sum over them, without an interval, and ``classes``
+            cost; ``why`` it is unknown. For several classes ``value`` is the sum over them, without an interval, and ``classes``
             has the same of each.
         """
         if self.unknown:

@@ -63,7 +63,7 @@ COMMANDS: tuple[Command, ...] = (
         lines="flows.threshold.run:threshold_lines",
         more=(
             "The rows that set the threshold when the model was trained set it again: calibration rows, or training rows out of "
-            "fold, or as the fit knows them. Of older runs the test rows do, and the report says so."
+            "fold, or as the fit knows them. For older runs the test rows do, and the report says so."
         ),
     ),
     Command(

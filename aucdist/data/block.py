@@ -12,7 +12,7 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-"""Of rows that count: the product of the weights of a pair, and sums over all pairs, must be floats that are not zero."""
+"""The weights that a row may have: the product of the weights of a pair, and sums over all pairs, must be floats above zero."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 SIDE: dict[str, Any] = {
     "weight": np.float64,

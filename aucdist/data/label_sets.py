@@ -59,7 +59,7 @@ class LabelSets:
         Parameters
         ----------
         Y : ndarray or scipy sparse matrix or array of shape (n_samples, n_classes)
-            Of zeros and ones.
+            An indicator matrix of zeros and ones.
         classes : array-like of shape (n_classes,), optional
             By default 0, 1, 2, ...
 

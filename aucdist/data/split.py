@@ -197,12 +197,12 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
     each : EachBlock
         Calls a function on each block of the data set.
     test_fraction : float
-        Share of each class, between 0 and 1. Of each class at least one row goes to either side; of several classes, one that has
-        a single row goes to the training rows.
+        Share of each class, between 0 and 1. At least one row of each class goes to either side. With several
+        classes, a class of a single row goes to the training rows.
     seed : int
         Any integer.
     n_classes : int, optional
-        Of rows that are split within more than two classes; see `strata_of`.
+        The number of classes, if rows are split within more than two; see `strata_of`.
     Raises
     ------
     InputError

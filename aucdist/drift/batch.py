@@ -92,10 +92,10 @@ class BatchCounts:
 def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
     """Return how far a batch is from the training rows, and which differences raise an alarm.
 
-    Of each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total
+    For each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total
     variation) with its p-value; the shares of missing values and of unknown categories, and of values outside of the training
-    range, each with the p-value for being no higher than in the training. Of the score the PSI and the distance. The p-values of
-    a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size in `LEAST`.
+    range, each with the p-value for being no higher than in the training. For the score: the PSI and the distance. The
+    p-values of a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size in `LEAST`.
 
     Returns
     -------
@@ -251,9 +251,9 @@ def more_than(count: int, n: int, before: int, n_before: int) -> float:
     Parameters
     ----------
     count, n : int
-        Of the new rows.
+        The count and the number of the new rows.
     before, n_before : int
-        Of the rows before.
+        The same of the rows before.
     """
     if n == 0 or n_before == 0 or count == 0:
         return 1.0

@@ -10,7 +10,7 @@ import numpy as np
 SUSPICIOUS = 0.99
 """An AUC of one column alone, from which on it is named."""
 FEW = 20
-"""Of fewer rows of a class nothing is said: chance separates them too often."""
+"""With fewer rows of a class nothing is reported: chance separates them too often."""
 NEARLY_ALL = 0.95
 """A value with such a share of positive rows gives the label away."""
 MOST_FLAG_VALUES = 10

@@ -14,10 +14,10 @@ from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
 
 ALPHA = 0.001
-"""Of all tests of a batch together, by Holm: one false alarm in about a thousand batches without change. So for the tests of its
-labelled rows."""
+"""The level of all tests of a batch together, by Holm: one false alarm in about a thousand batches without change.
+The same holds for the tests of its labelled rows."""
 LEAST = {"macro_auc": 0.01, "class auc": 0.01, "auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
-"""What a loss must be, besides significant, to raise an alarm. Of the calibration it is the change of the ratio of the
+"""What a loss must be, besides significant, to raise an alarm. For the calibration it is the change of the ratio of the
 positives to their expected number."""
 Z = 1.959963984540054
 

@@ -21,7 +21,7 @@ from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20
 MOST_COLUMNS = 512
-"""Of wider data, those columns are watched that move the score most: by their weight times their range."""
+"""In wider data, the columns that move the score most are watched: by their weight times their range."""
 RARE = 20
 """A cell of fewer training rows is one that the model hardly knows."""
 
@@ -38,7 +38,8 @@ class WatchedColumn:
     at : tuple of int
         The columns of X that it stands for: one of numbers, or the 0/1 columns of its categories.
     edges : tuple of float
-        Of numbers, in the encoding of the training rows, ascending; of categories the values above which each of them is there.
+        For numbers, the edges in the encoding of the training rows, ascending. For categories, the values above which each of
+        them is present.
     low, high : float
         The range of the numbers, in the encoding of the training rows; 0 for categories.
     counts : tuple of int
@@ -111,7 +112,7 @@ class Profile:
     test_checked, test_known : int
         Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
     class_scores : dict of str to ScoreBins
-        Of several classes those of each.
+        For several classes those of each.
     """
 
     __pydantic_config__: ClassVar = CHECKED

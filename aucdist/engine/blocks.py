@@ -46,7 +46,7 @@ class BlockInfo:
     lasting : bool
         Whether the rows stay in memory from step to step. Those of a stored block do not.
     ranges : ColumnRanges or None
-        Of a stored block's columns, so that they need not be read again for it.
+        The ranges of a stored block's columns, so that they need not be read again for it.
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
     has_groups, has_grades, has_costs : bool

@@ -75,9 +75,9 @@ class Checkpoint:
     Attributes
     ----------
     fingerprint : dict
-        Of the fit.
+        The fingerprint of the fit.
     rounds : int
-        Of the solver, so far.
+        The rounds of the solver, so far.
     journal : list of str
         The files that hold the entries, in order.
     memory : dict

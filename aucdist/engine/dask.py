@@ -44,7 +44,7 @@ class DaskBlocks(Blocks):
     Parameters
     ----------
     parts : sequence of Future
-        Of `Part`, each to be had again from its own task graph. Together they hold the blocks 0, 1, 2, ...
+        Futures of `Part`, each to be had again from its own task graph. Together they hold the blocks 0, 1, 2, ...
     """
 
     def __init__(self, client: Client, parts: Sequence[Future]):
@@ -92,7 +92,7 @@ class DaskBlocks(Blocks):
         Parameters
         ----------
         blocks : sequence of Future
-            Of `Block`, each to be had again from its own task graph.
+            Futures of `Block`, each to be had again from its own task graph.
         """
         with client.as_current():  # which need not be Dask's default client
             wait(blocks)

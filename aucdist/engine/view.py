@@ -98,7 +98,7 @@ class ViewBlocks(Blocks):
         Where it is kept. On the local disk, where there is room: for what costs more to make than to map, of rows that are not in
         memory either. Nowhere: it is made for each step that reads rows.
     ranges : ColumnRanges, optional
-        Of the columns of what it makes, if they are known.
+        The ranges of the columns of what it makes, if they are known.
     """
 
     def __init__(self, blocks: Blocks, change: Change, *, keep: Keep = "memory", ranges: ColumnRanges | None = None):

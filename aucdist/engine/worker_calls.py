@@ -33,7 +33,7 @@ SECONDS_WITHOUT_WORKERS = 120.0
 """A cluster that has no worker at all for so long is lost."""
 
 MOST_DIRECT = 32
-"""So many workers are called one by one. Of more, the client calls some, and each of these calls the others of its group."""
+"""Up to so many workers are called one by one. If there are more, the client calls some, and each of these calls its group."""
 
 SECONDS_BETWEEN_SIGNS = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""

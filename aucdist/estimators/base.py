@@ -80,7 +80,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             In a table of pandas, polars or pyarrow each value of a column of categories or texts becomes a 0/1 feature: see
             `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
-            Of two classes the larger label (as NumPy sorts them) is the positive one, as scikit-learn's measures take it, too.
+            The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's measures.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
             for each against the rest: see `aucdist.estimators.classes`. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
@@ -145,7 +145,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         Returns
         -------
         ScoreCounts or None, or a list of these
-            How many rows of each class have each score without the intercept, where the fit needed to know. Of several classes
+            How many rows of each class have each score without the intercept, where the fit needed to know. For several classes
             a list: for each what its model says of it and the rest.
         """
         with all_or_nothing(self):

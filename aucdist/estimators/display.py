@@ -122,7 +122,7 @@ class HistoryDisplay:
     tol : float
         Where the fit was to end; a horizontal line.
     name : str
-        Of the curve.
+        The name of the curve.
 
     Attributes
     ----------

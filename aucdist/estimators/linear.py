@@ -88,7 +88,7 @@ class LinearClassifier(BlockClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
+            In the order of `classes_`; exactly 0 and 1 are possible. For several classes they are the calibrated probabilities of
             each against the rest, divided by their sum; of labels, those of each by itself.
 
         Raises

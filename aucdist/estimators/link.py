@@ -27,7 +27,7 @@ from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
-"""Of a shape that is looked for with the calibrated loss, which needs it below 1."""
+"""The largest shape that is tried with the calibrated loss, which needs a shape below 1."""
 MOST_SHAPE_ROUNDS = 200
 LAM = 1e-3
 """The default `lam` of balanced classes."""

@@ -30,7 +30,7 @@ from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane, Rule
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 CHUNK_BYTES = 2**24
-"""Of kernel values at a time, where they are not kept: about what a core's caches hold."""
+"""Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
 
 NO_SCALING = Preprocessor((), "none", None, None)
 

@@ -234,7 +234,7 @@ class WithThreshold:
             Costs such as ``{"false_alarm": 1, "miss": 40}``. If costs differ by row, give an array: ``{"false_alarm": 5,
             "miss": amount}``.
         per : float, optional
-            Of how many rows `alerts` is a number: ``alerts=50, per=len(X)`` flags 50 rows of X where scores have no ties.
+            The number of rows that `alerts` refers to: ``alerts=50, per=len(X)`` flags 50 rows of X if scores have no ties.
         confidence : float, optional
             The probability with which the requirement is to hold for new rows: see `aucdist.metrics.guaranteed_threshold`. X must
             then be rows that the fit has not seen.

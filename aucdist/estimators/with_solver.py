@@ -188,7 +188,7 @@ def _refuse_moved(estimator: type[WithSolver], names: Iterable[str]) -> None:
 
 
 PREFIX = "solver__"
-"""Of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
+"""The prefix of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
 
 
 def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Solver:

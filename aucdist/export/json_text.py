@@ -14,7 +14,7 @@ from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, St
 from aucdist.linear_model import ClassModels, LinearModel
 
 VERSION = 1
-"""Of the description. It grows when a reader of the older one would go wrong."""
+"""The version of the description. It grows when a reader of the older one would go wrong."""
 
 
 def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) -> str:

@@ -161,7 +161,7 @@ HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
 NAT = int(np.iinfo(np.int64).min)
 """The missing date of NumPy."""
 SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
-"""Of missing texts: no operator compares texts whatever their case."""
+"""The spellings of missing texts: no operator compares texts without regard to case."""
 
 
 def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:

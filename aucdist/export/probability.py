@@ -23,11 +23,12 @@ BELOW = (
     8.83883476483184e-02, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674, 637.333633378831,
     793.826512519948, 440.413735824752,
 )  # fmt: skip
-"""Of the quotient ``ABOVE / BELOW``, the highest power first: algorithm 5666 of Hart et al., "Computer Approximations" (1968).
+"""Coefficients of the quotient ``ABOVE / BELOW``, the highest power first: algorithm 5666 of Hart et al., "Computer
+Approximations" (1968).
 Times ``exp(-x^2 / 2)`` it is the upper tail at x from 0 to `NEAR`. Both ways the error is below 1e-15, and below 1e-8 of the
 tail."""
 FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
-"""Of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
+"""Numbers of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
 ROOT_TAU = 2.5066282746310002
 LARGEST = 700.0
 """Arguments of exp end here, both ways: some systems refuse to overflow, or to underflow."""

@@ -5,7 +5,7 @@ when it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_
 
 Two families. `row_dot`, `row_axpy` and `row_axpys` take weights and sums of n_features numbers, which may change between two
 rows; rows of codes have none of them. `table_dot`, `table_axpy` and `table_axpys` take tables: `table_of` makes one of the
-weights before the rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. Of dense and CSR rows the
+weights before the rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. For dense and CSR rows the
 weights and the sums are the tables, at no cost.
 """
 

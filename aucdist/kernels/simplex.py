@@ -18,7 +18,7 @@ import numpy as np
 from aucdist.kernels.compiling import kernel
 
 RIDGE = 1e-12
-"""Of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
+"""A share of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
 
 FEW_POINTS = 64
 """Up to so many the systems of an active set are solved anew; of more a factor follows it."""

@@ -4,7 +4,7 @@ Decimal numbers become float64, correctly rounded. Numbers of at most 19 digits 
 are floats themselves, one product or quotient rounds correctly (Clinger, "How to read floating point numbers
 accurately", PLDI 1990). Otherwise the upper 128 bits of digits times power of five decide (Lemire, "Number parsing at
 a gigabyte per second", 2021, algorithm 1; Mushtak & Lemire, "Fast number parsing without fallback", 2023, prove that
-this always decides). Of a number with more digits, the first 19 decide if these digits plus one give the same float.
+this always decides). For a number with more digits, the first 19 decide if these digits plus one give the same float.
 Otherwise the caller must parse the number with Python's `float`.
 """
 

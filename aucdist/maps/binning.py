@@ -32,8 +32,8 @@ from aucdist.solvers.sample import LEAST_GROUPS, draw_from_block, draw_groups
 
 BASES = ("cumulative", "one-hot", "hat")
 LINEAR_SCALE = 0.25
-"""Of linear columns. On letter, magic04 and covtype models with 1 in its place were no better at any lam, and took twice the
-passes; on the small sets above they were worse by .014 in AUC."""
+"""The scale of linear columns. On letter, magic04 and covtype models with 1 in its place were no better at any lam, and took
+twice the passes. On the small sets above they were worse by 0.014 in AUC."""
 KNOTS = 16
 """The most hats of a feature."""
 

@@ -60,14 +60,14 @@ class PairShape:
     Attributes
     ----------
     features : tuple of int
-        Of the rows and of the columns of the grid.
+        The features of the rows and of the columns of the grid.
     edges : tuple of ndarray
         Between its rows, and between its columns, in the features' units; without the row or column of missing values.
     missing : tuple of bool
         Whether the first row, and the first column, is that of missing values.
     values : ndarray of shape (n_rows, n_columns), float64
     shares : tuple of ndarray
-        Of the training rows, in each row and in each column.
+        The shares of the training rows, in each row and in each column.
     """
 
     features: tuple[int, int]
@@ -91,7 +91,7 @@ class Additive:
     constant : float
         The score of a row whose contributions are all 0, which is about that of an average row.
     shapes : tuple of Shape
-        Of each feature with more than one value, in the order of the features.
+        One shape for each feature with more than one value, in the order of the features.
     """
 
     constant: float
@@ -171,7 +171,7 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.
     parts : Additive
         The model.
     fitted : BinMap
-        Of the model.
+        The bins of the model.
     other : Additive
         Its bins may be others: a shape is read at the mean of each bin. A feature that it does not have is 0.
 

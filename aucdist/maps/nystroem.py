@@ -16,7 +16,7 @@ from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, between
 
 SEED = 2
-"""Of the landmarks, so that they are not the rows of a sample that a fit begins at."""
+"""The seed of the landmarks, which keeps them from being the rows of the sample that a fit begins at."""
 LINEAR_SCALE = 0.1
 """The standardised features, which stay columns beside those of the kernel, are multiplied by it."""
 KERNEL_SCALE = 3.0

@@ -29,7 +29,8 @@ class Difference:
     method : str
         ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
     n_deciding : int or None
-        Of a sign-flip test: how many rows of the rarer class (or groups, or of costs: rows) the two models treat differently.
+        For a sign-flip test: how many rows of the rarer class (or groups, or of costs: rows) the two models treat
+        differently.
         Only these tell the models apart. With fewer than five no difference is significant at 5 %.
     """
 
@@ -246,7 +247,7 @@ FLIPPED = 100
 """The signs of so many rows, those that add most, are flipped; the sum over all others is taken for normal."""
 
 FEW = 13
-"""Of so many rows all flips are counted, of more `DRAWS` of them are drawn."""
+"""Up to so many rows all flips are counted. With more rows `DRAWS` of them are drawn."""
 
 DRAWS = 2**FEW
 

@@ -219,7 +219,7 @@ def mean_cost_difference(
     ----------
     positive : ndarray of shape (n_samples,), bool
     wrong : two ndarrays of shape (n_samples,), bool
-        Of the first model and of the second.
+        Which rows the first model decides wrongly, and which the second.
     cost : ndarray of shape (n_samples,), float64
         As `cost_of_rows` returns it.
     level : float
@@ -268,7 +268,7 @@ def cost_by_probability(
     Parameters
     ----------
     probability : ndarray of shape (n_samples,)
-        Of the positive class.
+        The probability of the positive class.
     flagged : ndarray of shape (n_samples,), bool
     column, cost
         As of `costs_of_labels`.

@@ -45,7 +45,7 @@ class OperatingPoint:
 def best_threshold(counts: ScoreCounts) -> float:
     """Return the threshold with the highest G-mean when ``score > threshold`` predicts the positive class.
 
-    It is the midpoint of two neighbouring scores. Of equally good thresholds it has the lowest false positive rate. If every
+    It is the midpoint of two neighbouring scores. Among equally good thresholds it has the lowest false positive rate. If every
     G-mean is 0, as with a single distinct score, it is the highest score, which predicts no positives.
     """
     pos, neg = exact_columns(counts)
@@ -57,7 +57,7 @@ def best_threshold(counts: ScoreCounts) -> float:
 def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
     """Return ``tp``, ``fp``, ``tn`` and ``fn`` when ``score > threshold`` predicts the positive class.
 
-    Without weights they are integers. A class without rows is legal. Of counts in cells, the rows of the cell in which the
+    Without weights they are integers. A class without rows is legal. In counts in cells, the rows of the cell in which the
     threshold lies count as above it; where it is the end of a cell, as `ScoreCounts.threshold` is, the numbers are exact.
 
     Raises

@@ -206,7 +206,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     Returns
     -------
     OfGroups
-        Each group weighs the same; one without relevant rows has no value. Of rows that tie at the k-th place each counts the
+        Each group weighs the same; one without relevant rows has no value. Rows that tie at the k-th place each count the
         same share.
 
     Examples

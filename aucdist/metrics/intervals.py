@@ -74,7 +74,7 @@ def score_interval(
     freedom : float
         Degrees of freedom of the variance.
     spread : callable
-        Of an array of means from 0 to 1; up to a factor the variance where the mean is this.
+        A function of an array of means from 0 to 1: up to a factor, the variance if the mean is this.
     """
     here = np.array([value, value])
     factor = t_quantile(level, freedom) ** 2 * variance / spread(here)

@@ -538,7 +538,7 @@ def venn_abers_probabilities(
     y_score : array-like of shape (n_calibration,)
         Finite scores; higher means more likely positive.
     scores : array-like of shape (n_samples,)
-        Of the rows in question.
+        The scores of the rows in question.
     pos_label : label, optional
         The positive label; the larger one by default.
 

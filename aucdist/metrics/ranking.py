@@ -134,7 +134,7 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
 def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> tuple[float, float]:
     """Return the bounds of a mean of AUCs, given its estimated variance and the rows of both classes of each AUC.
 
-    Of few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. So it is drawn towards that of
+    With few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. It is shrunk towards that of
     independent AUCs of normal scores, by as much as `PRIOR_ROWS` more rows would. The bounds are those of `score_interval`.
     """
     fewest = min(map(min, rows))

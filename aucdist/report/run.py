@@ -62,7 +62,7 @@ class Report:
     `command`: the command that runs the configuration again.
     `search`: the object that ``aucdist cv --json`` prints, where a search chose the parameters.
 
-    Of two classes:
+    For two classes:
 
     `train` and `test`: counts of X w; `test` is None where there are no test rows.
     `threshold`: of X w: the scores of the model, X w - threshold, are positive above it.
@@ -78,7 +78,7 @@ class Report:
         `flows.run_folder.results.MoreFits`.
     `traps`: what makes the test look better than new rows will.
 
-    Of several classes:
+    For several classes:
 
     `curves`: counts of each class: of the test rows, or of the training rows where there are none.
     `confusions`, of shape (n_classes, n_classes), int64, or None: how many test rows of each class were predicted to be

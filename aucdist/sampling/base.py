@@ -84,7 +84,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         classes, counts = np.unique(labels, return_counts=True)
         if len(classes) < 2:
             raise InputError(f"{len(classes)} classes in y; a sampler needs at least two")
-        # The smallest class first. Of classes of equal size, the largest label counts as the smallest class.
+        # The smallest class first. Among classes of equal size, the largest label counts as the smallest class.
         order = np.lexsort((-np.arange(len(classes)), counts))
         return self._resample(X, y, rows, labels, classes[order])
 

@@ -47,7 +47,7 @@ LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
 """Those of probability models, times 4 p (1 - p) as their default is: folds choose by the order of rows, which a large lam hardly
 changes while it flattens the probabilities."""
 FIRST_ROWS = 10
-"""Of each group with grades, of which the NDCG is taken."""
+"""The first rows of each group with grades, over which the NDCG is taken."""
 LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
 """Those of leaves there, whose column of LightGBM's score makes lam matter little, and of fits over all pairs."""
 ALL_PAIRS: tuple[dict[str, Any] | None, ...] = (
@@ -107,7 +107,7 @@ def auto_search(
     lam : float, optional
         The only value to try.
     n_groups : int, optional
-        Of rows with groups: folds keep groups whole.
+        For rows with groups: folds keep groups whole.
     grouped : bool
         Whether pairs are of rows of one group.
     lowest_grade : float, optional
@@ -233,7 +233,7 @@ def choose_features(
 ) -> FeatureSearch:
     """Choose a feature map by folds and by the measure that is trained for.
 
-    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. Of several classes, one map is
+    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. For several classes, one map is
     chosen for all by the mean over them, and the smallest class decides which maps are tried.
 
     Parameters

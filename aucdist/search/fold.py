@@ -36,14 +36,14 @@ def score_path(
     points : sequence of dict
         One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
-        Of one kind. Each class and its rest have rows in both.
+        Blocks of one kind. Each class and its rest have rows in both.
 
     Returns
     -------
     list of dict
         In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
         ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, see
-        `aucdist.search.choice`. Of several classes, under ``classes`` the values of the classes,
+        `aucdist.search.choice`. For several classes, under ``classes`` the values of the classes,
         under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
         ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
         is one.

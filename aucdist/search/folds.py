@@ -275,7 +275,7 @@ class SearchedClasses:
     Attributes
     ----------
     sets : LabelSets
-        Of these classes.
+        The sets of these classes.
     n_rows : ndarray of shape (n_classes,), int64
         Training rows of each.
     left_out : tuple of str

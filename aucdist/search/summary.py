@@ -27,7 +27,7 @@ def search_summary(
     chosen : int
         Position of the chosen one.
     classes : SearchedClasses, optional
-        Of several classes, over which the scores are means.
+        For several classes, over which the scores are means.
     nested : sequence of dict, optional
         For each fold the ``parameters`` that its own training rows chose, None if they could not, and their ``value`` on it.
     """

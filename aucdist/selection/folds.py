@@ -79,7 +79,7 @@ def partition(
     gap_time : float
         With `time`, in its unit: a training row lies at least this long before the first held-out row of the fold.
     strata : ndarray of shape (n_samples,), int, optional
-        Of rows with several classes: the number of each row's set of classes. Without `groups` and `time` rows are divided
+        For rows with several classes: the number of each row's set of classes. Without `groups` and `time`, rows are divided
         within these; which classes a fold then has is for the caller to check. `y` says nothing.
     group_names : sequence of str, optional
         What errors call the groups, which are then numbered from 0.

@@ -20,7 +20,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     Parameters
     ----------
     schema : Schema
-        Of the block.
+        The schema of the block.
     name : str
         A feature, or a column of categories.
 

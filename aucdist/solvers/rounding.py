@@ -80,7 +80,7 @@ class Rounding:
         hinge : float
             The mean.
         score_error : float, optional
-            Of any row's score; by default of scores taken at w itself.
+            A bound on the error of any row's score; by default that of scores taken at w itself.
         """
         error = self.score(w) if score_error is None else score_error
         return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.reach(w))

@@ -130,8 +130,8 @@ def _describe_shards(manifest: Manifest) -> dict[str, Any]:
 def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) -> list[str]:
     """Read a data set, compare it with its description, and return the faults.
 
-    Of shards every hash and every count is compared with the manifest; of other data the checksum, the rows, the features and
-    the classes with the entry of the catalog, as far as it states them.
+    For shards, every hash and every count is compared with the manifest. For other data, the checksum, the rows, the
+    features and the classes are compared with the entry of the catalog, as far as it states them.
     """
     try:
         manifest = manifest_of(source)

@@ -24,7 +24,7 @@ class ExplainConfig(UnlabelledRef):
     reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
     """Show so many columns that raise each score most, in place of contributions"""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
-    """Of a model of several classes: those to explain; by default all"""
+    """For a model of several classes: those to explain; by default all"""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
     """A .csv or .parquet file for all contributions; else they are printed"""
     s3: S3Config = Field(default_factory=S3Config)

@@ -28,7 +28,7 @@ from flows.run_folder.folder import data_of, model_folder
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of
 
 LEVEL = 0.95
-"""Of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
+"""The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
 IN_USE = "the version in use"
 
 
@@ -37,7 +37,7 @@ class Pair:
     """The scores of the same rows by two models.
 
     `rows`: what they are, in words.
-    `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. Of several
+    `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. For several
         classes ``(n_samples, n_classes)``: which of them a row has, bool, and a score for each.
     """
 
@@ -115,7 +115,7 @@ def _test_of_classes(pair: Pair, names: tuple[str, ...]) -> tuple[Difference, di
 def _calibration(pair: Pair, new: LinearModel | ClassModels, old: LinearModel | ClassModels) -> dict[str, Any] | None:
     """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
 
-    Of several classes the loss of a row is the mean over them.
+    For several classes the loss of a row is the mean over them.
     """
     losses = []
     for model, scores in ((new, pair.new), (old, pair.old)):

@@ -36,7 +36,7 @@ DEFAULTS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 LARGEST = 2**1023
-"""Of a number that MLflow takes."""
+"""The largest number that MLflow takes."""
 MOST_PARAMETER = 500
 """So many characters of a parameter every tracking server takes."""
 

@@ -162,7 +162,7 @@ LEAST_SHOWN = 1e-7
 """Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
 FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 COLUMNS = ("dataset", "system", *FIGURES)
-"""Of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
+"""The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
 LATE = 1e6
 """Beyond every number of sweeps and seconds: systems that do not reach the goal are compared by the final excess."""
 

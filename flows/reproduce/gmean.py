@@ -101,7 +101,7 @@ class ChosenOnce(Folds):
 
 FIGURES = ("paper", "here", "deviation", "difference")
 COLUMNS = ("dataset", "system", "measure", *FIGURES, "chosen")
-"""Of the cells, which are the lines of the CSV: the mean over the folds, of seconds the median, and its deviation."""
+"""The columns of the cells, which are the lines of the CSV: the mean over the folds, of seconds the median, and its deviation."""
 
 
 def reached(cells: Any) -> Any:

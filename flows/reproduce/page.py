@@ -18,7 +18,7 @@ LINE_STYLES = [
 ]  # fmt: skip
 """Colour and line style of each curve in turn."""
 MAX_POINTS = 80
-"""Of a curve, and of the band around it, spread evenly along the curve as drawn."""
+"""The points of a curve, and of the band around it, spread evenly along the curve as drawn."""
 
 NOT_RUN = "not run here"
 

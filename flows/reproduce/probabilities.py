@@ -37,7 +37,7 @@ Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
 HIGHER_IS_BETTER = {"auc"}
 COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
-"""Of the cells, which are the lines of the CSV.
+"""The columns of the cells, which are the lines of the CSV.
 
 `mean`, `deviation`: over the splits.
 `rank`: among the systems on this data set; equal means share their rank.

@@ -102,7 +102,7 @@ class Choice(Folds):
 
 FIGURES = ("paper", "paper_deviation", "auc", "deviation", "difference", "in_deviations")
 COLUMNS = ("dataset", "system", *FIGURES, "verdict", "n_folds", "chosen")
-"""Of the cells, which are the lines of the CSV.
+"""The columns of the cells, which are the lines of the CSV.
 
 `paper`, `paper_deviation`: as printed.
 `auc`, `deviation`: mean and standard deviation (n - 1) over the folds.

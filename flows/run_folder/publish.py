@@ -56,7 +56,7 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
 def scores_table(fitted: FittedRun) -> pa.Table:
     """Return id, label and score of the test rows, and weight, group, grade and cost if there are some.
 
-    Of several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
+    For several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
     """
     table, scores = fitted.evaluation.test_rows, fitted.scores
     assert table is not None

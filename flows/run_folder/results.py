@@ -184,7 +184,7 @@ def models_of(estimator: Any) -> Sequence[Any]:
 def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
 
-    Rows and classes are those of the training rows, over whose pairs the certificate holds. Of several classes the means of AUC
+    Rows and classes are those of the training rows, over whose pairs the certificate holds. For several classes the means of AUC
     are over those that the rows have, each alike (macro) or weighted by its rows.
 
     `run`: the URL of the run folder.

@@ -99,7 +99,7 @@ OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(),
 def read_scores(run: str) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
-    Scores are those of the run's model. Of several classes the label is a text, and each class has a score.
+    Scores are those of the run's model. For several classes the label is a text, and each class has a score.
     Raises InputError if there are none, as of a run without test rows, or the file is damaged.
     """
     about, url = read_about(run), f"{run}/{SCORES}"

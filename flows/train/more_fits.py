@@ -28,7 +28,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Evaluation, MoreFits
 
 FEWEST_ROWS, MOST_VALUES = 100, 2**24
-"""Of fewer training rows a baseline says nothing; more values would take longer than a line of a report is worth."""
+"""With fewer training rows a baseline says nothing. More values would take longer than a line of a report is worth."""
 
 
 def choose_features(

@@ -177,7 +177,7 @@ def _set_thresholds(
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
     """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with.
 
-    Of wide data those columns are watched that move the scores most, of several classes all of them together.
+    In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
     """
     train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
     coef = np.zeros(0)

@@ -1,6 +1,6 @@
 """What becomes a table of Arrow: Parquet, JSON lines, Arrow, spreadsheets, queries of databases, Delta and Iceberg.
 
-Of Parquet files, with one feature in each column, only the columns and row groups that are needed are read.
+From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
 
 In folders that are partitioned as Hive does, `year=2024/part.parquet` has a column `year` with one value.
 """

@@ -57,7 +57,7 @@ class BlockReader:
     form : Form
         What its blocks have in common.
     rows, positives : tuple of int
-        Of each block.
+        The numbers of rows and of positives of each block.
     memory : int
         Bytes that all blocks take in memory.
     classes : dict of str to int
@@ -66,11 +66,12 @@ class BlockReader:
         SHA-256 (hexadecimal) that identifies this version of the data: of shards that of the manifest, else of the URLs, sizes
         and ETags of the files and of the options of reading.
     parts : tuple of FilePart
-        Of files.
+        Parts of files.
     manifest : str
-        Of shards: the URL of their generation.
+        For shards: the URL of their generation.
     missing, unknown : dict of str to int
-        Of files: missing values, and values of categories that the training data did not have, of the columns that have some.
+        For files: the missing values, and the values of categories that the training data did not have, of the columns
+        that have some.
     """
 
     __pydantic_config__: ClassVar = CHECKED

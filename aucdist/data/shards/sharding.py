@@ -12,7 +12,7 @@ workers.
 
 The work folder is beside the shards and is named after everything that decides the result, so that the same command resumes a
 run that was killed. Its files say how far a run has come, and never where anything is read, written or removed: that comes from
-the command alone, so a work folder that was copied or planted leads nowhere else. Of several equal runs at once each does
+the command alone, so a work folder that was copied or planted leads nowhere else. If several equal runs work at once, each does
 all of the work, and those that end later find the shards of the first.
 """
 
@@ -190,7 +190,7 @@ class Request:
     rows_per_shard : int or None
         At most so many rows in a shard; None: as many as take 64 MiB in memory.
     seed : int
-        Of the order of the rows.
+        The seed of the order of the rows.
     key : str
         SHA-256 that identifies this version of the source and these options.
     """
@@ -343,7 +343,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
     item : int or StoredPart
         The part: its number, or one of `ShardJob.items`.
     urls : tuple of str
-        Of the job.
+        The urls of the job.
 
     Returns
     -------

@@ -156,7 +156,7 @@ def write_bytes(url: str, data: bytes) -> None:
 def create_bytes(url: str, data: bytes) -> bool:
     """Write a small file unless there is one of that name, and return whether it now has these bytes.
 
-    Of several writers one wins, and all of them learn which. S3 holds this for objects of one part and buckets without
+    One of several writers wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.
     """
     with explained(url, "write"):

@@ -34,7 +34,7 @@ SHARE_THAT_STAYS_FREE = 0.2
 FILE_BYTES = 2**32
 """A file takes copies until it is so large. It goes when the last of them is gone."""
 ALIGNMENT = 64
-"""Of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
+"""The alignment of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
 
 
 class NamelessFile:

@@ -100,7 +100,7 @@ class LinkProblem:
     blocks : Blocks
         No method changes the blocks' memories.
     signs : ndarray of shape (n_features,), int8, or None
-        Of the weights.
+        The signs of the weights.
     """
 
     blocks: Blocks

@@ -34,7 +34,7 @@ ABOVE_NOISE = 3.0
 """The smallest lam for the fit on a sample, in units of `sample.noise`."""
 MOST_HALVINGS = 40
 MOST_PRODUCTS = 100
-"""Of the Hessian and a vector, for a step of Newton's method by conjugate gradients."""
+"""Products of the Hessian and a vector, for a step of Newton's method by conjugate gradients."""
 LEAST_CURVATURE = 1e-12
 """Curvature added for an intercept without a penalty, in case no row has any curvature left."""
 
@@ -223,7 +223,7 @@ class LinkSolver(Solver):
         gradient_tol : float
             For a loss that is not convex: a point with a gradient of at most this length is stationary.
         signs : ndarray of shape (n_features,), int8, optional
-            Of the weights, for `Newton`: see `aucdist.solvers.signs`.
+            The signs of the weights, for `Newton`: see `aucdist.solvers.signs`.
         """
         problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
         bound = (0.0, 0.0)

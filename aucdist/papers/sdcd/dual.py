@@ -150,7 +150,7 @@ class Duals:
     contribution : ndarray of shape (n_features,), float64
         ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
     mean : Mean
-        Of the contribution, and of the sum of the variables.
+        The mean of the contribution, and of the sum of the variables.
     """
 
     table: DualTable

@@ -67,7 +67,7 @@ class SamplingMemory:
     places : PairPlaces
         Where the pairs with that part are; None before the first.
     weights : tuple of ndarray
-        Of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
+        The weights of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
     state : object
         What the solver adds; None at first.
     """
@@ -138,7 +138,7 @@ def receive_minority(
     fields : tuple of ndarray
         Those of its rows.
     weights : ndarray
-        Of its rows; of length 0 where each pair weighs one.
+        The weights of its rows; of length 0 where each pair weighs one.
     starts : ndarray of shape (n_groups + 1,), int64
         Where its rows of each group begin and end.
     """

@@ -50,7 +50,7 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 Direction = Callable[[np.ndarray], np.ndarray]
 
 MOST_ERROR = 1e-11
-"""Of the objective, as a share of it: where rounding may have led the scores further away, they are computed again."""
+"""A share of the objective: if rounding may have moved the scores further, they are computed again."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ class CellMemory(CutMemory):
     ----------
     anchor_weight : ndarray of shape (n_anchors,), float64, or None
     anchor_scores, anchor_best : ndarray of shape (n_anchors,), float64
-        Of the smaller class: as `weight`, `scores` and `best` of the larger one.
+        The same of the smaller class as `weight`, `scores` and `best` of the larger one.
     drawn : ndarray of int64
         The positions among the anchors of those whose scores are sent.
     cells : ndarray of shape (n_anchors,), int32

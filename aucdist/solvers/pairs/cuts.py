@@ -149,7 +149,7 @@ class PairCuts(PairProblem):
         shifts : ndarray of shape (n_shifts,), float64
             The cut is the mean of those at scores of the larger class that are shifted: see `aucdist.kernels.pairs.cut_group`.
         width : float
-            Of the band in which negatives count in part, where only the highest-scoring ones count.
+            The width of the band in which negatives count in part, where only the highest-scoring ones count.
         """
         of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, width)
         anchors, order = self.sort_anchors(scores, of_cut.weights)

@@ -48,7 +48,7 @@ from aucdist.solvers.rounding import EPS, higher
 from aucdist.solvers.signs import project_onto_cone
 
 MOST_ANCHORS = 2**16
-"""Of more rows in the smaller class, cells are sent; up to here their scores, which are exact."""
+"""Up to so many rows of the smaller class, their scores are sent, which are exact; beyond, cells are."""
 
 NEAR = 0.03
 """The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""

@@ -227,7 +227,7 @@ class PairLoss(ABC):
         Parameters
         ----------
         slope_sums : ndarray
-            Of all rows of the larger class, from `loss_and_row_slopes`.
+            The sums of slopes of all rows of the larger class, from `loss_and_row_slopes`.
         weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
             From `AnchorGroups.sorted`. Weights and derivatives are in the original order of the anchors.

@@ -361,10 +361,10 @@ class Pairs:
     Parameters
     ----------
     weights : ndarray of shape (n_rows,), float64
-        Of the drawn rows, as far as they count.
+        The weights of the drawn rows, as far as they count.
     h : float
     width : float
-        Of the band in which negatives count in part; 0 where all count or none does in part.
+        The width of the band in which negatives count in part; 0 where all count or none does in part.
     """
 
     def __init__(self, sample: SampleAt, weights: np.ndarray, h: float, width: float):

@@ -22,7 +22,7 @@ class PairObjective:
     Attributes
     ----------
     loss : PairLoss
-        Of the margin ``w.(x_i - x_j)``, i positive and j negative.
+        The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
         Which rows make pairs, where rows have groups or grades; None where all rows of both classes do.
     share : TopShare or None
@@ -47,7 +47,7 @@ class PairObjective:
         Parameters
         ----------
         signs : ndarray of shape (n_features,), int8, optional
-            Of the weights, see `aucdist.solvers.signs`.
+            The signs of the weights, see `aucdist.solvers.signs`.
         feature_groups : ndarray of shape (n_features,), int64, optional
             The group of each weight, for the penalty ``group-l1``; by default each is one.
 
@@ -89,7 +89,7 @@ def pairwise_objective(
         Both classes must be present. Their memory is not changed.
     w : ndarray of shape (n_features,), float64
     loss : PairLoss, default=HINGE
-        Of the margin ``w.(x_i - x_j)``, i positive and j negative.
+        The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups, optional
         Where pairs are within groups.
     """

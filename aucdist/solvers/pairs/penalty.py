@@ -41,7 +41,7 @@ class Penalty(ABC):
     lam : float
         Its strength, above 0.
     signs : ndarray of shape (n_features,), int8, or None
-        Of the weights, see `aucdist.solvers.signs`.
+        The signs of the weights, see `aucdist.solvers.signs`.
     name : str
         What configurations call it.
     has_corners : bool
@@ -322,9 +322,9 @@ def penalty_of(
     name : str
         One of `PENALTIES`.
     signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.signs`.
+        The signs of the weights, see `aucdist.solvers.signs`.
     groups : ndarray of shape (n_features,), int64, optional
-        Of the weights for `GroupL1`; each weight is its own group by default.
+        The groups of the weights for `GroupL1`; each weight is its own group by default.
     """
     kind = PENALTIES[name]
     if not issubclass(kind, GroupL1):

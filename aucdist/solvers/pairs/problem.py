@@ -102,7 +102,7 @@ def sort_by_class(
     sign : int
         The label of the smaller class.
     groups : PairGroups, optional
-        Of the rows that make pairs, where not all of both classes do.
+        The groups of the rows that make pairs, where not all of both classes do.
     """
     weight, codes = block.weights(), None
     if groups is None:
@@ -199,7 +199,7 @@ class PairProblem:
     n_anchors, n_others : int
         How many rows of either class count, each as often as it is in a group.
     weights : ndarray of shape (n_anchors,), float64
-        Of the anchors, block after block; times the factor of their group.
+        The weights of the anchors, block after block; times the factor of their group.
     anchor_groups : AnchorGroups
     offsets : ndarray of shape (n_blocks + 1,), int64
         Where each block's anchors begin and end among all.

@@ -21,8 +21,8 @@ pairs (`aucdist.solvers.pairs.newton`).
 
 **The threshold.** The largest mean over a share of the negatives counts those above a threshold fully, those at it in part,
 and the others not at all (`Threshold`). It is found exactly, by reductions alone: where the rows lie in blocks, few of them
-are gathered at the client. Of many, reductions count the leading 16 bits of their scores, then the next 16 of those in the
-cell of the threshold, until what remains is few rows or a single score.
+are gathered at the client. If they are many, reductions count the leading 16 bits of their scores, then the next 16 of those
+in the cell of the threshold, until what remains is few rows or a single score.
 
 Departures from the paper: Newton steps on the smoothed loss, or cutting planes (`aucdist.solvers.pairs.cutting_planes`); the
 highest-scoring rows are found without a sort of all.
@@ -366,14 +366,14 @@ class CountedNegatives:
     ) -> tuple[Counting, Counting | None]:
         """Return how much rows count for a cut at a step of the way, and for the loss there; None for the same.
 
-        Of a part, negatives near the threshold count in part for the cut.
+        In a part, negatives near the threshold count in part for the cut.
 
         Parameters
         ----------
         scores, weights : ndarray of shape (n_anchors,), float64
             The (mirrored) scores of all anchors at this step, and their weights.
         width : float
-            Of the band around the threshold in which negatives count in part; 0 for none.
+            The width of the band around the threshold in which negatives count in part; 0 for none.
         """
         if not self.is_part:
             return Counting(weights), None
