@@ -163,7 +163,7 @@ def lines() -> Iterator[str]:
             asked = f"{measure} {between(some, 'asked')}"
             cells = (between(some, column) for column in ("broken", "not promised", "true", "recall"))
             yield f"| {asked} | {n_pos} | {' | '.join(cells)} |"
-    yield "| promised | labels a week | years with a false alarm | weeks to an alarm | of nine in ten |"
+    yield "| promised | labels a week | years with a false alarm | weeks to an alarm | weeks to nine in ten alarms |"
     yield "|---|---|---|---|---|"
     for false, first, later in zip(*(kept[len(CASES) + k :: 3] for k in range(3)), strict=True):
         weeks = (between([first, later], column) for column in ("weeks, median", "weeks, 90 %"))
