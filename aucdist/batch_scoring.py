@@ -36,7 +36,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError
-from aucdist.linear_model import AnyModel, ClassModels
+from aucdist.linear_model import LinearModel
 from aucdist.model import ABOUT, digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
@@ -198,7 +198,7 @@ def is_unfinished(output: str) -> bool:
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
-def to_score(source: Source, model: AnyModel) -> Source:
+def to_score(source: Source, model: LinearModel) -> Source:
     """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
 
     Raises
@@ -212,7 +212,7 @@ def to_score(source: Source, model: AnyModel) -> Source:
     )
 
 
-def to_test(source: Source, model: AnyModel) -> Source:
+def to_test(source: Source, model: LinearModel) -> Source:
     """Return the source as `to_score` does, but with its label: by default the column that the training rows had it in.
 
     Raises
@@ -226,7 +226,7 @@ def to_test(source: Source, model: AnyModel) -> Source:
     return read.model_copy(update={key: value for key, value in changes.items() if key in of.fields or value is None})
 
 
-def _as_trained(source: Source, model: AnyModel) -> Source:
+def _as_trained(source: Source, model: LinearModel) -> Source:
     """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
     own = source.model_dump(include=source.model_fields_set)
@@ -252,7 +252,7 @@ def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
 
 
 @functools.lru_cache(maxsize=2)
-def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, AnyModel]:
+def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
     known = _read_scoring(url, urls)
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
@@ -296,9 +296,9 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
 
 
-def _refuse_missing(block: Block, reader: BlockReader, index: int, model: AnyModel) -> None:
+def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel) -> None:
     """Raise an InputError that names file, row and column of a value that is missing where the training rows had all."""
-    preprocessor = model.models[0].preprocessor
+    preprocessor = model.preprocessor
     if preprocessor.impute == "keep" or preprocessor.fill is not None:
         return
     if (place := first_missing(block.rows)) is None:
@@ -315,7 +315,7 @@ def _refuse_missing(block: Block, reader: BlockReader, index: int, model: AnyMod
     )
 
 
-def _columns(model: AnyModel) -> dict[str, pa.DataType]:
+def _columns(model: LinearModel) -> dict[str, pa.DataType]:
     """Return the columns that the scores of a model have at least."""
     if model.classes:
         return OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
@@ -335,22 +335,23 @@ def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores(model: AnyModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
+def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id}
-    if isinstance(model, ClassModels):
-        columns["prediction"] = pa.array(model.predict(scores), pa.string())
-        best, probabilities = model.most_likely(scores, scoring.top), model.probabilities(scores)
+    probabilities, predictions = model.probabilities(scores), model.predictions(scores)
+    if model.classes:
+        columns["prediction"] = pa.array(predictions, pa.string())
+        best = model.most_likely(scores, scoring.top)
         columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
         for what, values in (("score", scores), ("probability", probabilities)):
             if values is not None:
                 columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
     else:
-        columns |= {"score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
+        columns |= {"score": scores, "prediction": predictions}
         if model.cutoff is not None:
             columns["points"] = (scores + model.cutoff).astype(np.int64)
-        if model.probability is not None:
-            columns["probability"] = model.probability(scores)[:, 1]
+        if probabilities is not None:
+            columns["probability"] = probabilities
     return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
 
 

@@ -14,7 +14,7 @@ from aucdist.drift.batch import more_than
 from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
-from aucdist.linear_model import AnyModel, refuse_infinite
+from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_model
 
 SURELY = 0.001
@@ -44,7 +44,7 @@ class HeldOutRows:
 
 
 def score_labelled(
-    model: AnyModel,
+    model: LinearModel,
     source: Source,
     seen: RowDigests,
     ids: np.ndarray | None = None,
@@ -79,9 +79,7 @@ def score_labelled(
         if ids is not None:
             block = block.take(np.flatnonzero(np.isin(block.row_id, ids)))
         rows = model.encoded(block.X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = model.scores(rows)
-        refuse_infinite(scores)
+        scores = model.scores(rows)
         looked_up = seen.look_up(digests_of(rows))
         checked, known = checked + looked_up[0], known + looked_up[1]
         y = block.y if sets is None or block.code is None else sets.indicator(block.code).toarray()
@@ -134,7 +132,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     )
 
 
-def load_with_seen(folder: str) -> tuple[AnyModel, tuple[Profile, RowDigests]]:
+def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
     """Return a model of two classes or of several, and what it keeps of its training rows.
 
     Raises
@@ -151,7 +149,7 @@ def load_with_seen(folder: str) -> tuple[AnyModel, tuple[Profile, RowDigests]]:
     return model, seen
 
 
-def same_classes(models: Sequence[AnyModel]) -> bool:
+def same_classes(models: Sequence[LinearModel]) -> bool:
     """Tell whether the same classes are positive for all models, so that one label says the same to them.
 
     Models of several classes have the same ones.

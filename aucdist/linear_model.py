@@ -1,8 +1,8 @@
-"""A fitted linear model: its weights, the encoding of its features, and the scores of rows; of several classes one for each."""
+"""A fitted linear model: for each class its weights, the encoding of the features, and the scores of rows."""
 
-import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
-from aucdist.objectives.probability_maps import ProbabilityMap
+from aucdist.objectives.probability_maps import ProbabilityMap, summing_to_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,51 +21,120 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
-    """A linear scorer together with the encoding of its features.
+class ClassWeights:
+    """What scores one class against the rest.
 
     Attributes
     ----------
     coef : ndarray of shape (n_weights,), float64
         Weights of the encoded features, or of the basis functions of the feature map.
-    schema : Schema
-        Features, label and classes.
-    preprocessor : Preprocessor
-        What is done to the features before the weights apply.
     about : dict
         What else was saved: estimator, parameters, certificate, data, versions.
     probability : ProbabilityMap or None
         From scores to probabilities, where the model has them.
     feature_map : FittedMap or None
         What the encoded features go through before the weights apply.
+    spread : float
+        What scores are divided by so that those of classes without probabilities can be compared.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    about: dict[str, Any]
+    probability: ProbabilityMap | None = None
+    feature_map: "FittedMap | None" = None
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear scorer of each class against the rest, together with the encoding of the features; of two classes it is one.
+
+    Attributes
+    ----------
+    weights : tuple of ClassWeights
+        Of two classes one, else one for each of ``schema.classes``.
+    schema : Schema
+        Features, label and classes.
+    preprocessor : Preprocessor
+        What is done to the features before the weights apply.
     reading : dict
         The keys of the training data's source that say how other files with these features are read; empty in older models.
     cutoff : int or None
         The cutoff of a scorecard: the points that a score of 0 stands for.
     """
 
-    coef: np.ndarray
-    intercept: float
+    weights: tuple[ClassWeights, ...]
     schema: Schema
     preprocessor: Preprocessor
-    about: dict[str, Any]
-    probability: ProbabilityMap | None = None
-    feature_map: "FittedMap | None" = None
     reading: dict[str, Any] = field(default_factory=dict)
     cutoff: int | None = None
 
-    classes: ClassVar[tuple[str, ...]] = ()
-    topics: ClassVar[bool] = False
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of several classes; empty for two."""
+        return self.schema.classes
+
+    @property
+    def topics(self) -> bool:
+        """Whether a row may have several of the classes, or none."""
+        return self.schema.topics
+
+    @property
+    def coef(self) -> np.ndarray:
+        """The weights of a model of two classes."""
+        return self.weights[0].coef
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of a model of two classes."""
+        return self.weights[0].intercept
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What else was saved of the first class."""
+        return self.weights[0].about
+
+    @property
+    def probability(self) -> ProbabilityMap | None:
+        """From scores to probabilities, of a model of two classes that has them."""
+        return self.weights[0].probability
+
+    @property
+    def feature_map(self) -> "FittedMap | None":
+        """What the encoded features go through before the weights of a model of two classes apply."""
+        return self.weights[0].feature_map
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """What the scores of each class are divided by, float64."""
+        return np.array([own.spread for own in self.weights])
 
     @property
     def models(self) -> "tuple[LinearModel, ...]":
-        """The model itself, as `ClassModels` has one for each class."""
-        return (self,)
+        """For each class the model of two classes, it and the rest, whose scores are not divided by their spread."""
+        return tuple(map(self.of_class, range(len(self.weights))))
+
+    def of_class(self, k: int) -> "LinearModel":
+        """Return the model of the class at position `k` against the rest, those among them that were left out of the training."""
+        if not self.classes:
+            return self
+        name, schema = self.classes[k], self.schema
+        others = tuple(other for other in (*schema.positive, *schema.negative) if other != name)
+        schema = replace(schema, positive=(name,), negative=others, classes=(), topics=False, sets=())
+        return replace(self, weights=self.weights[k : k + 1], schema=schema).with_weights(spread=1.0)
+
+    def with_weights(self, **changes: Any) -> "LinearModel":
+        """Return a model of two classes with other attributes of its `ClassWeights`."""
+        return replace(self, weights=(replace(self.weights[0], **changes),))
 
     @property
     def schema_of_labels(self) -> Schema:
-        """The schema of labelled rows."""
-        return self.schema
+        """The schema of labelled rows: of several classes with all of them, those too that were left out of the training."""
+        if not self.classes:
+            return self.schema
+        classes = tuple(sorted({*self.schema.positive, *self.schema.negative}, key=class_order))
+        return replace(self.schema, positive=classes[:1], negative=classes[1:], classes=classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
@@ -80,22 +149,31 @@ class LinearModel:
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Of several classes (n_samples, n_classes), divided by `spreads`.
 
         Raises
         ------
         InputError
             If X has another number of features, or if a score is not finite.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.scores(self.encoded(X))
-        refuse_infinite(scores)
-        return scores
+        return self.scores(self.encoded(X))
 
     def scores(self, block: Block) -> np.ndarray:
-        """Return the scores of rows that `encoded` returned, float64 of shape (n_samples,); not finite where X is not."""
-        # By the kernel that scored the rows of the run, so that both have the same bits.
-        mapped = block if self.feature_map is None else self.feature_map.encode(block)
-        return mapped.scores(self.coef) + self.intercept
+        """Return what `decision_function` does, of rows that `encoded` returned."""
+        mapped: dict[int, Block] = {}
+        columns = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for own in self.weights:
+                key = id(own.feature_map)
+                if key not in mapped:
+                    mapped = {key: block if own.feature_map is None else own.feature_map.encode(block)}
+                # By the kernel that scored the rows of the run, so that both have the same bits.
+                columns.append(mapped[key].scores(own.coef) + own.intercept)
+            scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
+            raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
+        return scores
 
     def encoded(self, X: Any) -> Block:
         """Return rows with encoded features, before the feature map; their labels are all 1.
@@ -114,15 +192,15 @@ class LinearModel:
             from aucdist.estimators.tables import features_of_table  # loads scikit-learn
 
             X = features_of_table(X, self.schema, self.reading)
-        rows = as_rows(X)
+        rows, n_features = as_rows(X), len(self.schema.feature_names)
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
-        n_features = len(self.coef) if self.feature_map is None else self.feature_map.n_features_in
         if block.n_features != n_features:
             raise InputError(f"X has {block.n_features} features, but the model was fitted on {n_features}")
-        return self.preprocessor.transform(block)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.preprocessor.transform(block)
 
     def explain(self, X: Any) -> "pd.DataFrame":
-        """Return what each feature, and each pair of features, adds to the score of each row.
+        """Return what each feature, and each pair of features, adds to the score of each row, of a model of two classes.
 
         Parameters
         ----------
@@ -148,14 +226,21 @@ class LinearModel:
     def contribution_names(self) -> list[str]:
         """Return the names that contributions have beside scores: ``adds_`` and what `explain` calls each, the constant last.
 
+        Of several classes, those of each are in turn, such as ``adds_age sports``.
+
         Raises
         ------
         InputError
             If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
         """
-        from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
+        from aucdist.maps.explain import PREFIX, ROUNDING, exported_names, refuse_names  # loads scikit-learn and pandas
 
-        return exported_names(self.schema.feature_names, self.feature_map)
+        names = [exported_names(self.schema.feature_names, own.feature_map) for own in self.weights]
+        if not self.classes:
+            return names[0]
+        of_all = [f"{column} {name}" for name, own in zip(self.classes, names, strict=True) for column in own]
+        refuse_names([*of_all, *(f"{PREFIX}{ROUNDING} {name}" for name in self.classes)])
+        return of_all
 
     def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Return columns of what each feature adds to the score of each row.
@@ -164,20 +249,27 @@ class LinearModel:
         ----------
         X : ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
-        scores : ndarray of shape (n_samples,), float64
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
             What `decision_function` returned of X.
 
         Returns
         -------
         dict
-            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says.
+            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; of several classes
+            those of each in turn.
         """
         from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
 
-        return with_rounding(self.explain(X), scores, self.contribution_names())
+        names, columns = iter(self.contribution_names()), dict[str, np.ndarray]()
+        for k, model in enumerate(self.models):
+            table = model.explain(X) / self.weights[k].spread
+            of_class = scores[:, k] if self.classes else scores
+            suffix = f" {self.classes[k]}" if self.classes else ""
+            columns |= with_rounding(table, of_class, list(islice(names, table.shape[1])), suffix)
+        return columns
 
     def reasons(self, X: Any) -> "Reasons":
-        """Return which columns raise the score of each row most, of a model of bins.
+        """Return which columns raise the score of each row most, of a model of two classes with bins.
 
         Parameters
         ----------
@@ -195,11 +287,32 @@ class LinearModel:
         return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
-        return np.where(self.decision_function(X) > 0, 1, -1).astype(np.int8)
+        """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""
+        return self.predictions(self.decision_function(X))
+
+    def predictions(self, scores: np.ndarray) -> np.ndarray:
+        """Return what `predict` does, of rows with these scores.
+
+        Of several classes it is the name of the one of the largest probability, or else of the largest score; of topics the names
+        of those whose score is above 0, with commas between them.
+        """
+        if not self.classes:
+            return np.where(scores > 0, 1, -1).astype(np.int8)
+        if self.topics:
+            names = np.array(self.classes, dtype=object)
+            return np.array([",".join(names[row]) for row in scores > 0], dtype=object)
+        return self.most_likely(scores, 1)[:, 0]
+
+    def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
+        """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""
+        probabilities = self.probabilities(scores)
+        order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
+        return np.asarray(np.array(self.classes, dtype=object)[order])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
+
+        Of several classes it is what `probabilities` returns.
 
         Parameters
         ----------
@@ -211,161 +324,23 @@ class LinearModel:
         InputError
             If the model gives no probabilities, or X has another number of features.
         """
-        if self.probability is None:
+        if any(own.probability is None for own in self.weights):
             raise InputError(
                 "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
                 "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
             )
-        return self.probability(self.decision_function(X))
-
-
-def refuse_infinite(scores: np.ndarray) -> None:
-    """Raise an InputError if a score is not finite."""
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores)))
-        raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
-
-
-@dataclass(frozen=True, eq=False)
-class ClassModels:
-    """A model for each class against the rest, with the same features and encoding.
-
-    Attributes
-    ----------
-    models : tuple of LinearModel
-        In the order of the classes.
-    topics : bool
-        Whether a row may have several of the classes, or none.
-    spreads : ndarray of shape (n_classes,), float64
-        What scores are divided by so that those of classes without probabilities can be compared.
-    """
-
-    classes: tuple[str, ...]
-    models: tuple[LinearModel, ...]
-    topics: bool
-    spreads: np.ndarray
-
-    @property
-    def schema(self) -> Schema:
-        """Features, label and classes."""
-        return self.models[0].schema
-
-    @property
-    def schema_of_labels(self) -> Schema:
-        """The schema of labelled rows: with all classes, those among them that were left out of the training."""
-        first = self.models[0].schema
-        classes = tuple(sorted({*first.positive, *first.negative}, key=class_order))
-        return replace(first, positive=classes[:1], negative=classes[1:], classes=classes, topics=self.topics)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The keys of the training data's source that say how other files with these features are read."""
-        return self.models[0].reading
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of rows for each class, divided by `spreads`.
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `LinearModel.decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), float64
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.scores(self.encoded(X))
-        refuse_infinite(scores)
-        return scores
-
-    def encoded(self, X: Any) -> Block:
-        """Return rows as the training rows were encoded; as of `LinearModel.encoded`."""
-        return self.models[0].encoded(X)
-
-    def scores(self, rows: Block) -> np.ndarray:
-        """Return what `decision_function` does, given encoded rows."""
-        return np.column_stack([model.scores(rows) for model in self.models]) / self.spreads
-
-    def contribution_names(self) -> list[list[str]]:
-        """Return for each class the names that contributions have beside its scores, such as ``adds_age sports``.
-
-        Raises
-        ------
-        InputError
-            As `LinearModel.contribution_names`; the limit is on the contributions to all classes.
-        """
-        from aucdist.maps.explain import PREFIX, ROUNDING, refuse_names  # loads scikit-learn and pandas
-
-        names = [
-            [f"{column} {name}" for column in model.contribution_names()]
-            for name, model in zip(self.classes, self.models, strict=True)
-        ]
-        refuse_names([*itertools.chain(*names), *(f"{PREFIX}{ROUNDING} {name}" for name in self.classes)])
-        return names
-
-    def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Return columns of what each feature adds to the score of each class, divided by `spreads` as the scores are.
-
-        Parameters
-        ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
-            As for `LinearModel.decision_function`.
-        scores : ndarray of shape (n_samples, n_classes), float64
-            What `decision_function` returned of X.
-
-        Returns
-        -------
-        dict
-            The columns of a class add up to its score to the last bit, as `aucdist.maps.explain.with_rounding` says.
-        """
-        from aucdist.maps.explain import PREFIX, ROUNDING, with_rounding  # loads scikit-learn and pandas
-
-        of_classes: dict[str, np.ndarray] = {}
-        for k, names in enumerate(self.contribution_names()):
-            columns = with_rounding(self.models[k].explain(X) / self.spreads[k], scores[:, k], names)
-            rounding = columns.pop(f"{PREFIX}{ROUNDING}")
-            of_classes |= columns | {f"{PREFIX}{ROUNDING} {self.classes[k]}": rounding}
-        return of_classes
+        scores = self.decision_function(X)
+        return self.probabilities(scores) if self.classes else self.probability(scores)  # type: ignore[return-value, misc]
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
-        """Return the probability of each class for scores, float64 of shape (n_samples, n_classes); None without such.
+        """Return the probability of the positive class, or of each class, float64 of the shape of the scores; None without such.
 
         Those of classes sum to 1 in each row, those of topics do not.
         """
-        if any(model.probability is None for model in self.models):
+        maps = [own.probability for own in self.weights if own.probability is not None]
+        if len(maps) < len(self.weights):
             return None
-        each = np.column_stack([model.probability(scores[:, k])[:, 1] for k, model in enumerate(self.models)])  # type: ignore[misc]
-        if self.topics:
-            return each
-        total = each.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
-
-    def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
-        """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""
-        probabilities = self.probabilities(scores)
-        order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
-        return np.asarray(np.array(self.classes, dtype=object)[order])
-
-    def predict(self, scores: np.ndarray) -> np.ndarray:
-        """Return the class of each row for its scores, ndarray of str: of the largest probability, or else the largest score.
-
-        For topics these are the ones with a score above 0, with commas between them.
-        """
-        names = np.array(self.classes, dtype=object)
-        if self.topics:
-            return np.array([",".join(names[row]) for row in scores > 0], dtype=object)
-        probabilities = self.probabilities(scores)
-        return np.asarray(names[np.argmax(scores if probabilities is None else probabilities, axis=1)])
-
-
-AnyModel = LinearModel | ClassModels
-"""A model of two classes, or of several."""
-
-
-def schema_of_class(schema: Schema, k: int) -> Schema:
-    """Return the schema of the model of the class at position `k` against the rest, which has the classes that were left out."""
-    name = schema.classes[k]
-    others = tuple(other for other in (*schema.positive, *schema.negative) if other != name)
-    return replace(schema, positive=(name,), negative=others, classes=(), topics=False, sets=())
+        if not self.classes:
+            return maps[0](scores)[:, 1]
+        each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
+        return each if self.topics else summing_to_one(each)

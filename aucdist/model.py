@@ -20,7 +20,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
-from aucdist.linear_model import AnyModel, ClassModels, LinearModel, schema_of_class
+from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 from aucdist.scorecard import Scorecard, parse_card
 from aucdist.store.history import resolve
@@ -55,71 +55,56 @@ def save_model(
     url : str
         The folder, a path or an fsspec URL; made if need be.
     coef, intercept, schema, preprocessor, about, probability, feature_map, reading
-        As the attributes of `LinearModel`; `about` and `reading` in types of JSON.
+        As the attributes of `ClassWeights` and `LinearModel`; `about` and `reading` in types of JSON.
     """
-    write_model(url, LinearModel(coef, intercept, schema, preprocessor, about, probability, feature_map, reading or {}))
+    weights = ClassWeights(coef, intercept, about, probability, feature_map)
+    write_model(url, LinearModel((weights,), schema, preprocessor, reading or {}))
 
 
-def write_model(url: str, model: AnyModel, schema: Schema | None = None) -> None:
-    """Write a model into a folder; parameters as of `model_content`."""
-    for name, data in model_content(model, schema).items():
+def write_model(url: str, model: LinearModel) -> None:
+    """Write a model into a folder."""
+    for name, data in model_content(model).items():
         write_bytes(f"{url}/{name}", data)
 
 
-def model_content(model: AnyModel, schema: Schema | None = None) -> dict[str, bytes]:
-    """Return the files of a model by their names.
-
-    Parameters
-    ----------
-    model : LinearModel or ClassModels
-    schema : Schema, optional
-        The schema of the rows of several classes; by default that of `ClassModels.schema_of_labels` with the classes of
-        the model.
-    """
-    spreads = np.ones(1)
-    if isinstance(model, ClassModels):
-        schema = replace(schema or model.schema_of_labels, classes=model.classes, topics=model.topics, sets=())
-        spreads = model.spreads
-    else:
-        schema = model.schema
-    models, files, maps = model.models, {}, dict[int, str]()
-    for of_class in models:
-        if of_class.feature_map is not None and id(of_class.feature_map) not in maps:
+def model_content(model: LinearModel) -> dict[str, bytes]:
+    """Return the files of a model by their names."""
+    files, maps = dict[str, bytes](), dict[int, str]()
+    for own in model.weights:
+        if own.feature_map is not None and id(own.feature_map) not in maps:
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
-            maps[id(of_class.feature_map)], files[name] = name, serialize(of_class.feature_map)
+            maps[id(own.feature_map)], files[name] = name, serialize(own.feature_map)
     buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([of_class.coef for of_class in models], dtype=np.float64), allow_pickle=False)
+    np.save(buffer, np.concatenate([own.coef for own in model.weights], dtype=np.float64), allow_pickle=False)
     files[WEIGHTS] = buffer.getvalue()
-    first = models[0].about
     common = {
-        key: v for key, v in first.items() if all(key in other.about and other.about[key] == v for other in models)
+        key: value
+        for key, value in model.about.items()
+        if all(key in own.about and own.about[key] == value for own in model.weights)
     }
     content = {
         "format": FORMAT,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
-        "schema": schema.to_json(),
-        "preprocessor": models[0].preprocessor.to_json(),
-        "reading": models[0].reading,
+        "schema": model.schema.to_json(),
+        "preprocessor": model.preprocessor.to_json(),
+        "reading": model.reading,
         "about": common,
         "classes": [
             {
                 "name": name,
-                "intercept": float(of_class.intercept),
-                "spread": spread,
-                "probability": None if of_class.probability is None else of_class.probability.to_json(),
-                "features": maps.get(id(of_class.feature_map)),
-                "about": {key: value for key, value in of_class.about.items() if key not in common},
+                "intercept": float(own.intercept),
+                "spread": float(own.spread),
+                "probability": None if own.probability is None else own.probability.to_json(),
+                "features": maps.get(id(own.feature_map)),
+                "about": {key: value for key, value in own.about.items() if key not in common},
             }
-            for of_class, name, spread in zip(models, model.classes or ("",), spreads.tolist(), strict=True)
+            for name, own in zip(model.classes or ("",), model.weights, strict=True)
         ],
     }
-    return {
-        **files,
-        ABOUT: json.dumps(content, indent=2, allow_nan=False).encode(),
-    }  # what lists the others is written last
+    return files | {ABOUT: json.dumps(content, indent=2, allow_nan=False).encode()}  # what lists the others is last
 
 
-def load_model(url: str) -> Any:
+def load_model(url: str) -> LinearModel:
     """Read a model from a folder.
 
     Parameters
@@ -131,8 +116,7 @@ def load_model(url: str) -> Any:
 
     Returns
     -------
-    LinearModel or ClassModels
-        The latter if the model has several classes.
+    LinearModel
 
     Raises
     ------
@@ -174,9 +158,9 @@ def load_model(url: str) -> Any:
     model = _read_folders(folder, content) if content["format"] == LIST_OF_FOLDERS else _read_model(folder, content)
     if k is None:
         return model
-    if not isinstance(model, ClassModels) or k >= len(model.models):
+    if k >= len(model.classes):
         raise InputError(f"{where} has no class at position {k}")
-    return model.models[k]
+    return model.of_class(k)
 
 
 def load_two_classes(url: str, purpose: str) -> LinearModel:
@@ -185,12 +169,11 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
     Parameters and errors as of `load_model`.
     """
     model = load_model(url)
-    if isinstance(model, ClassModels):
+    if model.classes:
         raise InputError(
             f"{shown(url)} is a model of several classes, and {purpose} is of one: take the folder of one of them, such as "
             f"{shown(url)}/class-00000"
         )
-    assert isinstance(model, LinearModel)
     return model
 
 
@@ -236,13 +219,13 @@ def _read_json(folder: str) -> dict[str, Any]:
     return content
 
 
-def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
+def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
     where = f"{shown(url)}/{ABOUT}"
     if content["format"] < FORMAT:
         content = _renewed(content)
     checked = parse_checked(json.dumps(content).encode(), _ModelFile, where)
     schema, entries = checked.schema_, checked.classes
-    n_features, names = len(schema.feature_names), schema.classes
+    n_features = len(schema.feature_names)
 
     @functools.cache
     def file(name: str) -> bytes:
@@ -258,7 +241,7 @@ def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
         return _read_map(file(name), n_features)
 
     try:
-        if len(names or ("",)) != len(entries):
+        if (len(schema.classes) or 1) != len(entries):
             raise InputError(f"it has {len(entries)} models for the classes of its schema")
         preprocessor = Preprocessor.from_json(checked.preprocessor)
         preprocessor.check_width(n_features)
@@ -266,20 +249,14 @@ def _read_model(url: str, content: dict[str, Any]) -> AnyModel:
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
         coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
         probabilities = [entry.probability and map_from_json(entry.probability.model_dump()) for entry in entries]
-        models = tuple(
-            LinearModel(
-                coef, entry.intercept, schema_of_class(schema, k) if names else schema, preprocessor,
-                checked.about | entry.about, probability, fitted, checked.reading,
-            )
-            for k, (entry, coef, probability, fitted) in enumerate(zip(entries, coefs, probabilities, maps, strict=True))
-        )  # fmt: skip
+        weights = tuple(
+            ClassWeights(coef, entry.intercept, checked.about | entry.about, probability, fitted, entry.spread)
+            for entry, coef, probability, fitted in zip(entries, coefs, probabilities, maps, strict=True)
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
         raise InputError(f"{where} is damaged: {reason}") from None
-    if not names:
-        return models[0]
-    spreads = np.array([entry.spread for entry in entries])
-    return ClassModels(tuple(entry.name for entry in entries), models, schema.topics, spreads)
+    return LinearModel(weights, schema, preprocessor, checked.reading)
 
 
 def _renewed(old: dict[str, Any]) -> dict[str, Any]:
@@ -292,7 +269,7 @@ def _renewed(old: dict[str, Any]) -> dict[str, Any]:
     return {"reading": {}} | kept | {"files": files, "classes": [{"name": "", "features": features} | entry]}
 
 
-def _read_folders(url: str, content: dict[str, Any]) -> ClassModels:
+def _read_folders(url: str, content: dict[str, Any]) -> LinearModel:
     """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
     where = f"{shown(url)}/{ABOUT}"
     listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
@@ -303,8 +280,10 @@ def _read_folders(url: str, content: dict[str, Any]) -> ClassModels:
         models.append(load_two_classes(folder, "each of its folders"))
     if len({model.schema.feature_names for model in models}) > 1:
         raise InputError(f"{where} is damaged: its classes have different features")
-    names, spreads = tuple(m.name for m in listed.classes), np.array([m.spread for m in listed.classes])
-    return ClassModels(names, tuple(models), listed.topics, spreads)
+    weights = tuple(replace(model.weights[0], spread=m.spread) for m, model in zip(listed.classes, models, strict=True))
+    first = models[0]
+    schema = replace(first.schema, classes=tuple(m.name for m in listed.classes), topics=listed.topics)
+    return replace(first, weights=weights, schema=schema)
 
 
 def is_card(url: str) -> bool:
@@ -325,10 +304,8 @@ def card_model(card: Scorecard) -> LinearModel:
         content = json.dumps(card.probability).encode()
         checked: _LinkMap | _IsotonicMap = parse_checked(content, _Probability, "the probability of the card")
         probability = map_from_json(checked.model_dump())
-    return LinearModel(
-        card.weights(), float(card.base - card.cutoff), card.schema, card.preprocessor, card.about, probability,
-        card.bins(), card.reading, card.cutoff,
-    )  # fmt: skip
+    weights = ClassWeights(card.weights(), float(card.base - card.cutoff), card.about, probability, card.bins())
+    return LinearModel((weights,), card.schema, card.preprocessor, card.reading, card.cutoff)
 
 
 # ---- what the JSON may hold ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from aucdist.data.own_files import CHECKED
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened
-from aucdist.linear_model import AnyModel
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
 
 LARGEST = b"aucdist.largest_costs_of_classes"
@@ -58,7 +58,7 @@ class RowCosts:
         costs = source.cost_column if COST_COLUMN in self.cost.values() else None
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
-    def added(self, scores: pa.Table, block: Block, model: AnyModel, schema: Schema) -> pa.Table:
+    def added(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
         """Return the scores with ``cost`` of each class, and ``y`` of two classes where labels are known: -1 or 1.
 
         Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
@@ -78,7 +78,7 @@ class RowCosts:
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about = []
-        for k, (name, class_model) in enumerate(zip(self.names, model.models, strict=True)):
+        for k, (name, own) in enumerate(zip(self.names, model.weights, strict=True)):
             of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
             if self.labelled:
@@ -88,8 +88,8 @@ class RowCosts:
                 about.append([[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in sides])
                 cost = np.where(flagged != positive, of_row, 0.0)
             else:
-                assert class_model.probability is not None  # else the costs are unknown
-                cost = cost_by_probability(class_model.probability(of_class)[:, 1], flagged, block.cost, self.cost)
+                assert own.probability is not None  # else the costs are unknown
+                cost = cost_by_probability(own.probability(of_class)[:, 1], flagged, block.cost, self.cost)
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
 
@@ -151,12 +151,12 @@ def has_costs(source: Source) -> bool:
     return source.cost_column is not None if manifest is None else manifest.form.costed
 
 
-def costs_of_scoring(source: Source, model: AnyModel) -> RowCosts | None:
+def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
     """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
 
     Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
     """
-    point = model.models[0].about.get("operating_point")
+    point = model.about.get("operating_point")
     if not point or "cost" not in point:
         return None
     cost, unknown = point["cost"], ""
@@ -169,6 +169,6 @@ def costs_of_scoring(source: Source, model: AnyModel) -> RowCosts | None:
         labelled = set(model.classes) <= set(manifest.schema.classes)
     else:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
-    if not labelled and any(of_class.probability is None for of_class in model.models):
+    if not labelled and any(own.probability is None for own in model.weights):
         unknown = "the rows have no label, and the model no probabilities"
     return RowCosts(cost, labelled, unknown, model.classes)

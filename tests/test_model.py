@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support.linear_models import linear_model
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
@@ -28,7 +29,7 @@ def save(url: str) -> LinearModel:
     schema = Schema(NAMES, "label", ("yes",), ("no",), {})
     about = {"estimator": "PairwiseHingeClassifier"}
     save_model(url, coef=COEF, intercept=0.7, schema=schema, preprocessor=preprocessor, about=about)
-    return LinearModel(COEF, 0.7, schema, preprocessor, about)
+    return linear_model(COEF, 0.7, schema, preprocessor, about)
 
 
 @pytest.mark.parametrize("where", ["folder", "memory://test-model/run/model"])
@@ -147,7 +148,7 @@ def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version:
     assert json.loads((tmp_path / "model.json").read_text())["format"] == 4
     new = load_model(str(tmp_path))
     assert new.decision_function(ROWS).tolist() == OLD_SCORES[version]
-    for one, other in zip(getattr(new, "models", [new]), getattr(old, "models", [old]), strict=True):
+    for one, other in zip(new.models, old.models, strict=True):
         assert (one.schema, one.about, one.reading) == (other.schema, other.about, other.reading)
     assert files_of_model(str(tmp_path)) == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 

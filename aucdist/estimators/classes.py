@@ -24,6 +24,7 @@ from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.objectives.probability_maps import summing_to_one
 from aucdist.solvers.base import Callback, Record
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
@@ -124,7 +125,7 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)
     if all(hasattr(of_class, "probability_") for of_class in model.estimators_):
-        return model.classes_[np.argmax(_probabilities(model, scores), axis=1)]
+        return model.classes_[np.argmax(probabilities_of_classes(model, scores), axis=1)]
     return model.classes_[np.argmax(scores, axis=1)]
 
 
@@ -134,16 +135,8 @@ def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.nda
     Those of classes are divided by their sum, which is then 1; a row for which all of them are 0 gets equal ones. Those of labels
     are as they are: a row may have several labels, or none.
     """
-    each = _probabilities(model, scores)
-    if not model.label_sets_.exclusive:
-        return each
-    total = each.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        return np.where(total > 0.0, each / total, 1.0 / each.shape[1])
-
-
-def _probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
-    return np.column_stack([of_class.probability_(scores[:, k])[:, 1] for k, of_class in enumerate(model.estimators_)])
+    each = np.column_stack([of_class.probability_(scores[:, k])[:, 1] for k, of_class in enumerate(model.estimators_)])
+    return summing_to_one(each) if model.label_sets_.exclusive else each
 
 
 def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:

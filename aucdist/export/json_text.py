@@ -11,18 +11,18 @@ import numpy as np
 
 from aucdist import __version__
 from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Steps, Trees, TreeSplit, portable
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 
 VERSION = 1
 """The version of the description. It grows when a reader of the older one would go wrong."""
 
 
-def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) -> str:
+def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     """Return a model as a JSON object that describes all that a score needs.
 
     Parameters
     ----------
-    model : LinearModel or ClassModels
+    model : LinearModel
         For several classes, the object has a description of each.
     contributions : bool, default=False
         Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
@@ -47,10 +47,12 @@ def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     >>> from aucdist.export import to_json
     >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
-    >>> json.loads(to_json(LinearModel(np.array([1.0, -2.0]), 0.5, schema, scaling, {})))["score"]
+    >>> from aucdist.linear_model import ClassWeights
+    >>> weights = ClassWeights(np.array([1.0, -2.0]), 0.5, {})
+    >>> json.loads(to_json(LinearModel((weights,), schema, scaling)))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
     """
-    if isinstance(model, ClassModels):
+    if model.classes:
         of_each = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
         classes = [{"name": name, "spread": by, "model": _content(own, contributions)} for name, by, own in of_each]
         content = {

@@ -18,17 +18,17 @@ from aucdist.export.portable import (
     describe,
 )
 from aucdist.export.probability import Term, probability_of
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
-def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) -> Any:
+def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     """Return a model as an ONNX graph, from the columns of the training data to scores, probabilities and predictions.
 
     Parameters
     ----------
-    model : LinearModel or ClassModels
+    model : LinearModel
     contributions : bool, default=False
         Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds to the
         score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have nan.
@@ -44,8 +44,8 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
         ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` refuses have the score
         nan. If a column has the name of an output, the output's name ends in an underscore.
 
-        For several classes, ``score`` and ``probability`` have the shape (rows, classes), as `ClassModels.decision_function`
-        and `ClassModels.probabilities` return them. ``prediction`` is the name of the class, or an empty string for rows
+        For several classes, ``score`` and ``probability`` have the shape (rows, classes), as `LinearModel.decision_function`
+        and `LinearModel.probabilities` return them. ``prediction`` is the name of the class, or an empty string for rows
         without a score. For topics it is int64 of shape (rows, classes), with 1, -1 and 0. The property ``aucdist.classes``
         has the names.
 
@@ -60,11 +60,11 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     >>> import numpy as np
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
-    >>> from aucdist.linear_model import LinearModel
+    >>> from aucdist.linear_model import ClassWeights, LinearModel
     >>> from aucdist.export import to_onnx
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> scaling = Preprocessor((), "none", None, None)
-    >>> model = LinearModel(np.array([0.5, -0.5]), 0.5, schema, scaling, {})
+    >>> model = LinearModel((ClassWeights(np.array([0.5, -0.5]), 0.5, {}),), schema, scaling)
     >>> graph = to_onnx(model)
     >>> from onnx.reference import ReferenceEvaluator
     >>> score, prediction = ReferenceEvaluator(graph).run(None, {"features": np.array([[2.0, 4.0], [3.0, 1.0]])})
@@ -72,7 +72,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     ([-0.5, 1.5], [-1, 1])
     """
     of_classes, added = describe(model, "onnx", contributions=contributions)
-    several = isinstance(model, ClassModels)
+    several = bool(model.classes)
     first, width = of_classes[0], len(of_classes) if several else None
     names = {"features", *(column.name for column in first.columns)}
     score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
@@ -80,10 +80,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     X, refused = features_of(graph, first)
     X = _transformed(graph, first, X)
     columns = [_score(graph, described, X) for described in of_classes]
-    if isinstance(model, ClassModels):
-        scores = graph.apply("Concat", *columns, axis=1) / model.spreads
-    else:
-        scores = graph.vector(columns[0])
+    scores = graph.apply("Concat", *columns, axis=1) / model.spreads if several else graph.vector(columns[0])
     checked = (graph.column(refused) if several else refused).choose(np.nan, scores, output=score)
     graph.output(score, "DOUBLE", width)
     without = graph.is_missing(checked)
@@ -91,7 +88,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     if best is not None:
         without.choose(np.nan, best, output=probability)
         graph.output(probability, "DOUBLE", width)
-    if isinstance(model, ClassModels) and not model.topics:
+    if several and not model.topics:
         place = refused.choose(-1, graph.apply("ArgMax", best or scores, axis=1, keepdims=0))
         graph.apply(
             "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(of_classes))),
@@ -105,7 +102,7 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
         graph.column(refused).choose(np.nan, _contributions(graph, first, X, len(added)), output=parts)
         graph.output(parts, "DOUBLE", len(added))
     said: dict[str, Any] = {"features": [column.name for column in first.columns]}
-    if isinstance(model, ClassModels):
+    if several:
         said["classes"] = model.classes
     else:
         said |= {"positive": model.schema.positive, "negative": model.schema.negative}
@@ -115,12 +112,12 @@ def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) ->
     return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)
 
 
-def _probabilities(graph: Graph, model: LinearModel | ClassModels, scores: Term) -> Term | None:
+def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | None:
     """Return the probability of the positive class, or of each class, of shape (rows, classes); those of classes sum to 1."""
-    if isinstance(model, LinearModel):
+    if not model.classes:
         return None if model.probability is None else probability_of(scores, model.probability)
     columns = []
-    for k, of_class in enumerate(model.models):
+    for k, of_class in enumerate(model.weights):
         if of_class.probability is None:
             return None
         own = graph.vector(graph.apply("Gather", scores, [k], axis=1))

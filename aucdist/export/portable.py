@@ -16,7 +16,7 @@ from aucdist.data.formats.table_form import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 
 if TYPE_CHECKING:
@@ -203,20 +203,17 @@ def portable(model: LinearModel) -> Portable:
     return Portable(model, columns, features, unit_rows, score)
 
 
-def describe(model: LinearModel | ClassModels, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
+def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
     """Describe a model, or that of each class, which read the same columns; and name its contributions if they are asked for.
 
     Raises InputError as `portable`; if the target cannot hash; or of several classes, if contributions are asked for, or a row
     may have a score for one class and none for another.
     """
-    if isinstance(model, LinearModel):
-        described, names = [portable(model)], model.contribution_names() if contributions else []
-    elif contributions:
+    if contributions and model.classes:
         raise InputError(
             f"contributions are of one class: export the folder of one of them to {target}, or all of them to json"
         )
-    else:
-        described, names = [portable(of_class) for of_class in model.models], []
+    described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
     if any(of_class.features != described[0].features for of_class in described):
         raise InputError(
             f"the models of the classes need different values, which one export to {target} cannot say: export the folder of "

@@ -46,9 +46,9 @@ class PyfuncModel:
             raise InputError(f"the model takes no parameters, but there is {', '.join(map(repr, params))}")
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         scores = self._scores(model_input)
-        columns = {"score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
-        if self.model.probability is not None:
-            columns["probability"] = self.model.probability(scores)[:, 1]
+        columns = {"score": scores, "prediction": self.model.predictions(scores)}
+        if (probabilities := self.model.probabilities(scores)) is not None:
+            columns["probability"] = probabilities
         return pd.DataFrame(columns, index=index)
 
     def _scores(self, rows: Any) -> np.ndarray:

@@ -36,21 +36,19 @@ from aucdist.export.sql_expressions import (
     text,
     total,
 )
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.objectives.probability_maps import IsotonicMap, ProbabilityMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
 
 
-def to_sql(
-    model: LinearModel | ClassModels, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False
-) -> str:
+def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
     """Return a query in standard SQL that gives the scores of the rows of a table.
 
     Parameters
     ----------
-    model : LinearModel or ClassModels
+    model : LinearModel
     table : str
         The table, which has a column for each column of the training data that the model reads. A dot stands between schema
         and table.
@@ -80,11 +78,11 @@ def to_sql(
     >>> import numpy as np
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
-    >>> from aucdist.linear_model import LinearModel
+    >>> from aucdist.linear_model import ClassWeights, LinearModel
     >>> from aucdist.export import to_sql
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> scaling = Preprocessor((), "none", None, None)
-    >>> model = LinearModel(np.array([0.5, -0.5]), 0.5, schema, scaling, {})
+    >>> model = LinearModel((ClassWeights(np.array([0.5, -0.5]), 0.5, {}),), schema, scaling)
     >>> database = sqlite3.connect(":memory:")
     >>> _ = database.execute("CREATE TABLE clicks AS SELECT 1 AS id, 2.0 AS age, 4.0 AS income")
     >>> database.execute(to_sql(model, table="clicks", ids=["id"])).fetchall()  # id, score, prediction
@@ -93,7 +91,7 @@ def to_sql(
     """
     of_classes, added = describe(model, "sql", contributions=contributions)
     first = of_classes[0]
-    if isinstance(model, ClassModels) and any(isinstance(described.score, Kernel) for described in of_classes):
+    if model.classes and any(isinstance(described.score, Kernel) for described in of_classes):
         raise InputError("landmarks of several classes make too long a query: export to onnx or json")
     if isinstance(first.score, Kernel) and first.score.landmarks.size > MOST_PRODUCTS:
         raise InputError(
@@ -104,7 +102,7 @@ def to_sql(
     query.read_cells()
     if first.unit_rows or first.with_logs or isinstance(first.score, Kernel):
         query.make_features()
-    return query.with_scores(model, of_classes) if isinstance(model, ClassModels) else query.with_score(added)
+    return query.with_scores(model, of_classes) if model.classes else query.with_score(added)
 
 
 @dataclass
@@ -268,7 +266,7 @@ class Query(Target):
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
         return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *adds])
 
-    def with_scores(self, model: ClassModels, of_classes: Sequence[Portable]) -> str:
+    def with_scores(self, model: LinearModel, of_classes: Sequence[Portable]) -> str:
         """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
         s = [self.alias(f"s{k}") for k in range(len(of_classes))]
         selected = {}
@@ -279,9 +277,9 @@ class Query(Target):
         self.add("scored", selected)
         self.aliases, best = s, s
         outputs = dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
-        if all(own.probability is not None for own in model.models):
+        if all(own.probability is not None for own in model.weights):
             best = [self.alias(f"p{k}") for k in range(len(s))]
-            for k, own in enumerate(model.models):
+            for k, own in enumerate(model.weights):
                 assert own.probability is not None
                 probability = self._probability(s[k], own.probability)
                 self.aliases = [*s, *best[:k]]

@@ -300,7 +300,7 @@ def refuse_names(names: Sequence[str]) -> None:
         taken.add(name)
 
 
-def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str], suffix: str) -> dict[str, np.ndarray]:
     """Return contributions as columns whose sum, from the first to the last, is the score to the last bit.
 
     The last of them is what the sum of the others leaves out by rounding. A difference of nearby floats is exact, so the sum is,
@@ -309,12 +309,12 @@ def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str])
     `table`: as `explanation` returns it.
     `scores`: of shape (n_samples,), float64.
     `names`: as `exported_names` returns them.
+    `suffix`: what the name of the rounding ends in.
     """
-    values, total = table.to_numpy(), np.zeros(len(scores))
-    for column in values.T:
+    columns, total = table.to_numpy().T, np.zeros(len(scores))
+    for column in columns:
         total = total + column
-    rounding = _free_name(f"{PREFIX}{ROUNDING}", names)
-    return dict(zip(names, values.T, strict=True)) | {rounding: scores - total}
+    return dict(zip(names, columns, strict=True)) | {_free_name(f"{PREFIX}{ROUNDING}{suffix}", names): scores - total}
 
 
 def _table(values: np.ndarray, names: Sequence[str], constant: float) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def median_distance(X: Any) -> float:
     apart = squares[:, np.newaxis] + squares - 2.0 * (products.toarray() if sp.issparse(products) else products)
     apart = apart[np.triu_indices(len(squares), 1)]
     apart = apart[apart > 1e-12 * squares.max(initial=0.0)]
-    return float(np.sqrt(np.median(apart))) if len(apart) else float("nan")
+    return float(np.sqrt(np.median(apart))) if len(apart) else np.nan
 
 
 def _squares(X: Any) -> np.ndarray:

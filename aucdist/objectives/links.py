@@ -102,16 +102,19 @@ class Link:
     @property
     def steepest(self) -> float:
         """The largest slope of g: (9) of the paper for ``gev``, ``exp(-(1 + xi)) (1 + xi) ** (1 + xi)``."""
-        if self.name in STEEPEST:
-            return STEEPEST[self.name]
-        return math.exp(-(1.0 + self.xi)) * (1.0 + self.xi) ** (1.0 + self.xi)
+        return STEEPEST.get(self.name) or math.exp(-(1.0 + self.xi)) * (1.0 + self.xi) ** (1.0 + self.xi)
 
     @property
     def mean(self) -> float:
         """The mean of the distribution with distribution function g; xi must be below 1."""
         if self.name in STEEPEST:
             return 0.0
-        return _gev_mean(self.xi)
+        xi = self.xi  # the mean is (Gamma(1 - xi) - 1) / xi, which is Euler's constant at xi = 0
+        if abs(xi) > 0.1:
+            return math.expm1(math.lgamma(1.0 - xi)) / xi
+        k = np.arange(2, 20)
+        log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * float(xi) ** (k - 1)))
+        return log_gamma_over_xi if abs(xi) < NO_SHAPE else math.expm1(xi * log_gamma_over_xi) / xi
 
     def terms(self, *, likelihood: bool) -> Terms:
         """Return the link and its loss in the form that the kernels take."""
@@ -150,15 +153,6 @@ def _powers_of_chebyshev() -> np.ndarray:
     for k in range(DEGREE + 1):
         out[k, : k + 1] = cheb2poly(np.eye(DEGREE + 1)[k, : k + 1])
     return out
-
-
-def _gev_mean(xi: float) -> float:
-    """Return ``(Gamma(1 - xi) - 1) / xi``, which is Euler's constant at xi = 0."""
-    if abs(xi) > 0.1:
-        return math.expm1(math.lgamma(1.0 - xi)) / xi
-    k = np.arange(2, 20)
-    log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * float(xi) ** (k - 1)))
-    return log_gamma_over_xi if abs(xi) < NO_SHAPE else math.expm1(xi * log_gamma_over_xi) / xi
 
 
 @dataclass(frozen=True)

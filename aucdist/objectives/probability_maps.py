@@ -10,6 +10,15 @@ from aucdist.errors import InputError
 from aucdist.objectives.links import Link
 
 
+def summing_to_one(each: np.ndarray) -> np.ndarray:
+    """Return probabilities of classes divided by the sum of each row; a row for which all of them are 0 gets equal ones.
+
+    `each`: of shape (n_samples, n_classes), float64.
+    """
+    total = each.sum(axis=1, keepdims=True)
+    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class ProbabilityMap(ABC):
     """A map from scores to probabilities of the positive class.
@@ -81,13 +90,7 @@ class LinkMap(ProbabilityMap):
 
     def to_json(self) -> dict[str, Any]:
         """Return the map as a dict of JSON types."""
-        return {
-            "kind": "link",
-            "odds": self.odds,
-            "link": asdict(self.link),
-            "slope": self.slope,
-            "offset": self.offset,
-        }
+        return {"kind": "link"} | asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +116,10 @@ class IsotonicMap(ProbabilityMap):
 
     def to_json(self) -> dict[str, Any]:
         """Return the map as a dict of JSON types."""
-        points = {"scores": self.scores.tolist(), "probabilities": self.probabilities.tolist()}
-        return {"kind": "isotonic", "odds": self.odds} | points
+        return {
+            "kind": "isotonic", "odds": self.odds, "scores": self.scores.tolist(),
+            "probabilities": self.probabilities.tolist(),
+        }  # fmt: skip
 
 
 def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
@@ -126,9 +131,7 @@ def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
         If the kind of the map is unknown.
     """
     if content["kind"] == "link":
-        link = Link(content["link"]["name"], content["link"]["xi"])
-        return LinkMap(content["odds"], link, content["slope"], content["offset"])
+        return LinkMap(content["odds"], Link(**content["link"]), content["slope"], content["offset"])
     if content["kind"] == "isotonic":
-        points = (np.array(content[key], dtype=np.float64) for key in ("scores", "probabilities"))
-        return IsotonicMap(content["odds"], *points)
+        return IsotonicMap(content["odds"], *(np.array(content[key], float) for key in ("scores", "probabilities")))
     raise InputError(f"unknown kind of calibration {content['kind']!r}. Allowed: link, isotonic")

@@ -11,7 +11,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, unknown
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.model import load_model
 from aucdist.report.text import Json, number_text
 from flows.compute.s3_environment import s3_as_configured
@@ -50,22 +50,23 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
                 said[name] = {"explained": _contributions(own, spread, rows, config.top)}
             else:
                 said[name] = {"explained": None, "reasons": _reasons(own, spread, rows, config.reasons)}
-    if not isinstance(model, ClassModels):
+    if not model.classes:
         return about | said[""]
     return about | {"classes": [{"name": name} | of_class for name, of_class in said.items()]}
 
 
-def _of_classes(model: LinearModel | ClassModels, names: Sequence[str]) -> dict[str, tuple[LinearModel, float]]:
+def _of_classes(model: LinearModel, names: Sequence[str]) -> dict[str, tuple[LinearModel, float]]:
     """Return the models of some classes, by default of all, and what their scores are divided by; that of two has no name."""
-    if isinstance(model, LinearModel):
-        if names:
-            raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
-        return {"": (model, 1.0)}
+    if names and not model.classes:
+        raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
     for name in names:
         if name not in model.classes:
             raise unknown("class", name, model.classes)
-    of_each = zip(model.classes, model.models, model.spreads.tolist(), strict=True)
-    return {name: (own, spread) for name, own, spread in of_each if not names or name in names}
+    return {
+        name: (model.of_class(k), model.weights[k].spread)
+        for k, name in enumerate(model.classes or ("",))
+        if not names or name in names
+    }
 
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:

@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.card_pages import card_rows, to_csv, to_markdown, to_page
 from aucdist.export.cards import Losses, to_scorecard
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.model import load_model, load_two_classes
 from aucdist.scorecard import Scorecard
 from flows.compute.s3_environment import s3_as_configured
@@ -64,7 +64,7 @@ def _name_of(folder: str) -> str:
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] not in ("", ".", "..") else "model"
 
 
-def _exported(model: LinearModel | ClassModels, config: ExportConfig) -> bytes:
+def _exported(model: LinearModel, config: ExportConfig) -> bytes:
     if config.to == "json":
         return to_json(model, contributions=config.contributions).encode()
     if config.to == "onnx":

@@ -11,7 +11,7 @@ from aucdist.data.storage.files import exists, shown
 from aucdist.drift.performance import Z
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.compare import (
     Difference,
     delong_test,
@@ -69,7 +69,7 @@ def decide(
         name, source = data
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
         pair = Pair(name, rows.y, rows.scores, before.scores)
-    if isinstance(new, ClassModels):
+    if new.classes:
         test, about = _test_of_classes(pair, new.classes)
     else:
         max_fpr = max_fpr_of(new, run)
@@ -112,18 +112,14 @@ def _test_of_classes(pair: Pair, names: tuple[str, ...]) -> tuple[Difference, di
     return mean, {"measure": "macro_auc", "classes": classes}
 
 
-def _calibration(pair: Pair, new: LinearModel | ClassModels, old: LinearModel | ClassModels) -> dict[str, Any] | None:
+def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> dict[str, Any] | None:
     """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
 
     For several classes the loss of a row is the mean over them.
     """
     losses = []
     for model, scores in ((new, pair.new), (old, pair.old)):
-        if isinstance(model, ClassModels):
-            probability = model.probabilities(scores)
-        else:
-            probability = None if model.probability is None else model.probability(scores)[:, 1]
-        if probability is None:
+        if (probability := model.probabilities(scores)) is None:
             return None
         losses.append(((probability - (pair.y > 0)) ** 2).reshape(len(scores), -1).mean(axis=1))
     of_new, of_old = losses
@@ -133,14 +129,14 @@ def _calibration(pair: Pair, new: LinearModel | ClassModels, old: LinearModel | 
     return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": of_each}
 
 
-def _on_test_rows(run: str, in_use: str, model: LinearModel | ClassModels) -> Pair:
+def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
     """Return the scores of the run's test rows.
 
     Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
     """
 
     def labels_and_scores(of: Run) -> tuple[np.ndarray, np.ndarray]:
-        if not isinstance(model, ClassModels):
+        if not model.classes:
             return of.y, of.scores
         members = members_of(of.table["label"].to_numpy(), model.classes, topics=model.topics)
         return members, of.scores_of(model.classes)

@@ -6,7 +6,6 @@ from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, unknown
-from aucdist.linear_model import ClassModels
 from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.store.history import check_name, keep, keep_decision, promote, read_store
 from flows.config.base import Cli, Strict
@@ -74,7 +73,7 @@ def promote_run(
         if most is not None:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         registered_model(store_url)  # refuses a wrong one before anything is read
-        if isinstance(load_model(model_folder(run)), ClassModels):
+        if load_model(model_folder(run)).classes:
             raise InputError(
                 "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
             )

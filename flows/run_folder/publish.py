@@ -10,10 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.data.dataset import Schema
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.drift.profile import Profile, score_bins
-from aucdist.linear_model import ClassModels, LinearModel, schema_of_class
+from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import DIGESTS, PROFILE, write_model
 from aucdist.report.additive import AdditiveModel
@@ -84,52 +83,34 @@ def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
 
 def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
     """Save the model, and beside it what it keeps of the training rows."""
-    rows, estimator, seen, bins = fitted.rows, fitted.estimator, fitted.seen, []
-    for model, of_class in zip(fitted.models, fitted.evaluation.classes, strict=True):
+    rows, seen, bins, weights = fitted.rows, fitted.seen, [], []
+    spreads = fitted.estimator.spreads_.tolist() if fitted.several else [1.0]
+    point = getattr(fitted.config, "operating_point", None)
+    said = result["classes"] if fitted.several else [result]
+    for model, of_class, about, spread in zip(fitted.models, fitted.evaluation.classes, said, spreads, strict=True):
         counts, part = (of_class.train, "training") if of_class.test is None else (of_class.test, "test")
-        bins.append(score_bins(counts, part, model.decision_intercept))
-    of_classes = {}
-    if fitted.several:
-        names, spreads = rows.schema.classes, estimator.spreads_
-        of_each = result["classes"]
-        models = tuple(
-            _linear_model(fitted, k, schema_of_class(rows.schema, k), of_each[k]["certificate"])
-            for k in range(len(names))
-        )
-        write_model(str(folder), ClassModels(names, models, rows.schema.topics, spreads), rows.schema)
-        of_classes = {
-            name: replace(own, edges=tuple(edge / spread for edge in own.edges))
-            for name, own, spread in zip(names, bins, spreads.tolist(), strict=True)
+        own = score_bins(counts, part, model.decision_intercept)
+        bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
+        content = {
+            "estimator": type(model).__name__,
+            "parameters": jsonable(model.plain_params()),
+            **({} if point is None else {"operating_point": point.wanted}),
+            "certificate": about["certificate"],
+            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+            "versions": versions(),
         }
-    else:
-        write_model(str(folder), _linear_model(fitted, 0, rows.schema, result["certificate"]))
+        probability, feature_map = (getattr(model, name, None) for name in ("probability_", "feature_map_"))
+        weights.append(
+            ClassWeights(model.coef_[0], model.decision_intercept, content, probability, feature_map, spread)
+        )
+    schema = replace(rows.schema, sets=())
+    write_model(str(folder), LinearModel(tuple(weights), schema, rows.preprocessor, rows.source.scoring_keys()))
     profile = Profile(
         rows.train.n_samples, rows.train.n_features, seen.columns, None if fitted.several else bins[0],
-        seen.test_checked, seen.test_known, class_scores=of_classes,
+        seen.test_checked, seen.test_known, class_scores=dict(zip(schema.classes, bins, strict=False)),
     )  # fmt: skip
     write_bytes(f"{folder}/{PROFILE}", profile.to_bytes())
     write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
-
-
-def _linear_model(fitted: FittedRun, k: int, schema: Schema, certificate: dict[str, Any]) -> LinearModel:
-    estimator, rows, point = fitted.models[k], fitted.rows, getattr(fitted.config, "operating_point", None)
-    return LinearModel(
-        coef=estimator.coef_[0],
-        intercept=estimator.decision_intercept,
-        probability=getattr(estimator, "probability_", None),
-        feature_map=getattr(estimator, "feature_map_", None),
-        schema=schema,
-        preprocessor=rows.preprocessor,
-        reading=rows.source.scoring_keys(),
-        about={
-            "estimator": type(estimator).__name__,
-            "parameters": jsonable(estimator.plain_params()),
-            **({} if point is None else {"operating_point": point.wanted}),
-            "certificate": certificate,
-            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
-            "versions": versions(),
-        },
-    )
 
 
 def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:

@@ -130,7 +130,7 @@ def _shift(table: pd.DataFrame, run: str, about: dict[str, Any]) -> None:
     columns = [f"score {name}" for name in model.classes]
     if missing := [column for column in columns if column not in table]:
         raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
-    table[columns] = (table[columns] + [one.intercept for one in model.models]) / model.spreads
+    table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
 
 
 def score_counts(run: str) -> ScoreCounts:

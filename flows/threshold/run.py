@@ -64,8 +64,8 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     cut, shift, changed = _decide(config, run, about, model, test)
     wanted = config.wanted
-    model = replace(
-        model, intercept=0.0 - cut, about=model.about | {"operating_point": wanted},
+    model = model.with_weights(
+        intercept=0.0 - cut, about=model.about | {"operating_point": wanted},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )  # fmt: skip
     files = model_content(model)

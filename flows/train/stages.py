@@ -23,7 +23,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
@@ -196,7 +196,7 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
 
 
-def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTestRows) -> str:
+def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
     """Let a fit start from the weights of a model, where these mean the same, and return what was done, in words.
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
@@ -204,20 +204,20 @@ def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTest
 
     `estimator`: changed in place.
     """
-    several, before = rows.tables is not None, model.models if isinstance(model, ClassModels) else (model,)
-    if isinstance(model, ClassModels) != several:
+    several = rows.tables is not None
+    if bool(model.classes) != several:
         fits = "fits start" if several else "fit starts"
         return f"the {fits} from zero: the model in use is of {'two' if several else 'several'} classes"
-    if (cannot := _why_not(estimator, before[0], rows)) is not None:
+    if (cannot := _why_not(estimator, model, rows)) is not None:
         return f"the {'fits start' if several else 'fit starts'} from zero: {cannot}"
-    if not isinstance(model, ClassModels) or rows.tables is None:
-        _set_start(estimator, before[0], rows)
+    if rows.tables is None:
+        _set_start(estimator, model.weights[0], model.preprocessor, rows)
         return "the fit starts from the weights in use"
-    known, names = dict(zip(model.classes, model.models, strict=True)), rows.tables.train.names()
+    known, names = dict(zip(model.classes, model.weights, strict=True)), rows.tables.train.names()
     estimator.estimators_ = [clone(estimator) for _ in names]
     for of_class, name in zip(estimator.estimators_, names, strict=True):
         if name in known:
-            _set_start(of_class, known[name], rows)
+            _set_start(of_class, known[name], model.preprocessor, rows)
     estimator.label_sets_, estimator.warm_start = rows.tables.train, True
     n = sum(name in known for name in names)
     return f"{n} of {len(names)} classes start from the weights in use"
@@ -237,10 +237,9 @@ def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | N
     return None
 
 
-def _set_start(estimator: Any, model: LinearModel, rows: TrainTestRows) -> None:
-    def factor(preprocessor: Preprocessor) -> np.ndarray:
-        return np.ones(len(model.coef)) if preprocessor.factor is None else preprocessor.factor
-
-    coef = model.coef * factor(model.preprocessor) / factor(rows.preprocessor)
-    estimator.coef_, estimator.intercept_ = coef[None, :], np.array([model.intercept])
+def _set_start(estimator: Any, weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> None:
+    coef = weights.coef
+    coef = coef * (1.0 if before.factor is None else before.factor)
+    coef = coef / (1.0 if rows.preprocessor.factor is None else rows.preprocessor.factor)
+    estimator.coef_, estimator.intercept_ = coef[None, :], np.array([weights.intercept])
     estimator.warm_start = True

@@ -11,10 +11,10 @@ from aucdist.data.labels import Labels, class_name
 from aucdist.data.own_files import ROW_ID
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import LinearModel
 
 
-def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFrame, int]:
+def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     """Return the labels in a Parquet or CSV file, and the number of rows that have none yet.
 
     `url`: a file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
@@ -40,7 +40,7 @@ def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFram
     if row_id.duplicated().any():
         raise InputError(f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice")
     known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
-    y = _names(values[known], model, where) if isinstance(model, ClassModels) else _signs(values[known], model, where)
+    y = _names(values[known], model, where) if model.classes else _signs(values[known], model, where)
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 
@@ -57,7 +57,7 @@ def _table(url: str) -> pd.DataFrame:
     raise InputError(f"{where}: labels are read from .parquet and .csv files")
 
 
-def _names(values: "pd.Series[Any]", model: ClassModels, where: str) -> np.ndarray:
+def _names(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:
     codes, texts = pd.factorize(values.astype(str))
     labels = Labels.of(codes, list(texts), topics=model.topics)
     schema = model.schema_of_labels

@@ -25,7 +25,7 @@ from aucdist.drift.performance import losses, performance, performance_of_classe
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
-from aucdist.linear_model import ClassModels, LinearModel, refuse_infinite
+from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
@@ -55,14 +55,14 @@ class Watched:
     folder: str
     digest: str
     version: int | None
-    model: LinearModel | ClassModels
+    model: LinearModel
     profile: Profile
     state: WatchState
 
     @property
     def columns(self) -> list[str]:
         """The columns of scores: of several classes one for each."""
-        return [f"score {name}" for name in self.model.classes] if isinstance(self.model, ClassModels) else ["score"]
+        return [f"score {name}" for name in self.model.classes] or ["score"]
 
 
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
@@ -211,9 +211,7 @@ def count_part(
         block = saved(item)
         rows = model.encoded(block.X)
         if scores is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                values = model.scores(rows)
-            refuse_infinite(values)
+            values = model.scores(rows)
     if scores is None:
         table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
         table.insert(0, ROW_ID, block.row_id)
@@ -258,7 +256,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
 def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFrame, watched: Watched) -> None:
     """Add labels to those known of a batch, and measure the rows that have some."""
     state = watched.state
-    before = state.labels(batch, several=isinstance(watched.model, ClassModels))
+    before = state.labels(batch, several=bool(watched.model.classes))
     known = (
         (pd.concat([before, new]) if len(before) else new)
         .drop_duplicates(ROW_ID, keep="last")
@@ -274,7 +272,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "new": len(known) - len(before),
     }
     kept = None
-    if isinstance(watched.model, LinearModel):
+    if not watched.model.classes:
         kept = promise_kept(watched, batch, labelled, scores["score"].to_numpy())
     alarms = losses(now, promised, without=None if kept is None else kept["measure"])
     if kept is not None:
@@ -292,7 +290,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
 def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: float | None) -> Json:
     """Return the measures of rows with scores and labels: -1 and +1, or of several classes their names."""
     model, labels, scores = watched.model, rows[label].to_numpy(), rows[watched.columns].to_numpy()
-    if isinstance(model, LinearModel):
+    if not model.classes:
         return performance(labels, scores[:, 0], max_fpr, model.probability)
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
 
@@ -331,13 +329,13 @@ def _run_of(watched: Watched) -> str:
 def promise(watched: Watched) -> tuple[float | None, Json | None]:
     """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
     run, model = _run_of(watched), watched.model
-    max_fpr = max_fpr_of(model, run) if isinstance(model, LinearModel) else None
+    max_fpr = None if model.classes else max_fpr_of(model, run)
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None
     table = read_scores(run)
     if missing := [column for column in watched.columns if column not in table]:
         raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
-    return max_fpr, _performance(watched, table, "y" if isinstance(model, LinearModel) else "label", max_fpr)
+    return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
 
 
 def _scores_of(watched: Watched, record: Json, batch: str) -> pd.DataFrame:
@@ -376,7 +374,7 @@ class Started(TypedDict):
 
 
 @functools.lru_cache(maxsize=2)
-def _model_at(folder: str) -> tuple[LinearModel | ClassModels, Profile]:
+def _model_at(folder: str) -> tuple[LinearModel, Profile]:
     model, (profile, _) = load_with_seen(folder)
     return model, profile
 

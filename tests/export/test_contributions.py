@@ -130,7 +130,7 @@ def test_with_the_rounding_the_sum_is_the_score_to_the_last_bit(seed, spread) ->
     values = r.normal(size=(50, 6)) * 10.0 ** r.uniform(-spread, spread, 6)
     scores = np.array([math.fsum(row) for row in values])
     names = exported_names(list("abcde"), None)
-    columns = with_rounding(pd.DataFrame(values), scores, names)
+    columns = with_rounding(pd.DataFrame(values), scores, names, "")
     assert list(columns) == [*names, "adds_rounding"]
     total = np.zeros(50)
     for column in columns.values():

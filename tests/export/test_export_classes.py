@@ -1,4 +1,4 @@
-"""Models of several classes and of topics in ONNX and SQL: scores, probabilities and predictions as `ClassModels` has them."""
+"""Models of several classes and of topics in ONNX and SQL: scores, probabilities and predictions as `LinearModel` has them."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_onnx, to_sql
-from aucdist.linear_model import ClassModels, LinearModel
+from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
 
@@ -27,16 +27,17 @@ MAPS = {
 }
 
 
-def models(kind: str, *, topics: bool = False) -> ClassModels:
-    schema = Schema(("x", "score c", "k=u", "k=v"), "y", ("1",), ("0",), {"k": ("u", "v")})
+def models(kind: str, *, topics: bool = False) -> LinearModel:
+    categories = {"k": ("u", "v")}
+    schema = Schema(("x", "score c", "k=u", "k=v"), "y", NAMES[:1], NAMES[1:], categories, classes=NAMES, topics=topics)
     scaling = Preprocessor((), "maxabs", None, np.array([0.5, 2.0, 1.0, 1.0]))
     weights = np.random.default_rng(3).normal(size=(3, 4))
-    found = [
-        LinearModel(w, 0.1 * k, schema, scaling, {}, one)
-        for k, (w, one) in enumerate(zip(weights, MAPS[kind], strict=True))
-    ]
-    spreads = np.array([1.0, 0.5, 3.0]) if kind == "none" else np.ones(3)
-    return ClassModels(NAMES, tuple(found), topics, spreads)
+    spreads = [1.0, 0.5, 3.0] if kind == "none" else [1.0] * 3
+    of_classes = tuple(
+        ClassWeights(w, 0.1 * k, {}, probability, spread=spread)
+        for k, (w, probability, spread) in enumerate(zip(weights, MAPS[kind], spreads, strict=True))
+    )
+    return LinearModel(of_classes, schema, scaling)
 
 
 def rows() -> tuple[pd.DataFrame, np.ndarray]:
@@ -53,7 +54,7 @@ def rows() -> tuple[pd.DataFrame, np.ndarray]:
 def test_all_classes_in_one_query_and_in_one_graph(kind: str, topics: bool) -> None:
     model, (frame, X) = models(kind, topics=topics), rows()
     scores = model.decision_function(X)
-    probabilities, predicted = model.probabilities(scores), model.predict(scores).tolist()
+    probabilities, predicted = model.probabilities(scores), model.predictions(scores).tolist()
 
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     with duckdb.connect() as connection:

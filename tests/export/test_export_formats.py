@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, scores, table
+from support.linear_models import linear_model
 
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.linear_model import LinearModel
@@ -154,7 +155,7 @@ def points_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("by", ["json", "sql", "onnx"])
 def test_probabilities(name: str, by: str, points_csv: Path, identity: LinearModel) -> None:
     probability = PROBABILITIES[name]
-    model = LinearModel(identity.coef, 0.0, identity.schema, identity.preprocessor, {}, probability)
+    model = linear_model(identity.coef, 0.0, identity.schema, identity.preprocessor, {}, probability)
     expected = probability(POINTS)[:, 1]
     if by == "json":
         found = by_reader(model, points_csv)[1]
@@ -172,7 +173,7 @@ def identity() -> LinearModel:
     from aucdist.data.preprocess import Preprocessor
 
     schema = Schema(("x",), "clicked", ("yes",), ("no",), {})
-    return LinearModel(np.ones(1), 0.0, schema, Preprocessor((), "none", None, None), {})
+    return linear_model(np.ones(1), 0.0, schema, Preprocessor((), "none", None, None), {})
 
 
 def _sql_points(model: LinearModel, file: Path) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
+from support.linear_models import linear_model
 
 from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
@@ -21,7 +22,7 @@ def session(model: LinearModel):
 
 
 def linear(schema: Schema, weights: np.ndarray) -> LinearModel:
-    return LinearModel(weights, 0.0, schema, Preprocessor((), "none", None, None), {})
+    return linear_model(weights, 0.0, schema, Preprocessor((), "none", None, None), {})
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -76,7 +77,7 @@ def test_a_model_without_features_that_count() -> None:
     rows = Block.of(np.ones((5, 2)), np.array([1, -1, 1, -1, 1], dtype=np.int8))
     fitted = BinExpander().fit_blocks(LocalBlocks([rows]))
     schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
-    model = LinearModel(np.zeros(0), 0.75, schema, Preprocessor((), "none", None, None), {}, None, fitted)
+    model = linear_model(np.zeros(0), 0.75, schema, Preprocessor((), "none", None, None), {}, None, fitted)
     found = session(model).run(["score"], {"features": np.array([[1.0, 2.0], [3.0, np.nan]])})[0]
     np.testing.assert_array_equal(found, [0.75, np.nan])
 
@@ -86,9 +87,9 @@ def test_what_says_that_a_value_is_missing() -> None:
     schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
     reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
     filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
-    model = LinearModel(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
+    model = linear_model(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
     feed = {"x": np.array([-999.0, 2.0, 3.0, 4.0, np.nan]), "k": np.array(["NA", "-", "a", "None", "?"], dtype=object)}
     assert session(model).run(["score"], feed)[0].tolist() == [10.5, 12.0, 23.0, 34.0, 10.5]
-    numbers = LinearModel(np.ones(1), 0.0, Schema(("x",), "y", ("1",), ("0",), {}),
+    numbers = linear_model(np.ones(1), 0.0, Schema(("x",), "y", ("1",), ("0",), {}),
                           Preprocessor((), "none", None, None, "mean", np.array([0.5])), {}, reading=reading)  # fmt: skip
     assert session(numbers).run(["score"], {"features": np.array([[-999.0], [2.0]])})[0].tolist() == [0.5, 2.0]

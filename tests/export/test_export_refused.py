@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, table
 from support.export_models import scores as expected_scores
+from support.linear_models import linear_model
 
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
@@ -135,7 +136,7 @@ def test_too_many_landmarks_for_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_other_feature_maps_are_refused(tmp_path: Path) -> None:
     model = model_of(tmp_path, table(100, 5))
     other: Any = object()
-    unknown = LinearModel(model.coef, 0.0, model.schema, model.preprocessor, {}, None, other)
+    unknown = linear_model(model.coef, 0.0, model.schema, model.preprocessor, {}, None, other)
     with pytest.raises(InputError, match="feature map object cannot be exported: linear models can"):
         to_json(unknown)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.linear_models import linear_model
 
 from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
@@ -41,7 +42,7 @@ def linear(names: tuple[str, ...], categories: dict[str, tuple[str, ...]] | None
     schema = Schema(tuple(features), "y", ("1",), ("0",), categories or {})
     weights = np.arange(1.0, len(features) + 1)
     probability = LinkMap(1.0, Link("logit"), 1.0, 0.0)
-    return LinearModel(weights, 0.5, schema, Preprocessor((), "none", None, None), {}, probability)
+    return linear_model(weights, 0.5, schema, Preprocessor((), "none", None, None), {}, probability)
 
 
 def rows_of(query: str, **tables: pd.DataFrame) -> pd.DataFrame:
@@ -141,7 +142,7 @@ def test_what_says_that_a_value_is_missing() -> None:
     schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
     reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
     filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
-    model = LinearModel(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
+    model = linear_model(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
     cells = ["NA", "-", "a", "None", "n/a", "null", "?"]  # `None` was a category of the training rows
     frame = pd.DataFrame({"x": [-999.0, 2.0, 3.0, 4.0, 5.0, -999.0, None], "k": cells})
     found = rows_of(to_sql(model), rows=frame)
@@ -164,7 +165,7 @@ def typed_model() -> LinearModel:
     filled = Preprocessor((), "none", None, None, "mean", np.array([0.0] * 7 + [7.0, 0.0]))
     weights = np.array([1e2, 2e2, 1e3, 2e3, 3e3, 1e4, 2e4, 0.1, 0.01])
     probability = LinkMap(1e-4, Link("gev", 0.3), 1.0, 0.0)
-    return LinearModel(weights, 0.5, schema, filled, {}, probability, reading={"format": "csv", "missing": "keep"})
+    return linear_model(weights, 0.5, schema, filled, {}, probability, reading={"format": "csv", "missing": "keep"})
 
 
 EXPECTED = [

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.linear_models import linear_model
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -44,7 +45,7 @@ def model(seed: int, *, basis: str = "cumulative", scaled: bool = True, probabil
     fitted = BinExpander(bins=8, basis=basis).fit_blocks(LocalBlocks([block]))
     coef = np.random.default_rng(seed).normal(size=fitted.n_features_out)
     schema = Schema(("age", "sum", "job=clerk", "kind"), "bad", ("yes",), ("no",), {"job": ("clerk",)})
-    return LinearModel(coef, 0.4, schema, preprocessor, about, probability, fitted)
+    return linear_model(coef, 0.4, schema, preprocessor, about, probability, fitted)
 
 
 def lines_of(card: Scorecard) -> int:
@@ -247,7 +248,7 @@ def test_missing_values_keep_their_line():
     fitted = BinExpander(bins=4).fit_blocks(LocalBlocks([Block.of(X, np.where(np.arange(60) % 3, -1, 1))]))
     coef = np.random.default_rng(0).normal(size=fitted.n_features_out)
     schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
-    exact = LinearModel(coef, 0.0, schema, Preprocessor((), "none", None, None, "keep"), {}, None, fitted)
+    exact = linear_model(coef, 0.0, schema, Preprocessor((), "none", None, None, "keep"), {}, None, fitted)
     assert len(card_rows(to_scorecard(exact, rows=4))) == 4
     with pytest.raises(InputError, match="can lose rows down to 4"):
         to_scorecard(exact, rows=3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from support.linear_models import linear_model
 
 from aucdist.batch_scoring import to_score
 from aucdist.data.block import each_of
@@ -58,7 +59,7 @@ def model_of(
     expander = expander_of(features)
     fitted = None if expander is None else expander.fit_blocks(LocalBlocks([preprocessor.transform(data.block)]))
     coef = np.random.default_rng(seed).normal(size=len(names) if fitted is None else fitted.n_features_out)
-    return LinearModel(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.scoring_keys())
+    return linear_model(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.scoring_keys())
 
 
 def scores(model: LinearModel, file: Path) -> np.ndarray:

@@ -15,7 +15,6 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import to_json
-from aucdist.linear_model import ClassModels
 from aucdist.model import load_model, load_two_classes
 from flows.progress.console import LineObserver
 from flows.train.config import load_train
@@ -316,7 +315,7 @@ def test_each_class_starts_from_its_weights(folder: Path, whole: tuple[dict, str
 def test_a_damaged_list_of_classes_is_refused(folder: Path, tmp_path: Path, whole: tuple[dict, str]) -> None:
     model = tmp_path / "model"
     shutil.copytree(Path(whole[0]["run"]) / "model", model)
-    assert isinstance(load_model(str(model)), ClassModels)
+    assert load_model(str(model)).classes
     listed = json.loads((model / "model.json").read_text())
     assert [entry["name"] for entry in listed["classes"]] == ["0", "1", "2", "3"]
     listed["classes"][0]["features"] = "../elsewhere"
