@@ -72,7 +72,7 @@ COMMANDS: tuple[Command, ...] = (
         page="in-service",
         model="flows.promote.run:PromoteConfig",
         function="flows.promote.run:promote_as_configured",
-        lines="flows.promote.text:promotion_lines",
+        lines="flows.promote.store:promotion_lines",
         more=(
             "With --if, the run and the version in use score the same rows, the run's test rows or those of "
             "--data. A paired test by flipped signs compares their AUC, or the partial AUC that the run was trained for. "
@@ -130,7 +130,7 @@ COMMANDS: tuple[Command, ...] = (
             "the model has one."
         ),
         page="score",
-        model="flows.score.config:ScoreConfig",
+        model="flows.score.run:ScoreConfig",
         function="flows.score.run:score",
         lines="flows.score.run:score_lines",
         flow="flows.score.flow:score",
@@ -168,7 +168,7 @@ COMMANDS: tuple[Command, ...] = (
         "explain",
         "Say what each feature, and each pair of features, adds to the score of each row.",
         page="additive",
-        model="flows.explain.config:ExplainConfig",
+        model="flows.explain.run:ExplainConfig",
         function="flows.explain.run:explain",
         lines="flows.explain.run:explanation_lines",
         more=(
@@ -192,7 +192,7 @@ COMMANDS: tuple[Command, ...] = (
         "export",
         ("Write a model for another system: an ONNX graph, a query in SQL, a JSON file or a scorecard."),
         page="take-elsewhere",
-        model="flows.export.config:ExportConfig",
+        model="flows.export.run:ExportConfig",
         function="flows.export.run:export",
         lines="flows.export.run:export_lines",
     ),

@@ -290,8 +290,21 @@ class WithPlots:
         return figure
 
     def _html_repr(self) -> str:
-        """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
-        return model_html(self)
+        """Return what a notebook shows, HTML that asks for nothing from elsewhere; before `fit` scikit-learn's diagram alone.
+
+        Scikit-learn calls it where its `display` is "diagram".
+        """
+        model: Any = self
+        diagram: str = estimator_html_repr(model)
+        if model.has_several_classes:
+            named = list(zip(map(str, model.classes_), model.estimators_, strict=True))
+            rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
+            content = _table(named[:MOST_CLASSES]) + rest
+        elif hasattr(model, "certificate_"):
+            content = _table([("", model)]) + _shapes(model)
+        else:
+            return diagram
+        return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
 
 
 MOST_CLASSES = 12
@@ -308,24 +321,6 @@ STYLE = """
 }
 """
 _numbers = itertools.count()
-
-
-def model_html(model: Any) -> str:
-    """Return a model as a notebook shows it.
-
-    Returns HTML that asks for nothing from elsewhere. Before `fit` it is scikit-learn's diagram alone.
-    """
-    diagram: str = estimator_html_repr(model)
-    if model.has_several_classes:
-        names = [str(name) for name in model.classes_]
-        named = list(zip(names, model.estimators_, strict=True))
-        rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
-        content = _table([(name, of_class) for name, of_class in named[:MOST_CLASSES]]) + rest
-    elif hasattr(model, "certificate_"):
-        content = _table([("", model)]) + _shapes(model)
-    else:
-        return diagram
-    return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
 
 
 def _table(models: list[tuple[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from aucdist.estimators.linear import LinearClassifier
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES, ClassWeight
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
-from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
+from aucdist.solvers.base import Round, Solution, Solver, solver_table
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"
@@ -127,33 +127,32 @@ class HingeClassifier(LinearClassifier):
     fit_intercept: bool = True
     class_weight: Mapping[Any, float] | str | None = None
 
-    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+    def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
+        """Yield the rounds of the solver, and keep the share of weights that are 0 in each."""
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
         options = self._solver_options() | {
             "intercept": bool(self.fit_intercept),
             "class_weight": self._weights_of_classes(blocks),
         }
-        zeros: list[float] = []
-        rounds = self.resolved_solver.rounds(blocks, lam, start, **options)
-        rounds = _noting_zeros(rounds, blocks.n_features, zeros)
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
-            record["zeros"] = zero
-        return solution
+        self._zeros: list[float] = []
+        for state in self.resolved_solver.rounds(blocks, lam, start, **options):
+            self._zeros.append(float((state.w[: blocks.n_features] == 0.0).mean()))
+            yield state
 
     @property
     def _ignores_shift(self) -> bool:
         """With an intercept that is not penalised; that of dual coordinate descent is."""
         return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
 
-    def _shifted_start(self, start: Any, shift: Shift) -> Any:
-        return shift.with_intercept(start)
-
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
         return replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         self._set_certificate(solution)
+        for record, zero in zip(
+            self._records, vars(self).pop("_zeros"), strict=False
+        ):  # one that diverged has no record
+            record["zeros"] = zero
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
 
@@ -197,10 +196,3 @@ class HingeClassifier(LinearClassifier):
             raise InputError(f"class_weight is {weights!r}; a dict of classes, {BALANCED!r} or None is needed")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
-
-
-def _noting_zeros(rounds: Iterator[Round], n_features: int, zeros: list[float]) -> Iterator[Round]:
-    """Pass the rounds on, and write down the share of weights that are 0."""
-    for state in rounds:
-        zeros.append(float((state.w[:n_features] == 0.0).mean()))
-        yield state

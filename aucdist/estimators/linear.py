@@ -1,7 +1,7 @@
 """Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -21,7 +21,7 @@ from aucdist.estimators.tables import checked_rows, names_of_features
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
 from aucdist.parameters import Constraints, above_0
-from aucdist.solvers.base import Callback, Solution, solve
+from aucdist.solvers.base import Callback, Round, Solution, solve
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,22 +53,18 @@ class LinearClassifier(BlockClassifier):
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         fitted, shift = self._shifted(blocks)
         start = self._initial_weights(blocks.n_features)
-        if start is not None and shift is not None:
-            start = self._shifted_start(start, shift)
-        solution = self._solve_from(fitted, start, callback)
+        if shift is not None and isinstance(start, np.ndarray) and len(start) > blocks.n_features:
+            start = shift.with_intercept(start)
+        rounds = self._rounds(fitted, start)
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         self.__dict__.pop("resume_", None)
         if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
             self.resume_: Any = solution.last.resume()
         return solution if shift is None else self._unshifted(solution, shift)
 
-    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
-        """Run the solver from these weights until the loop ends it."""
-        rounds = self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
-        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-
-    def _shifted_start(self, start: Any, shift: Shift) -> Any:
-        """Return what scores the rows shifted as `start` scores the rows."""
-        return start
+    def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
+        """Return the rounds of the solver from these weights on."""
+        return self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
 
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
         """Return what scores the rows as the solution scores the rows shifted."""

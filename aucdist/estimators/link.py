@@ -23,7 +23,7 @@ from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import BayesShape, GEVShape, bayes_shape, map_shape
 from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, fraction
-from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
+from aucdist.solvers.base import Round, Solution, Solver, solver_table
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
@@ -218,16 +218,13 @@ class LinkClassifier(LinearClassifier):
         """With an intercept that is not penalised."""
         return bool(self.fit_intercept) and not self.penalise_intercept
 
-    def _shifted_start(self, start: Any, shift: Shift) -> Any:
-        return shift.with_intercept(start)
-
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
         last = solution.last
         assert isinstance(last, LinkRound)
         last = replace(last, intercept=last.intercept - shift.along(solution.w))
         return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
 
-    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+    def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         self.lam_ = LAM * balance(blocks.weight_pos, blocks.weight_neg) if self.lam is None else self.lam
         shape = self._find_shape(blocks)
         if start is None and shape is not None:
@@ -236,8 +233,7 @@ class LinkClassifier(LinearClassifier):
         options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
         if not self._loss.convex:
             options["gradient_tol"] = self.tol
-        rounds = self.resolved_solver.rounds(blocks, self.lam_, start, **options)
-        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        return self.resolved_solver.rounds(blocks, self.lam_, start, **options)
 
     def loss_at(self, xi: float) -> LinkLoss:
         """Return the loss of the link with this shape.

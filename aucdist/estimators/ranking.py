@@ -55,20 +55,6 @@ class CollapseWarning(UserWarning):
     """The minimum over the highest-scoring negatives is near w = 0, so that the weights rank nothing."""
 
 
-def collapse_warnings(estimator: Any) -> Iterator[CollapseWarning]:
-    """Yield a warning if a fitted pairwise hinge over the top share is proved to have its minimum near w = 0."""
-    if estimator.max_fpr is None and estimator.max_false_positives is None:
-        return
-    c = estimator.certificate_
-    if not estimator.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO:
-        yield CollapseWarning(
-            f"the minimum is near w = 0: no weights bring the objective below {c.dual:.4g}, and w = 0 has 1. The positives "
-            "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
-            "better than chance. Take PairwiseRampClassifier with the same share, a larger share, or features that separate "
-            "more, such as features='bins'; if lam is large, a smaller one"
-        )
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
@@ -261,7 +247,15 @@ class PairwiseHingeClassifier(RankingClassifier):
     monotone: Any = None
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        yield from collapse_warnings(self)
+        c = self.certificate_
+        of_top = self.max_fpr is not None or self.max_false_positives is not None
+        if of_top and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
+            yield CollapseWarning(
+                f"the minimum is near w = 0: no weights bring the objective below {c.dual:.4g}, and w = 0 has 1. The positives "
+                "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
+                "better than chance. Take PairwiseRampClassifier with the same share, a larger share, or features that separate "
+                "more, such as features='bins'; if lam is large, a smaller one"
+            )
         yield from super()._warnings_of_fit(blocks)
 
     def _check_own_parameters(self) -> None:

@@ -47,7 +47,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     >>> from aucdist.export import to_json
     >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
-    >>> from aucdist.linear_model import ClassWeights
+    >>> from aucdist.linear_model import ClassWeights, LinearModel
     >>> weights = ClassWeights(np.array([1.0, -2.0]), 0.5, {})
     >>> json.loads(to_json(LinearModel((weights,), schema, scaling)))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}

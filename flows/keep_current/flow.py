@@ -12,7 +12,7 @@ from flows.keep_current.config import KeepCurrentConfig
 from flows.orchestration.flow import flow
 from flows.orchestration.tasks import run_as_task
 from flows.progress.console import log_observer
-from flows.promote.text import promotion_lines
+from flows.promote.store import promotion_lines
 from flows.watch.flow import NIGHT_ALARM, report_alarms
 
 

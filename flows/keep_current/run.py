@@ -14,9 +14,8 @@ from flows.config.data import TestConfig, batch_name, source_of
 from flows.keep_current.config import KeepCurrentConfig
 from flows.progress.console import RunObserver
 from flows.promote.run import promote_run
-from flows.promote.text import promotion_lines
-from flows.score.config import ScoreConfig
-from flows.score.run import score
+from flows.promote.store import promotion_lines
+from flows.score.run import ScoreConfig, score
 from flows.train.config import TrainConfig
 from flows.train.run import train
 from flows.watch.config import WatchConfig

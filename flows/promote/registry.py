@@ -19,7 +19,7 @@ from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT
 from flows.promote.decision import decide
-from flows.promote.text import decision_svg
+from flows.promote.store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 
 SCHEME = "models:"

@@ -13,7 +13,7 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.progress.console import RunObserver
 from flows.promote.decision import decide
 from flows.promote.registry import is_registered, promote_registered, registered_model
-from flows.promote.text import decision_svg
+from flows.promote.store import decision_svg
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES, SETTERS
 

@@ -216,7 +216,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
 
 
 def _result_of_two_classes(fitted: FittedRun) -> dict[str, Any]:
-    of_class, train, certificate = fitted.evaluation.classes[0], fitted.rows.train, fitted.estimator.certificate_
+    of_class, train = fitted.evaluation.classes[0], fitted.rows.train
     return {
         "n_pos": train.n_pos,
         "n_neg": train.n_samples - train.n_pos,
@@ -225,35 +225,26 @@ def _result_of_two_classes(fitted: FittedRun) -> dict[str, Any]:
             "test_auc": None if of_class.test is None else auc(of_class.test),
             "test_auc_interval": _ends(of_class.interval),
         },
-        "certificate": {
-            "primal": certificate.primal,
-            "dual": certificate.dual,
-            "relative_gap": certificate.relative_gap,
-            "status": certificate.status.value,
-            "rounding": certificate.rounding,
-            "slack": certificate.slack,
-        },
+        "certificate": fitted.estimator.certificate_.as_dict(),
     }
 
 
-def _ends(interval: Interval | None) -> list[float] | None:
+def _ends(interval: Any) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
 def _result_of_classes(fitted: FittedRun) -> dict[str, Any]:
     classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
     tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
-    accuracy, topics = None, fitted.rows.schema.topics
+    areas, accuracy, topics = [area for area, _ in tested], None, fitted.rows.schema.topics
     if fitted.confusions is not None and not topics:
         accuracy = float(np.trace(fitted.confusions)) / max(len(fitted.members), 1)
     return {
         "topics": topics,
         "metrics": {
             "train_auc": float(np.mean([row["train_auc"] for row in classes])),
-            "test_auc": float(np.mean([area for area, _ in tested])) if tested else None,
-            "test_auc_weighted": (
-                float(np.average([area for area, _ in tested], weights=[n for _, n in tested])) if tested else None
-            ),
+            "test_auc": float(np.mean(areas)) if tested else None,
+            "test_auc_weighted": (float(np.average(areas, weights=[n for _, n in tested])) if tested else None),
             "test_accuracy": accuracy,
         },
         "classes": classes,
@@ -278,7 +269,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
         "recall": recalled,
         "precision": precise,
         "threshold": 0.0,
-        "certificate": {**asdict(model.certificate_), "status": model.certificate_.status.value},
+        "certificate": model.certificate_.as_dict(),
         "passes": model.n_passes_,
     } | ({} if (point := _operating_point(fitted, k)) is None else {"operating_point": point})
 
@@ -326,11 +317,7 @@ def point_of(
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
     point: dict[str, Any] = {"wanted": wanted, "threshold": 0.0, "rows": rows} | {
-        name: {
-            "value": value,
-            "interval": None if intervals is None else [getattr(intervals, name).low, getattr(intervals, name).high],
-        }
-        for name, value in rates.items()
+        name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
@@ -352,7 +339,7 @@ def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]
     spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
     return {
         "value": expected_cost(counts, threshold, **cost),
-        "interval": None if spread is None else [spread.low, spread.high],
+        "interval": _ends(spread),
         "without_model": without,
     }
 

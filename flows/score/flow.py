@@ -12,7 +12,7 @@ from flows.orchestration.flow import data_run_name, flow
 from flows.orchestration.tasks import run_as_task
 from flows.progress.console import log_observer
 from flows.score import run
-from flows.score.config import ScoreConfig
+from flows.score.run import ScoreConfig
 
 
 @flow(name="score", flow_run_name=data_run_name)

@@ -2,20 +2,41 @@
 
 import functools
 import time
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
+from aucdist.data.storage.urls import Location
 from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.compute.workers import Workers
-from flows.config.data import source_of
+from flows.config.base import Cli
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.data import UnlabelledRef, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import leftover_line, model_folder
-from flows.score.config import ScoreConfig
+
+
+class ScoreConfig(UnlabelledRef):
+    """Rows to be scored by a model."""
+
+    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    """A run folder, or the model in it: a folder or URL"""
+    output: Annotated[Location, Cli(place=3)] = Field(min_length=1)
+    """A folder or URL for the scores, empty or of this very run"""
+    top: Annotated[int, Cli()] = Field(default=0, ge=0)
+    """For a model of several classes: columns that name so many of the most likely ones"""
+    contributions: Annotated[bool, Cli()] = False
+    """Also columns of what each feature adds to a score"""
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
+    """Where it runs"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
 
 
 def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:

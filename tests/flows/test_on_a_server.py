@@ -19,7 +19,7 @@ from support.command_line import contents
 from aucdist.errors import InputError
 from flows.progress.console import LineObserver
 from flows.score import run as scoring
-from flows.score.config import ScoreConfig
+from flows.score.run import ScoreConfig
 from flows.shard import run as sharding
 from flows.shard.config import ShardConfig
 from flows.train import run as pipeline

@@ -176,8 +176,7 @@ def test_a_real_prefect_server_has_the_block(monkeypatch):
 
 
 def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
-    from flows.score.config import ScoreConfig
-    from flows.score.run import score
+    from flows.score.run import ScoreConfig, score
     from flows.shard.config import ShardConfig
     from flows.shard.run import shard
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.orchestration import flow as hooks
-from flows.score.config import ScoreConfig
+from flows.score.run import ScoreConfig
 from flows.shard.config import ShardConfig
 from flows.train.config import TrainConfig
 

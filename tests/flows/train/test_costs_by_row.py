@@ -17,7 +17,7 @@ from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores
 from flows.score import run as scoring
-from flows.score.config import ScoreConfig
+from flows.score.run import ScoreConfig
 from flows.shard import run as sharding
 from flows.shard.config import ShardConfig
 from flows.train import run as pipeline
