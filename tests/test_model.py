@@ -153,6 +153,11 @@ def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version:
     assert files_of_model(str(tmp_path)) == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
+def test_of_several_classes_too_the_row_whose_score_is_not_finite_is_named() -> None:
+    with pytest.raises(InputError, match=r"row 1 \(from 0\)"):
+        load_model(f"{OLD}/format-3").decision_function(np.array([[1.0, 1.0], [np.inf, 1.0]]))
+
+
 def test_a_class_of_several_is_a_model(tmp_path: Path) -> None:
     several = load_model(f"{OLD}/format-3")
     write_model(str(tmp_path), several)

@@ -20,12 +20,11 @@ from aucdist.estimators.classes import (
     fit_classes,
     forget_fit,
     predicted_classes,
-    probabilities_of_classes,
     scores_of_classes,
 )
 from aucdist.estimators.display import RoundPrinter, WithPlots, give_warnings, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
-from aucdist.estimators.scores import WithThreshold, mapped_rows, probabilities_of
+from aucdist.estimators.scores import WithThreshold, mapped_rows
 from aucdist.estimators.tables import allows_missing, checked_rows
 from aucdist.estimators.validation import (
     all_or_nothing,
@@ -272,14 +271,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if self.has_several_classes:
             return predicted_classes(self, scores)
         return self.classes_[(scores > 0).astype(int)]
-
-    def _probabilities(self, X: Any) -> Any:
-        """Return what `predict_proba` returns, where there are probabilities."""
-        if not self.has_several_classes:
-            return probabilities_of(self.decision_function(X), self.probability_)
-        if is_dask(X):
-            return on_chunks(self, X, self._probabilities, np.float64, self._width)
-        return probabilities_of_classes(self, self.decision_function(X))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

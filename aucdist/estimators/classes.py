@@ -99,22 +99,13 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     Where classes have no probabilities, a column is in units of the standard deviation of its scores of the training rows: the
     weights of each model have a length of its own, and the largest of a row's scores is to mean something.
     """
-    out = _scores_of_models(model, X)
-    out /= model.spreads_
-    return out
-
-
-def _scores_of_models(model: BaseEstimator, X: Any) -> np.ndarray:
-    models = model.estimators_
-    out, shared = np.empty((X.shape[0], len(models))), vars(model).get("feature_map_")
-    if not all(hasattr(of_class, "coef_") and vars(of_class).get("feature_map_") is shared for of_class in models):
-        for k, of_class in enumerate(models):
-            out[:, k] = of_class._scores(X)
-        return out
-    block = encoded_rows(X, shared)
-    for k, of_class in enumerate(models):
-        out[:, k] = block.scores(of_class.coef_[0]) + of_class.decision_intercept
-    return out
+    models, shared = model.estimators_, vars(model).get("feature_map_")
+    if all(hasattr(of_class, "coef_") and vars(of_class).get("feature_map_") is shared for of_class in models):
+        block = encoded_rows(X, shared)
+        columns = [block.scores(of_class.coef_[0]) + of_class.decision_intercept for of_class in models]
+    else:
+        columns = [of_class._scores(X) for of_class in models]
+    return np.column_stack(columns) / model.spreads_
 
 
 def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:

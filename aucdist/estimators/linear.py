@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.classes import refuse_classes
+from aucdist.estimators.classes import probabilities_of_classes, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, names_of_features
+from aucdist.estimators.validation import is_dask, on_chunks
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
 from aucdist.parameters import Constraints, above_0
@@ -94,7 +95,11 @@ class LinearClassifier(BlockClassifier):
         InputError
             A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
-        return self._probabilities(X)
+        check_is_fitted(self)
+        if is_dask(X):
+            return on_chunks(self, X, self.predict_proba, np.float64, self._width or 2)
+        scores = self.decision_function(X)
+        return probabilities_of_classes(self, scores) if self.has_several_classes else self.probability_(scores)
 
     @property
     def n_features_kept(self) -> int | None:

@@ -35,16 +35,6 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
     return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
 
 
-def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
-    """Return the probabilities of both classes, float64 of shape (n_samples, 2).
-
-    `scores`: of shape (n_samples,), or a dask Array, which gives a dask Array.
-    """
-    if is_dask(scores):
-        return scores.map_blocks(probability, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
-    return probability(scores)
-
-
 def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:
     """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction.
 

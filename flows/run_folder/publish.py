@@ -130,19 +130,24 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         tested = fitted.evaluation.scores is not None
         curves = [one.test if tested and one.test is not None else one.train for one in fitted.evaluation.classes]
         return replace(report, curves=curves, confusions=fitted.confusions)
+    features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
+    max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
+    names = list(rows.schema.feature_names)
     return replace(
         report,
         train=of_class.train,
         test=of_class.test,
         threshold=estimator.raw_threshold,
         history=estimator.history_,
-        weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
+        weights=list(
+            zip(names if feature_map is None else feature_map.names(names), estimator.coef_[0].tolist(), strict=True)
+        ),
         probabilities=probability_counts(fitted),
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
         additive=_additive_model(fitted),
-        map_name=_map_name(estimator),
-        max_fpr=_max_fpr(fitted),
+        map_name=str(features["map"]) if isinstance(features, dict) else features,
+        max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
         free=None if fitted.more is None else fitted.more.free,
         traps=fitted.seen.traps,
     )
@@ -175,19 +180,6 @@ def facts_of(rows: TrainTestRows) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
-def _max_fpr(fitted: FittedRun) -> float | None:
-    """Return the false positive rate up to which the model was trained, for the report."""
-    share, number = (getattr(fitted.estimator, name, None) for name in ("max_fpr", "max_false_positives"))
-    return share if number is None else number / fitted.evaluation.classes[0].train.n_neg
-
-
-def _weight_names(fitted: FittedRun) -> list[str]:
-    """Return the name of each weight: of a feature, or of a basis function of the feature map."""
-    names = list(fitted.rows.schema.feature_names)
-    feature_map = getattr(fitted.estimator, "feature_map_", None)
-    return names if feature_map is None else feature_map.names(names)
-
-
 def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
     """Return the shapes of a model of binned features, for the report; None for other models."""
     from aucdist.maps.bins import BinMap
@@ -201,14 +193,6 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
         parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), bands,
         None if fitted.more is None else fitted.more.n_halves,
     )  # fmt: skip
-
-
-def _map_name(estimator: Any) -> str | None:
-    """Return the name of the feature map, for the report."""
-    features = getattr(estimator, "features", None)
-    if features is None:
-        return None
-    return features if isinstance(features, str) else str(features["map"])
 
 
 def probability_counts(fitted: FittedRun) -> ScoreCounts | None:

@@ -16,7 +16,6 @@ from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.classes import AnyBlocks, ClassBlocks
-from aucdist.errors import ClusterLost
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
@@ -150,21 +149,6 @@ def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: 
             key: repr(v) for key, v in model.built.plain_params().items() if v is not None and key != "verbose"
         },
     }
-
-
-def retry_lost_cluster(config: Any, work: Callable[[], Any], observer: RunObserver) -> Any:
-    """Return the result of work on a cluster; if the cluster is lost, repeat it: the fit resumes from its last checkpoint.
-
-    Raises ClusterLost if there are no checkpoints, or if the last attempt lost its cluster too.
-    """
-    checkpoint = getattr(config, "checkpoint", None)
-    attempts = 1 if checkpoint is None else checkpoint.attempts
-    for attempt in range(1, attempts):
-        try:
-            return work()
-        except ClusterLost as error:
-            observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
-    return work()
 
 
 def _digest(content: Any) -> str:

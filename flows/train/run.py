@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from aucdist.errors import ClusterLost
 from aucdist.model import load_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -17,7 +18,7 @@ from flows.rows.source import check_cost_column, check_costs_of_rows, check_mono
 from flows.run_folder.folder import run_folder, run_name, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import Checkpoints, open_checkpoints, retry_lost_cluster
+from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
 from flows.train.more_fits import baselines, choose_features, more_fits
 from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
@@ -69,8 +70,8 @@ class TrainRun:
         Raises RunError if the run itself failed.
         """
         config, observer = self.config, self.observer
-        if left := unfinished_runs(config.output, self.command):
-            observer.note(left)
+        if unfinished := unfinished_runs(config.output, self.command):
+            observer.note(unfinished)
         described = getattr(config, "_described", None)
         for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()) if described else ():
             observer.note(text)
@@ -80,16 +81,20 @@ class TrainRun:
             opened = self.open()
             check_cost_column(config.data, config.operating_point)
             report = folder.draft / REPORT if config.performance_report else None
-
-            def work() -> tuple[FittedRun, Checkpoints | None]:
-                with (
-                    open_cluster(config.cluster, self.name, observer) as workers,
-                    fixed_worker_set(config.cluster, workers, self.n_parts(opened)),
-                    observer.report_to(workers.client, report),
-                ):
-                    return self.fit(*self.choose(opened, workers), workers)
-
-            fitted, checkpoints = retry_lost_cluster(config, work, observer)
+            checkpoint = getattr(config, "checkpoint", None)
+            for left in reversed(range(1 if checkpoint is None else checkpoint.attempts)):
+                try:
+                    with (
+                        open_cluster(config.cluster, self.name, observer) as workers,
+                        fixed_worker_set(config.cluster, workers, self.n_parts(opened)),
+                        observer.report_to(workers.client, report),
+                    ):
+                        fitted, checkpoints = self.fit(*self.choose(opened, workers), workers)
+                    break
+                except ClusterLost as error:  # the fit resumes from its last checkpoint
+                    if not left:
+                        raise
+                    observer.note(f"{error}; attempt {checkpoint.attempts - left + 1} of {checkpoint.attempts}")
             result = result_of(fitted, folder.url)
             self.stages("publish", publish, fitted, result, folder, self.command, retry=True)
             if checkpoints is not None:
