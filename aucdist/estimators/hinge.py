@@ -149,9 +149,8 @@ class HingeClassifier(LinearClassifier):
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         self._set_certificate(solution)
-        for record, zero in zip(
-            self._records, vars(self).pop("_zeros"), strict=False
-        ):  # one that diverged has no record
+        zeros = self.__dict__.pop("_zeros")
+        for record, zero in zip(self._records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]

@@ -70,8 +70,8 @@ class TrainRun:
         Raises RunError if the run itself failed.
         """
         config, observer = self.config, self.observer
-        if unfinished := unfinished_runs(config.output, self.command):
-            observer.note(unfinished)
+        if left := unfinished_runs(config.output, self.command):
+            observer.note(left)
         described = getattr(config, "_described", None)
         for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()) if described else ():
             observer.note(text)
@@ -82,7 +82,8 @@ class TrainRun:
             check_cost_column(config.data, config.operating_point)
             report = folder.draft / REPORT if config.performance_report else None
             checkpoint = getattr(config, "checkpoint", None)
-            for left in reversed(range(1 if checkpoint is None else checkpoint.attempts)):
+            attempts = 1 if checkpoint is None else checkpoint.attempts
+            for attempt in range(1, attempts + 1):
                 try:
                     with (
                         open_cluster(config.cluster, self.name, observer) as workers,
@@ -92,9 +93,9 @@ class TrainRun:
                         fitted, checkpoints = self.fit(*self.choose(opened, workers), workers)
                     break
                 except ClusterLost as error:  # the fit resumes from its last checkpoint
-                    if not left:
+                    if attempt == attempts:
                         raise
-                    observer.note(f"{error}; attempt {checkpoint.attempts - left + 1} of {checkpoint.attempts}")
+                    observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
             result = result_of(fitted, folder.url)
             self.stages("publish", publish, fitted, result, folder, self.command, retry=True)
             if checkpoints is not None:
