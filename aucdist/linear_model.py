@@ -53,7 +53,7 @@ class LinearModel:
     Attributes
     ----------
     weights : tuple of ClassWeights
-        Of two classes one, else one for each of ``schema.classes``.
+        One for two classes, else one for each of ``schema.classes``.
     schema : Schema
         Features, label and classes.
     preprocessor : Preprocessor
@@ -149,7 +149,7 @@ class LinearModel:
         Returns
         -------
         ndarray of shape (n_samples,), float64
-            Of several classes (n_samples, n_classes), divided by `spreads`.
+            For several classes the shape is (n_samples, n_classes), and scores are divided by `spreads`.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class LinearModel:
     def contribution_names(self) -> list[str]:
         """Return the names that contributions have beside scores: ``adds_`` and what `explain` calls each, the constant last.
 
-        Of several classes, those of each are in turn, such as ``adds_age sports``.
+        For several classes, the names of each class follow one another, such as ``adds_age sports``.
 
         Raises
         ------
@@ -255,8 +255,8 @@ class LinearModel:
         Returns
         -------
         dict
-            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; of several classes
-            those of each in turn.
+            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; for several classes
+            those of each class follow one another.
         """
         from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
 
@@ -293,8 +293,8 @@ class LinearModel:
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """Return what `predict` does, of rows with these scores.
 
-        Of several classes it is the name of the one of the largest probability, or else of the largest score; of topics the names
-        of those whose score is above 0, with commas between them.
+        For several classes it is the name of the class with the largest probability, or else the largest score. For topics it
+        is the names of those whose score is above 0, with commas between them.
         """
         if not self.classes:
             return np.where(scores > 0, 1, -1).astype(np.int8)
@@ -312,7 +312,7 @@ class LinearModel:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
 
-        Of several classes it is what `probabilities` returns.
+        For several classes it is what `probabilities` returns.
 
         Parameters
         ----------
