@@ -136,7 +136,7 @@ class Block:
         """
         if isinstance(self.rows, BinRows):
             raise InputError(
-                "these rows are codes of a feature map, which solvers see through the row kernels only; "
+                "these rows are codes of a feature map, which only solvers with row kernels can read; "
                 "for this one hand over the map's own `transform(X)`"
             )
         if isinstance(self.rows, CsrRows):

@@ -31,7 +31,7 @@ def check_versions(client: Any) -> None:
         wrong += [f"{name} is {mine} here, {v} on {_some(who)}" for v, who in by_version.items() if v != mine]
     if wrong:
         raise InputError(
-            "the cluster runs other versions, so the answer could be another one: " + "; ".join(wrong) + ". "
+            "the cluster runs other versions, so the results could differ: " + "; ".join(wrong) + ". "
             "Run the same image, or install the same lock file, on all sides"
         )
 

@@ -343,7 +343,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Check that the solver takes codes, if there are some, and return the rows."""
         if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
             raise InputError(
-                f"solver {own.name!r} takes no codes, which is what features={self.features!r} makes of the rows; "
+                f"solver {own.name!r} takes no codes, and features={self.features!r} turns the rows into codes; "
                 f"{self._solvers_that('takes_codes')}. Or put the map before the estimator: "
                 "make_pipeline(BinExpander(), ...) in scikit-learn"
             )

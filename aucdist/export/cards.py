@@ -214,7 +214,7 @@ def _points_per_score(
         probability = model.probability
         if not isinstance(probability, LinkMap) or probability.link.name != "logit" or probability.slope <= 0.0:
             raise InputError(
-                "`points_to_double_odds` needs a model whose log odds are a line in its score: train it with "
+                "`points_to_double_odds` needs a model whose log odds are a linear function of its score: train it with "
                 "`estimator: LinkClassifier` and the logit link, or with `calibration: logit`; or give `total`"
             )
         per_log_odds = scaling.points_to_double_odds / math.log(2.0)
@@ -241,7 +241,7 @@ def _merge_until(drafts: list[_Draft], rows: int, factor: float) -> None:
         if not np.isfinite(cost):
             least = sum(draft.n_rows for draft in drafts)
             raise InputError(
-                f"rows is {rows}, and this card can lose rows down to {least}: missing values keep a row of their own; "
+                f"rows is {rows}, and this card has at least {least}, because missing values keep a row of their own; "
                 f"allowed are {max(least, LEAST_ROWS)} and more"
             )
         del drafts[at].ends[k]

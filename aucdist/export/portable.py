@@ -216,7 +216,7 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
     described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
     if any(of_class.features != described[0].features for of_class in described):
         raise InputError(
-            f"the models of the classes need different values, which one export to {target} cannot say: export the folder of "
+            f"the models of the classes need different values, which one export to {target} cannot express: export the folder of "
             "each class"
         )
     described[0].refuse_hashes(target)

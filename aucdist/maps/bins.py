@@ -110,8 +110,8 @@ class BinMap(FittedMap):
             x = values.column(j)
             if not self.missing[j] and np.isnan(x).any():
                 raise InputError(
-                    f"feature {j} (from 0) has a missing value, and had none in the training rows: there is nothing to say "
-                    "about it"
+                    f"feature {j} (from 0) has a missing value, and had none in the training rows: fill it in, or train on "
+                    "rows that have missing values there"
                 )
             encode_column(x, self.bins[j].edges, int(self.missing[j]), column)
             out[:, k] = column

@@ -269,7 +269,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
         return list(features)
     if not isinstance(fitted, BinMap):
         raise InputError(
-            f"{type(fitted).__name__} mixes all features, so that a score is no sum of what each adds; bins do not: "
+            f"{type(fitted).__name__} mixes all features, so a score is not a sum of one term for each: "
             "fit the model with features='bins'"
         )
     pairs = [f"{features[a]} & {features[b]}" for a, b in fitted.pairs]
@@ -290,9 +290,7 @@ def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[st
 def refuse_names(names: Sequence[str]) -> None:
     """Raise an InputError for too many columns of contributions, those of rounding among them, or for two of one name."""
     if len(names) > MOST_CONTRIBUTIONS + 1:
-        raise InputError(
-            f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} leave beside it"
-        )
+        raise InputError(f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} can be written")
     taken: set[str] = set()
     for name in names:
         if name in taken:

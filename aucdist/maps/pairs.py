@@ -63,8 +63,8 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
         raise InputError("pairs of features are chosen by what they say of the classes: rows of both are needed")
     if min(blocks.n_pos, blocks.n_neg) < FEW:
         warnings.warn(
-            f"pairs={n_pairs} with {min(blocks.n_pos, blocks.n_neg)} rows of the smaller class: below {FEW} interactions are "
-            "mostly chance, and usually make the model worse",
+            f"pairs={n_pairs} with {min(blocks.n_pos, blocks.n_neg)} rows of the smaller class: below {FEW} rows, "
+            "interactions are mostly chance and usually make the model worse",
             UserWarning,
             stacklevel=5,
         )

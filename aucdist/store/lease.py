@@ -93,7 +93,7 @@ class Lease:
         """Raise an InputError if another one has taken the lease, because this process did not renew it in time."""
         if max(_numbers(self.url), default=0) != self.number:
             raise InputError(
-                f"another run has taken {files.shown(self.url)}, because this one gave no sign of life for a while: nothing was "
+                f"another run has taken {files.shown(self.url)}, because this one did not renew its lease in time: nothing was "
                 "changed after that"
             )
 

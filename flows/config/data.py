@@ -201,7 +201,7 @@ def configured_source(config: DataConfig) -> Source:
     if config.test is not None and config.test.groups is not None:
         if source.is_sharded or source.groups is not None or source.qid == "use":
             raise InputError(
-                "`groups` of the split: rows that are pairs within groups of their own, or shards, keep those groups whole; "
+                "`split.groups` is not for shards or for a source with `groups`, which keep their own groups whole; "
                 "leave it out"
             )
         changes["groups"] = config.test.groups

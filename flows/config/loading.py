@@ -74,7 +74,9 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
     """Return the content of a YAML file whose URLs have entered, see `aucdist.data.storage.urls`; aliases are written out."""
     if next(count) > MOST_VALUES or depth > MOST_DEEP:
-        raise ValueError(f"more than {MOST_VALUES} values with its aliases written out, or {MOST_DEEP} in each other")
+        raise ValueError(
+            f"more than {MOST_VALUES} values with its aliases written out, or more than {MOST_DEEP} levels"
+        )
     if isinstance(content, dict):
         return {_entered(key, count): _entered(value, count, depth + 1) for key, value in content.items()}
     if isinstance(content, list):

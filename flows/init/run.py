@@ -123,7 +123,7 @@ def describe(
     if source.format not in FORMATS_OF_COLUMNS:
         raise InputError(
             f"`aucdist init` looks at files of {', '.join(FORMATS_OF_COLUMNS + FORMATS_WITHOUT_COLUMNS)}, and this is "
-            f"{source.format}, which says all by itself"
+            f"{source.format}, which needs no description"
         )
     rows = first_rows(source)
     where, names = files.shown(str(source.source)), rows.columns.column_names

@@ -15,13 +15,11 @@ MOST_GROUPS = 50
 def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
     """Return the values of some columns as texts, of test rows, whose files are read once more; an empty text for a missing one.
 
-    Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep features alone.
+    Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
     """
     source = source_of(data.test) if data.test is not None and data.test.is_apart else configured_source(data)
     if source.is_sharded:
-        raise InputError(
-            "audit.groups are read from the files of the rows, and shards have features alone: leave it out"
-        )
+        raise InputError("audit.groups needs columns of the files, and shards have only features: leave it out")
     names = list(columns)
     changes: dict[str, Any] = {
         "keep": names,

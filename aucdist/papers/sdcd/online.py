@@ -110,8 +110,8 @@ class MSGD(PairSolver):
         self.check_parameters()
         if start is not None and not isinstance(start, DescentState):
             raise InputError(
-                "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights "
-                "alone: give a DescentState, or set warm_start=False"
+                "msgd continues from weights and the number of steps that led to them, and would discard weights alone: "
+                "give a DescentState, or set warm_start=False"
             )
         if start is not None and start.w.shape != (blocks.n_features,):
             raise InputError(
