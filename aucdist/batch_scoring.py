@@ -60,15 +60,15 @@ class Scoring:
     reader : BlockReader
         The rows.
     urls : tuple of str
-        Those with secrets, which are not in the file: they travel with the task of each part.
+        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
     contributions : bool
-        Whether what each feature adds to a score stands beside it.
+        Whether the columns include what each feature adds to a score.
     top : int
-        For a model of several classes: so many columns name the most likely ones.
+        For a model of several classes: the number of columns that name the most likely ones.
     cost : RowCosts or None
-        Where it is known what decisions cost.
+        What decisions cost, if it is known.
     items : sequence
-        What `score_part` takes for each part: what the survey kept of it, or its number where an earlier run made the survey.
+        What `score_part` takes for each part: what the survey kept of it, or its number if an earlier run made the survey.
     """
 
     model: str
@@ -131,10 +131,11 @@ def begin(
     each, hold, n_parts, name
         As for `open_parts`.
     contributions : bool, default=False
-        Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. The last, ``adds_rounding``,
-        is what makes their sum, from the first to the last, the score to the last bit.
+        Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. With the last column,
+        ``adds_rounding``, their sum from the first to the last is the score to the last bit.
     top : int, default=0
-        For a model of several classes: so many columns name the most likely classes of each row, the likeliest first.
+        For a model of several classes: the number of columns that name the most likely classes of each row, the likeliest
+        first.
 
     Raises
     ------
@@ -199,7 +200,7 @@ def is_unfinished(output: str) -> bool:
 
 
 def to_score(source: Source, model: LinearModel) -> Source:
-    """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
+    """Return the source, read as the model's training rows were except for the keys that it gives itself, without a label.
 
     Raises
     ------
@@ -278,7 +279,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     Returns
     -------
     dict
-        ``file`` and ``rows``; ``cost`` where decisions have one: see `aucdist.scoring_costs.RowCosts.read`.
+        ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.scoring_costs.RowCosts.read`.
     """
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
@@ -361,7 +362,7 @@ def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     Parameters
     ----------
     parts : sequence of dict
-        What `score_part` returned of each.
+        What `score_part` returned for each.
 
     Returns
     -------

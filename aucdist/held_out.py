@@ -29,9 +29,9 @@ class HeldOutRows:
     ----------
     row_id : ndarray of int64
     y : ndarray of int8
-        For several classes which of them each row has, bool of shape (n_rows, n_classes).
+        For several classes, which of them each row has: bool of shape (n_rows, n_classes).
     scores : ndarray of float64
-        For several classes those of each, of shape (n_rows, n_classes).
+        For several classes, the scores of each: shape (n_rows, n_classes).
     checked, known : int
         Rows that could be looked up among the digests of the training rows, and how many of them were there.
     """
@@ -56,7 +56,7 @@ def score_labelled(
     Parameters
     ----------
     source : Source
-        They are read as the training rows were; the label by default is the column that those had it in.
+        The rows, which are read like the training rows. By default the label is in the same column.
     seen : RowDigests
         Digests of the training rows.
     ids : ndarray of int64, optional
@@ -90,7 +90,7 @@ def score_labelled(
 
 
 def read_seen(folder: str) -> tuple[Profile, RowDigests] | None:
-    """Return what a model keeps of its training rows; None for a model of an older version, which keeps nothing.
+    """Return what a model stores about its training rows; None for a model of an older version, which stores nothing.
 
     Raises
     ------
@@ -105,17 +105,17 @@ def read_seen(folder: str) -> tuple[Profile, RowDigests] | None:
 
 
 def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str) -> None:
-    """Raise an InputError if rows of a model's training are among the rows, beyond those which occur twice by chance.
+    """Raise an InputError if a model was trained on some of the rows, beyond those that are equal by chance.
 
-    How many occur twice the test rows of the model's own run say, which were not in its training. Where the run had none, no
-    row may be known.
+    The test rows of the model's own run, which it was not trained on, show how many rows are equal by chance. If the run had
+    no test rows, no row may be among the training rows.
 
     Parameters
     ----------
     profile : Profile
         The profile of the model.
     what, data : str
-        Name the model and the rows in the error.
+        The names of the model and of the rows, for the error.
     """
     if not rows.known:
         return
@@ -133,12 +133,12 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
 
 
 def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
-    """Return a model of two classes or of several, and what it keeps of its training rows.
+    """Return a model of two classes or of several, and what it stores about its training rows.
 
     Raises
     ------
     InputError
-        If there is no such model, it is damaged, or it keeps nothing: an older version of aucdist made it.
+        If there is no such model, if it is damaged, or if it stores nothing because an older version of aucdist made it.
     """
     model, seen = load_model(folder), read_seen(folder)
     if seen is None:
@@ -150,7 +150,7 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
 
 
 def same_classes(models: Sequence[LinearModel]) -> bool:
-    """Tell whether the same classes are positive for all models, so that one label says the same to them.
+    """Tell whether the same classes are positive for all models, so that a label means the same for each.
 
     Models of several classes have the same ones.
     """

@@ -1,6 +1,6 @@
 """Models on disk: weights as ``.npy``, feature maps as ``.npz``, everything else as JSON, nothing that runs on loading.
 
-A model is a list of classes, each against the rest, which share features and encoding; of two classes the list has one.
+A model is a list of classes, each against the rest, which share features and encoding. For two classes the list has one entry.
 """
 
 import functools
@@ -53,9 +53,9 @@ def save_model(
     Parameters
     ----------
     url : str
-        The folder, a path or an fsspec URL; made if need be.
+        The folder, a path or an fsspec URL. It is created if it does not exist.
     coef, intercept, schema, preprocessor, about, probability, feature_map, reading
-        As the attributes of `ClassWeights` and `LinearModel`; `about` and `reading` in types of JSON.
+        The attributes of `ClassWeights` and `LinearModel`; `about` and `reading` have types of JSON.
     """
     weights = ClassWeights(coef, intercept, about, probability, feature_map)
     write_model(url, LinearModel((weights,), schema, preprocessor, reading or {}))
@@ -110,8 +110,8 @@ def load_model(url: str) -> LinearModel:
     Parameters
     ----------
     url : str
-        The folder, the run folder that it is in, the ``.json`` file of a scorecard, or a model store, whose current version is
-        meant, or ``store@3``: a path or an fsspec URL. ``class-00002`` below the folder of a model of several classes is the one
+        The folder, the run folder that it is in, the ``.json`` file of a scorecard, a model store (for its current version), or
+        ``store@3``: a path or an fsspec URL. ``class-00002`` below the folder of a model of several classes is the one
         at position 2 against the rest.
 
     Returns
@@ -166,7 +166,7 @@ def load_model(url: str) -> LinearModel:
 def load_two_classes(url: str, purpose: str) -> LinearModel:
     """Read a model of two classes, or the class of a model of several that `url` names; `purpose` is what needs one, in errors.
 
-    Parameters and errors as of `load_model`.
+    Parameters and errors are those of `load_model`.
     """
     model = load_model(url)
     if model.classes:
@@ -195,9 +195,9 @@ def digest_of_model(url: str) -> str:
 
 
 def files_of_model(url: str) -> dict[str, bytes]:
-    """Return the files of a sound model by their names: as they are, or those of one class, or of an older format, made anew.
+    """Return the files of a sound model by their names: as they are, or rewritten for one class or from an older format.
 
-    Parameters and errors as of `load_model`.
+    Parameters and errors are those of `load_model`.
     """
     model = load_model(url)
     folder, k = _split_class(resolve(url, ABOUT))

@@ -1,4 +1,4 @@
-"""A scorecard: whole points for each bin of each feature, which a clerk can add up, and its file.
+"""A scorecard: whole points for each bin of each feature, which can be added up by hand, and its file.
 
 A card is read back as a `LinearModel` of bins whose weights are its points, so that whatever takes a model takes a card.
 """
@@ -40,7 +40,7 @@ class CardFeature:
     shares : ndarray of shape (n_bins,), float64
         Share of the training rows with a value that are in each bin.
     missing : int or None
-        The points of a missing value, where the training rows had some.
+        The points of a missing value, if the training rows had some.
     """
 
     name: str
@@ -74,16 +74,16 @@ class Scorecard:
     base : int
         The points that each row starts with.
     features : tuple of CardFeature
-        Those with more than one row on the card, in the order of the schema.
+        The features with more than one row on the card, in the order of the schema.
     preprocessor : Preprocessor
         What stands in for missing values; it scales nothing, as the edges are in the units of the columns.
     probability : dict or None
         The map from ``points - cutoff`` to probabilities, as `ProbabilityMap.to_json` writes it.
     reading : dict
-        As of `LinearModel`.
+        As in `LinearModel`.
     scaling : dict
-        What the points were scaled by: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
-        shift`` points; and what was asked for.
+        The scale of the points: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
+        shift`` points, and the scale that was asked for.
     rounding : dict
         What whole points cost: see `aucdist.export.cards.rounding_of`.
     about : dict

@@ -36,7 +36,7 @@ class BatchCounts:
     outside : ndarray of shape (n_columns,), int64
         Rows outside of the range of the training rows.
     score : ndarray of int64
-        Rows of each bin of the score; of several classes of the score of each, one class after the other.
+        Rows of each bin of the score. For several classes, of the score of each, one class after the other.
     rare : int
         Rows with a value outside of the training range, or in a cell of fewer than `RARE` training rows.
     """
@@ -100,7 +100,7 @@ def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rows``; ``columns``, sorted by their PSI; ``score``, of several classes the one that has moved most, with its ``class``,
+        ``rows``; ``columns``, sorted by their PSI; ``score`` (for several classes the one that moved most, with its ``class``),
         and ``scores`` of all; ``rare``; ``alarms``, each with ``what``, ``column``, ``value`` and
         ``p``. In types of JSON.
     """

@@ -81,7 +81,7 @@ class ScoreBins:
     Attributes
     ----------
     rows : str
-        Whose scores these are: ``test``, or ``training`` where the run had no test rows.
+        Whose scores these are: ``test``, or ``training`` if the run had no test rows.
     counts : tuple of int
         Rows in each bin, which is one more than there are edges.
     """
@@ -99,7 +99,7 @@ class ScoreBins:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a model knows of the rows it was fitted to.
+    """What a model stores about the rows that it was fitted to.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Profile:
     test_checked, test_known : int
         Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
     class_scores : dict of str to ScoreBins
-        For several classes those of each.
+        For several classes, the bins of each.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -128,7 +128,7 @@ class Profile:
 
     @property
     def scores(self) -> dict[str | None, ScoreBins]:
-        """The bins of each class's score; of two classes those of the score, without a name."""
+        """The bins of each class's score. For two classes, those of the score, without a name."""
         if self.score is not None:
             return {None: self.score}
         return {name: bins for name, bins in self.class_scores.items()}
@@ -178,7 +178,7 @@ def fit_columns(
     preprocessor : Preprocessor
         What encoded them.
     coef : ndarray
-        The weights, which say what is watched where there are more than `MOST_COLUMNS` columns.
+        The weights. They decide what is watched if there are more than `MOST_COLUMNS` columns.
     """
     columns = _watched(schema, preprocessor, draw_rows(blocks), coef)
     totals = blocks.without_memory().reduce(_count_step, tuple(columns))
