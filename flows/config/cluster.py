@@ -26,7 +26,8 @@ class ThreadsHere(NoCluster):
     """Everything in this process; several threads share the work of a fit."""
 
     n_jobs: int = -1
-    """Threads that work on the blocks of a fit, with the same results for any number; -1: one for each core"""
+    """The number of threads that work on the blocks of a fit; -1 means one for each core. The results are the same for
+    any number"""
 
     @field_validator("n_jobs")
     @classmethod
@@ -41,9 +42,9 @@ class LocalClusterConfig(Strict):
     kind: Literal["local"]
     """Worker processes are started on this machine"""
     workers: int = Field(default=2, ge=1)
-    """Processes"""
+    """The number of processes"""
     threads: int = Field(default=1, ge=1)
-    """Threads of each process"""
+    """The number of threads of each process"""
     memory_limit: str = Field(default="auto", pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$")
     """Memory of each process: `auto`, or a number with a unit, such as 2GiB"""
 
@@ -65,7 +66,7 @@ class AddressConfig(Strict):
     kind: Literal["address"]
     """The workers of a scheduler that is running already"""
     address: str = Field(pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$")
-    """Such as tcp://scheduler:8786"""
+    """The address of the scheduler, such as tcp://scheduler:8786"""
     scratch: Location
     """A folder or URL that every worker can read: the rows are written there for the fit"""
     workers: int = Field(default=1, ge=1)
@@ -103,7 +104,7 @@ class Resources(Strict):
     cpu: str = Field(default="1", pattern=CPU)
     """Cores, such as 2 or 500m"""
     memory: str = Field(default="2Gi", pattern=MEMORY)
-    """Such as 4Gi"""
+    """The memory, such as 4Gi"""
 
 
 class KubernetesConfig(Strict):
@@ -181,7 +182,7 @@ class S3Config(Strict):
     endpoint: Location | None = None
     """URL of a server other than that of AWS"""
     region: str | None = None
-    """Such as eu-central-1"""
+    """The region, such as eu-central-1"""
     profile: str | None = None
     """A profile of the AWS configuration files"""
     block: str | None = Field(default=None, pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$")
@@ -212,7 +213,7 @@ class CheckpointConfig(Strict):
     """A folder or URL that every worker can write to; by default `checkpoints` below the cluster's scratch, or
     `.checkpoints` below the output"""
     id: str | None = Field(default=None, pattern=NAME, max_length=100)
-    """Names the fit; by default a digest of everything that its result depends on, so that the same run resumes by
-    itself"""
+    """The name of the fit; by default a digest of everything that its result depends on, so that the same run resumes
+    by itself"""
     attempts: int = Field(default=3, ge=1)
-    """Attempts in all if the cluster is lost"""
+    """The number of attempts in all if the cluster is lost"""

@@ -78,14 +78,14 @@ class TestConfig(Strict):
     last: float = Field(default=0.2, gt=0, lt=1)
     """With `time`: the share of the rows that are test rows"""
     gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in its unit, for dates in days: rows that lie less than this before the first test row are left out,
-    as their labels were not known yet"""
+    """With `time`, in its unit (days for dates): rows that lie less than this before the first test row are left out,
+    because their labels were not known yet"""
     keep: bool = False
-    """With `time`: whether it stays a feature. By default what only grows is none, the number or `days` and `year` of
-    dates, as no training row has the values of new rows"""
+    """With `time`: whether its column stays a feature. By default the number, or `days` and `year` of dates, is not a
+    feature, because new rows have values that no training row has"""
     groups: str | None = None
-    """A column: rows with the same value are on the same side, with `time` on that of the last of them; folds of a
-    search keep them together, too. It is not used as a feature"""
+    """A column: rows with the same value are on the same side of the split; with `time`, on the side of the last of
+    them. Folds of a search keep them together, too. The column is not used as a feature"""
     name: str | None = None
     """A data set of the catalog, encoded like the training data"""
     source: Source | None = None
@@ -136,10 +136,10 @@ class DataConfig(DataRef):
     """The workers read the files themselves, part by part, and no row goes through this process: for files that are
     larger than its memory. Rows keep the order of the files. Shards are always read in this way"""
     test: TestConfig | None = None
-    """Without it there is no test AUC. It may be called `split` where rows of this data are taken"""
+    """The test rows; without it there is no test AUC. It may be called `split` if rows of this data are taken"""
     calibration: float | None = Field(default=None, gt=0, lt=1)
-    """This share of the training rows is not fitted but sets the threshold of `operating_point`: at random, or with
-    `split.time` the last of them"""
+    """The share of the training rows that is not fitted but sets the threshold of `operating_point`: a random share, or
+    with `split.time` the last rows"""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
     """What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the median
     within 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them"""

@@ -154,10 +154,10 @@ class ShapesConfig(Strict):
     """Additional fits, whose results appear in the report."""
 
     halves: int | None = Field(default=None, ge=2, le=100)
-    """The report shows a band: the shapes of models that are fitted to so many random halves of the training rows; 10
-    are usual"""
+    """The number of random halves of the training rows whose models draw a band around the shapes of the report; 10 are
+    usual"""
     compare_free: bool = False
-    """Fits the model without `monotone`, too, so that the report says what the directions cost"""
+    """Whether to fit the model without `monotone` as well, so that the report says what the directions cost"""
 
     @property
     def wanted(self) -> bool:

@@ -50,12 +50,12 @@ class OperatingPointConfig(Strict):
     cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = None
     """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`"""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
-    """The probability with which the requirement holds for new rows: the threshold then keeps a distance, by exact
+    """The probability with which the requirement holds for new rows. The threshold then keeps a distance, by exact
     bounds on rows that the fit has not seen: `data.calibration`, by default a fifth of the training rows"""
     out_of_fold: bool | None = None
-    """Whether the threshold is set by scores of models that have not seen the row: five more fits, to four fifths of
-    the training rows each. Else, where the model knows its rows well, as leaves do, more is flagged than is asked for.
-    null: where the feature map is fitted to labels (leaves, landmarks, pairs)"""
+    """Whether the threshold is set by scores of models that have not seen the row. This takes five more fits, each to
+    four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more than
+    was asked for. null: only if the feature map is fitted to labels (leaves, landmarks, pairs)"""
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":

@@ -36,19 +36,19 @@ class FoldsConfig(Strict):
     number: int = Field(default=5, ge=2)
     """Folds"""
     repeats: int = Field(default=1, ge=1)
-    """Partitions into folds, each with another seed"""
+    """The number of partitions into folds, each with another seed"""
     seed: int = Field(default=0, ge=0)
-    """Decides, with the id of a row, which fold it is in"""
+    """The seed that decides, together with the id of a row, which fold the row is in"""
     groups: str | None = None
     """A column: rows with the same value are in the same fold. It is not used as a feature"""
     time: str | None = None
     """A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature"""
     gap_rows: int = Field(default=0, ge=0)
-    """With `time`: so many rows before the held-out rows of a fold are not training rows, nor are rows of the same time
-    as one of them"""
+    """With `time`: the number of rows before the held-out rows of a fold that are left out of training, together with
+    rows of the same time"""
     gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """With `time`, in the unit of its column: training rows lie at least this long before the first held-out row of the
-    fold, such as the days after which a label is known"""
+    fold, for example the days after which a label is known"""
     duplicates: Literal["apart", "together"] = "apart"
     """Whether rows with equal features are in the same fold (`together`)"""
 
@@ -92,21 +92,23 @@ class CvConfig(RunConfig):
     least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and `ndcg`,
     of the first `k` rows of each, is possible; it is the default, with `k: 10`, where `features: auto` has grades"""
     max_fpr: float | None = Field(default=None, gt=0, le=1)
-    """The largest false positive rate of metric `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` or
+    """The largest false positive rate, for the metrics `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` and
     `recall_at_fpr`"""
     min_tpr: float | None = Field(default=None, ge=0, lt=1)
-    """The least true positive rate of metric `two_way_partial_auc`"""
+    """The smallest true positive rate, for the metric `two_way_partial_auc`"""
     min_precision: float | None = Field(default=None, gt=0, le=1)
-    """The least precision of metric `recall_at_precision`"""
+    """The smallest precision, for the metric `recall_at_precision`"""
     min_recall: float | None = Field(default=None, gt=0, le=1)
-    """The least recall of metric `precision_at_recall`"""
+    """The smallest recall, for the metric `precision_at_recall`"""
     k: int | None = Field(default=None, ge=1)
-    """The number of held-out rows of metric `precision_at_k` or `recall_at_k`, or of each group of metric `ndcg`"""
+    """The number of held-out rows, for the metrics `precision_at_k` and `recall_at_k`; for `ndcg`, the number of rows
+    of each group"""
     rule: Literal["best", "one-se", "simplest"] = "best"
     """`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest feature
     map whose best mean is, which is the default with `features: auto` over all pairs"""
     nested: int | None = Field(default=None, ge=2)
-    """Folds of the training rows of each fold; the score is then that of choosing the parameters by them"""
+    """The number of inner folds of the training rows of each fold, which choose the parameters. The score then includes
+    the effect of choosing"""
     halving: HalvingConfig | None = None
     """Gives fewer passes to settings that score badly"""
     placement: Literal["auto", "tasks", "masks"] = "auto"

@@ -21,15 +21,15 @@ class KeepCurrentConfig(Strict):
     train: TrainConfig
     """The training run; its `cluster` and `s3` are those of all stages"""
     window: int | None = Field(default=None, ge=1)
-    """Train on so many of the newest files of a pattern, by name; by default on all"""
+    """The number of newest files of a pattern, by name, that are trained on; by default all"""
     held_out: int | None = Field(default=None, ge=1)
-    """So many of the newest files are the test rows, and not trained on; for a pattern, without `test`"""
+    """The number of newest files that are the test rows and not trained on; for a pattern, without `test`"""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, as `--if` of `aucdist promote`"""
     margin: float = Field(default=0.0, ge=0.0, lt=1.0)
     """As `--margin` of `aucdist promote`"""
     keep: int | None = Field(default=None, ge=1)
-    """Remove old versions until so many are left"""
+    """The number of versions to keep: older ones are removed"""
     warm_start: bool = True
     """Whether the fit starts from the weights in use, where the features are the same"""
     new: UnlabelledRef | None = None

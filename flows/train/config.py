@@ -34,19 +34,20 @@ class RunConfig(Strict):
     """What a training run and a search have in common."""
 
     name: str = Field(pattern=NAME)
-    """Names the run folder, the Prefect run, and the cached results of a search"""
+    """The name of the run folder, of the Prefect run, and of the cached results of a search"""
     data: DataConfig
-    """A search makes its folds of the training rows, and scores test rows once, in the end"""
+    """The training rows and the test rows. A search makes its folds of the training rows, and scores the test rows
+    once, at the end"""
     model: ModelConfig = Field(default_factory=ModelConfig)
-    """What is fitted; of a search, with the parameters that are not in its grid"""
+    """The estimator and its parameters; for a search, those that are not in its grid"""
     operating_point: OperatingPointConfig | None = None
-    """Sets the threshold of predictions; by default the G-mean of the training rows is largest"""
+    """What the threshold of predictions has to meet; by default it maximises the G-mean of the training rows"""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
-    """More fits for the report: a band of shapes, and what `monotone` costs"""
+    """Additional fits for the report: a band of shapes, and what `monotone` costs"""
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere)
     """Where it runs"""
     blocks: int | None = Field(default=None, ge=1)
-    """Blocks that the rows are partitioned into; by default one for each 64 MiB"""
+    """The number of blocks that the rows are divided into; by default one for each 64 MiB"""
     cache: CacheMode = "auto"
     """Whether rows of the fit stay in the workers' memory or are streamed, from copies on the local disk"""
     output: Location = Field(default="runs", min_length=1)
@@ -71,8 +72,9 @@ class TrainConfig(RunConfig):
     _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
     baselines: bool = True
-    """Whether logistic regression, and LightGBM where it is installed, are fitted to the same rows for a line of the
-    report. Rows of several classes, on workers, fewer than 100, and more than 16 million values have none"""
+    """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows for a line of the
+    report. There is none for several classes, for rows on workers, for fewer than 100 rows, and for more than 16
+    million values"""
     audit: AuditGroups | None = None
     """Groups of test rows for `aucdist audit`"""
     checkpoint: CheckpointConfig | None = None

@@ -66,14 +66,14 @@ class SourceFields(BaseModel):
     """Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a number. The
     nominal attributes of KEEL files always do"""
     hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = {}
-    """Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the one
-    that a hash of it says"""
+    """Columns with too many categories to list, and the number of 0/1 features of each. A hash of the category decides
+    which feature it belongs to"""
     missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
-    """What to do with missing values of features. `keep`: a missing category is one of its own, a missing number waits
-    for `impute`"""
+    """What to do with missing values of features. `keep`: a missing text is a category of its own, and `impute` says
+    what happens to a missing number"""
     missing_values: Annotated[list[Word], GIVEN, SCORING] = []
-    """Texts and numbers that stand for a missing value of a feature, such as ['-', '-999'], besides those that always
-    do: what pandas takes for one, and `?`. Needs `missing: keep`"""
+    """Texts and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to those that always
+    do: the ones of pandas, and `?`. This needs `missing: keep`"""
     encoding: Annotated[Encoding, GIVEN, SCORING] = "utf-8"
     """csv: how the file is written. Files in utf-16 are read whole"""
     decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = "."
@@ -114,7 +114,7 @@ class SourceFields(BaseModel):
     sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
     """excel: the name of a sheet. By default the first one"""
     n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MOST_FEATURES)
-    """svmlight: the width, where the file does not show it"""
+    """svmlight: the number of features, if the file does not show it"""
     zero_based: Annotated[bool, ALWAYS, SCORING] = False
     """svmlight: the first feature is number 0 and not 1"""
     labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = "numbers"
@@ -131,7 +131,7 @@ class SourceFields(BaseModel):
     numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` names it
     """
     dtype: Annotated[Dtype | None, GIVEN] = None
-    """Type of the values. By default float64, but float32 where a table's numbers all are"""
+    """Type of the values. By default float64, but float32 if all numbers of a table are"""
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
     """Checksum of the one file as it is stored"""
     rows: int | None = Field(None, ge=1)
