@@ -152,9 +152,9 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
         later = float(np.mean(train.values[:, j] > np.nanmedian(test.values[:, j])))
         if later > LATER:
             sentences.append(
-                f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows: a model of "
-                f"rows to come does not know the future. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and "
-                f"choose by `folds: {{time: {name}.days}}` in `aucdist cv`."
+                f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
+                f"knows no later rows than it scores. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and choose "
+                f"by `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences
 

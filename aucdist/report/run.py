@@ -44,9 +44,9 @@ MANY = 40
 NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
-THRESHOLD_AS_WANTED = "{}: the operating point that was asked for set the threshold."
+THRESHOLD_AS_WANTED = "{}: the operating point of the configuration set the threshold."
 THRESHOLD_BY_G_MEAN = (
-    "The threshold is the one with the largest G-mean of the training rows, as no operating point was asked for."
+    "The threshold is the one with the largest G-mean of the training rows, because no operating point was given."
 )
 
 
