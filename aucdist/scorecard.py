@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import Reading
 from aucdist.data.own_files import CHECKED, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
@@ -193,7 +194,7 @@ class _CardFile(BaseModel):
     probability: dict[str, Any] | None
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
-    reading: dict[str, Any]
+    reading: Reading
     about: dict[str, Any]
 
 

@@ -12,16 +12,18 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.own_files import CHECKED
+from aucdist.data.own_files import CHECKED, Count, parse_checked
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import opened
+from aucdist.data.storage.files import opened, shown
+from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
 
 LARGEST = b"aucdist.largest_costs_of_classes"
 """In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
 these costs at most."""
+Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class RowCosts:
             if self.unknown:
                 return []
             of_classes: list[Any] = []
-            about = json.loads(parquet.schema_arrow.metadata[LARGEST])
+            about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST, b""), Largest, shown(url))
+            if self.labelled and len(about) != len(self.names):
+                raise InputError(f"{shown(url)} is damaged: it says the largest costs of {len(about)} classes")
             for k, name in enumerate(self.names):
                 table = parquet.read(columns=[column("score", name), column("cost", name)])
                 flagged, cost = (values.to_numpy() for values in table.columns)

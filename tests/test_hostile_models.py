@@ -122,6 +122,12 @@ CONTENT = {
     "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
     "a map that falls": (of_probability(probabilities=[1.0, 0.0]), "must ascend"),
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "less than or equal to 1"),
+    "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
+    "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
+    "nan where anything may stand": (
+        lambda c: c["about"].update(n=[1, float("nan")]),
+        "`about.n.1`: nan is not finite",
+    ),
     "odds of 0": (of_probability(odds=0.0), "greater than 0"),
     "odds that are a text": (of_probability(odds="1"), "`classes.0.probability.isotonic.odds`"),
 }

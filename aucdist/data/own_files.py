@@ -7,13 +7,13 @@ schema of Arrow.
 
 import functools
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
-from typing_extensions import is_typeddict
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
@@ -59,13 +59,13 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
 
     `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
     `context`: for the validators of pydantic.
-    Raises InputError if it is no JSON, is too large or too deep, or is not of that type, naming the key.
+    Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
+        the key.
     """
     if len(data) > MOST_BYTES:
         raise InputError(f"{where} is damaged: {len(data)} bytes, and at most {MOST_BYTES} are read")
+    parse_any(data, where)  # what a schema leaves open may have no number that is not finite, either
     try:
-        if is_typeddict(kind):
-            parse_any(data, where)  # keys that the schema does not know may have no NaN, either
         content: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
         return content
     except ValidationError as e:
@@ -134,11 +134,24 @@ ROW_ID = "row_id"
 def parse_any(data: bytes, where: str) -> Any:
     """Return JSON of unknown content; errors as `parse_checked`."""
     try:
-        content = from_json(data, allow_inf_nan=False)
-        json.dumps(content, allow_nan=False)  # 1e999 is infinite, too
-        return content
+        content = from_json(data)
     except ValueError as e:
         raise InputError(f"{where} is damaged: {e}") from None
+    try:
+        json.dumps(content, allow_nan=False)
+        return content
+    except ValueError:
+        key, value = next(_infinite(content, ""))
+        raise InputError(f"{where} is damaged: `{printable(key[:SHOWN])}`: {value} is not finite") from None
+
+
+def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a JSON that are not finite, with their keys."""
+    if isinstance(content, dict | list):
+        for name, value in content.items() if isinstance(content, dict) else enumerate(content):
+            yield from _infinite(value, f"{key}.{name}" if key else str(name))
+    elif isinstance(content, float) and not math.isfinite(content):
+        yield key, content
 
 
 def to_jsonable(content: Any, kind: type[Any]) -> Any:

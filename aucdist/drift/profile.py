@@ -119,7 +119,7 @@ class Profile:
 
     rows: Count
     n_features: Count
-    columns: tuple[WatchedColumn, ...]
+    columns: Annotated[tuple[WatchedColumn, ...], Field(min_length=1)]
     score: ScoreBins | None
     test_checked: Count = 0
     test_known: Count = 0

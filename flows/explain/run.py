@@ -73,6 +73,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         model = load_model(model_folder(config.model))
         models = _of_classes(model, config.classes)
         rows = stacked(list(_first_rows(config, next(iter(models.values()))[0])))
+        model.decision_function(rows.X)  # refuses rows with a score beyond floating point
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
         if config.output is not None:
             tables = [_table(own, spread, rows, name) for name, (own, spread) in models.items()]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Required
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 from urllib.parse import unquote, urlsplit
 
-from pydantic import ValidationError, with_config
+from pydantic import Field, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import OPEN, Count, first_fault, read_json
@@ -23,6 +23,7 @@ from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
+from aucdist.report.text import PROMISES, SETTERS
 from aucdist.store.history import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
@@ -49,15 +50,6 @@ class Seconds(TypedDict):
 
 
 @with_config(OPEN)
-class ClassAbout(TypedDict):
-    """What a run says of one of several classes."""
-
-    name: str
-    threshold: Number
-    test_auc: Number | None
-
-
-@with_config(OPEN)
 class Tried(TypedDict):
     """A row of the table of a search."""
 
@@ -77,16 +69,111 @@ class Search(TypedDict):
     test_over_train: Number
 
 
+if TYPE_CHECKING:
+    Setter = str
+    Measure = str
+else:
+    Setter, Measure = Literal[tuple(SETTERS)], Literal[tuple(PROMISES)]
+
+
 @with_config(OPEN)
 class ThresholdRows(TypedDict):
     """The rows that set the threshold."""
 
-    rows: str
+    rows: Setter
     n_pos: Count
     n_neg: Count
     weighted: bool
     shift: Count
     per_day: Number | None
+    test_per_day: NotRequired[Number | None]
+
+
+Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
+@with_config(OPEN)
+class Rate(TypedDict):
+    """A rate, or a cost, with the ends of its interval."""
+
+    value: Number | None
+    interval: Pair | None
+
+
+@with_config(OPEN)
+class Cost(TypedDict):
+    """What wrong decisions cost: numbers, or the name of a column."""
+
+    false_alarm: Number | str
+    miss: Number | str
+
+
+@with_config(OPEN)
+class Wanted(TypedDict, total=False):
+    """What an operating point is to meet."""
+
+    fpr: Number
+    recall: Number
+    precision: Number
+    alerts: Number
+    per: str
+    cost: Cost
+    confidence: Number
+
+
+@with_config(OPEN)
+class Promise(TypedDict):
+    """What an operating point promises."""
+
+    measure: Measure
+    asked: Number
+    promised: Number
+    confidence: Number
+    holds: bool
+    n_pos: Count
+    n_neg: Count
+
+
+@with_config(OPEN)
+class Point(TypedDict, total=False):
+    """An operating point."""
+
+    wanted: Required[Annotated[Wanted, Field(min_length=1)]]
+    rows: str
+    set_on: Setter
+    recall: Rate
+    fpr: Rate
+    precision: Rate
+    alerts: Rate
+    alerts_per_day: Number
+    expected_cost: Rate
+    guarantee: Promise
+
+
+@with_config(OPEN)
+class Areas(TypedDict, total=False):
+    """The measures of a run."""
+
+    train_auc: Number | None
+    test_auc: Number | None
+
+
+@with_config(OPEN)
+class Bounds(TypedDict, total=False):
+    """The certificate of a run."""
+
+    primal: Number | None
+    dual: Number | None
+
+
+@with_config(OPEN)
+class ClassAbout(TypedDict):
+    """What a run says of one of several classes."""
+
+    name: str
+    threshold: Number
+    test_auc: Number | None
+    operating_point: NotRequired[Point | None]
 
 
 @with_config(OPEN)
@@ -97,7 +184,13 @@ class RunAbout(TypedDict, total=False):
     estimator: Required[str]
     solver: Required[str]
     n_samples: Required[Count]
-    metrics: dict[str, Any]
+    metrics: Areas
+    details: dict[str, dict[str, Any]]
+    parameters: dict[str, Any]
+    certificate: Bounds
+    monotone: dict[str, Any]
+    digests: dict[str, str]
+    versions: dict[str, Any]
     seconds: Required[Seconds]
     data: Required[DataAbout]
     n_pos: Number
@@ -107,7 +200,7 @@ class RunAbout(TypedDict, total=False):
     topics: bool
     classes: list[ClassAbout]
     groups: dict[str, Any]
-    operating_point: dict[str, Any] | None
+    operating_point: Point | None
     threshold_rows: ThresholdRows
     search: Search
 

@@ -156,7 +156,8 @@ def max_fpr_of(model: LinearModel, run: str) -> float | None:
         return None
     share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
     if isinstance(number, int) and exists(f"{run}/{METRICS}"):
-        share = number / read_about(run).get("n_neg", 0)
+        n_neg = read_about(run).get("n_neg", 0)
+        share = number / n_neg if n_neg > 0 else None
     return float(share) if isinstance(share, int | float) and 0 < share < 1 else None
 
 

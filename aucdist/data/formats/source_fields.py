@@ -1,11 +1,13 @@
 """The keys of a source: what a YAML file may say of a data set, whatever its format."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, with_config
+from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
+from aucdist.data.own_files import OPEN
 from aucdist.data.storage.urls import FreeText, Location
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
@@ -161,7 +163,9 @@ class SourceFields(BaseModel):
     @field_validator("missing_values", mode="before")
     @classmethod
     def _as_texts(cls, words: Any) -> Any:
-        return [str(w) if isinstance(w, int | float) and not isinstance(w, bool) else w for w in words or []]
+        if not isinstance(words, list):
+            return [] if words is None else words
+        return [str(w) if isinstance(w, int | float) and not isinstance(w, bool) else w for w in words]
 
     @field_validator("classes", mode="before")
     @classmethod
@@ -197,3 +201,14 @@ class SourceFields(BaseModel):
     def keys_for(cls, use: str) -> set[str]:
         """Return the names of the keys of this use."""
         return {name for name, field in SourceFields.model_fields.items() if use in field.metadata}
+
+
+if TYPE_CHECKING:
+    Reading = dict[str, Any]
+else:
+    _fields = SourceFields.model_fields.items()
+    _types = {
+        name: Annotated[field.annotation, *field.metadata] for name, field in _fields if SCORING in field.metadata
+    }
+    Reading = with_config(OPEN)(TypedDict("Reading", _types, total=False))
+    """What `SourceFields.scoring_keys` returns, in a file of a model."""
