@@ -127,11 +127,14 @@ def _visible(url: str) -> str:
     """Return the part of a URL that holds no secret.
 
     Passwords may have any character, also those that should have been escaped. So where it is unclear what belongs to one, only
-    the scheme is visible.
+    the scheme is visible. Of a URL of the web with an ``@`` behind a ``/``, what follows the last ``@`` is visible, too: a path
+    that has one loses its beginning.
     """
     scheme, _, rest = url.partition("://")
     base = rest[: len(rest) - len(_tail(url))]
     authority, slash, path = base.partition("/")
+    if scheme.lower() in WEB_SCHEMES and "@" in path:
+        return f"{scheme}://***/{path.rpartition('@')[2]}"
     _, at, host = authority.rpartition("@")
     more_at = "@" in rest[len(authority) :]
     _, colon, port = (host.partition("]")[2] if host.startswith("[") else host).partition(":")
@@ -140,7 +143,8 @@ def _visible(url: str) -> str:
     elif colon and not port.isdecimal():  # a user and the beginning of a password
         unclear = more_at or (bool(port) and scheme.lower() not in ("tcp", "tls"))
     else:
-        may_be_password = not slash or scheme.lower() not in (*FOLDER_SCHEMES, *WEB_SCHEMES)
+        in_fragment = scheme.lower() in WEB_SCHEMES and "@" in rest.partition("?")[0]
+        may_be_password = in_fragment or not slash or scheme.lower() not in (*FOLDER_SCHEMES, *WEB_SCHEMES)
         unclear = more_at and bool(authority) and may_be_password
     return f"{scheme}://***" if unclear else f"{scheme}://{host}{slash}{path}"
 
@@ -167,8 +171,9 @@ def _secrets_of(url: str) -> set[str]:
         key, _, value = pair.partition("=")
         if SECRET_KEY.search(key) or (len(value) > 11 and not value.isalpha()):
             pieces += [value, *(part.partition("=")[2] for part in unquote_plus(value).split(";"))]
-    if visible.endswith("://***"):
-        pieces += [rest, rest.partition(":")[2], rest.rpartition("@")[0].partition(":")[2]]
+    if "://***" in visible:
+        user = rest.rpartition("@")[0]
+        pieces += [rest, rest.partition(":")[2], user, user.partition(":")[2]]
     else:
         user = rest.partition("/")[0].rpartition("@")[0]
         pieces.append(user.partition(":")[2] or user)

