@@ -11,9 +11,11 @@ The loss is over all pairs of a positive and a negative row::
 
 `PairwiseHingeClassifier` is for the order of the rows, with `max_fpr` for the first of them; `LinkClassifier` for probabilities;
 `PairwiseRampClassifier` where no line ranks some rows, without a proof. `aucdist.metrics` has measures with intervals,
-`aucdist.maps` the feature maps, `aucdist.model` saved models. From files the command does the same: `aucdist --help`.
+`aucdist.maps` the feature maps, `aucdist.model` saved models; `aucdist.export` takes a model to other systems. From files the
+command does the same: `aucdist --help`.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,9 +55,11 @@ def __getattr__(name: str) -> Any:
         from aucdist import estimators
 
         return getattr(estimators, name)
+    if name == "export":
+        return importlib.import_module("aucdist.export")
     raise AttributeError(f"module 'aucdist' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Return the names that completion shows, those among them that are not loaded yet."""
-    return sorted(({*globals(), *__all__}) - {"Any", "TYPE_CHECKING"})
+    return sorted(({*globals(), *__all__}) - {"Any", "TYPE_CHECKING", "importlib"})

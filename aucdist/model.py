@@ -15,6 +15,8 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import Reading
+from aucdist.data.labels import class_name
 from aucdist.data.own_files import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
@@ -65,6 +67,60 @@ def write_model(url: str, model: LinearModel) -> None:
     """Write a model into a folder."""
     for name, data in model_content(model).items():
         write_bytes(f"{url}/{name}", data)
+
+
+def as_model(estimator: Any, label: str = "y") -> LinearModel:
+    """Return a fitted estimator as a saved model is: `write_model` writes it, and `aucdist.export` takes it elsewhere.
+
+    Parameters
+    ----------
+    estimator : estimator of aucdist
+        Fitted to a table, or to an array, whose features are then called ``x0``, ``x1``, ...
+    label : str, default="y"
+        What the column of labels is called.
+
+    Returns
+    -------
+    LinearModel
+        It reads tables as the estimator does, and gives the same scores.
+
+    Raises
+    ------
+    InputError
+        If it is no estimator of aucdist, or is not fitted.
+
+    Examples
+    --------
+    >>> from aucdist import PairwiseHingeClassifier
+    >>> from aucdist.model import as_model
+    >>> model = as_model(PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> model.schema.feature_names, model.schema.positive
+    (('x0',), ('1',))
+    """
+    from aucdist.estimators.base import BlockClassifier
+    from aucdist.estimators.tables import LENIENT, allows_missing, names_of_features
+
+    if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
+        raise InputError(
+            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: fit it, or take the last step"
+        )
+    known, classes = names_of_features(estimator), tuple(map(class_name, estimator.classes_))
+    names = [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else list(map(str, known))
+    categories = vars(estimator).get("categories_", {})
+    preprocessor = Preprocessor((), "none", None, None, impute="keep" if allows_missing(estimator) else "refuse")
+    several = bool(estimator.has_several_classes)
+    ends = (classes[:1], classes[1:]) if several else (classes[1:], classes[:1])
+    topics = several and not estimator.label_sets_.exclusive
+    schema = Schema(tuple(names), label, *ends, categories, classes=classes if several else (), topics=topics)
+    about, spreads = {"estimator": type(estimator).__name__}, estimator.spreads_.tolist() if several else [1.0]
+    weights = tuple(
+        ClassWeights(
+            own.coef_[0], own.decision_intercept, about, getattr(own, "probability_", None),
+            getattr(own, "feature_map_", None), spread,
+        )
+        for own, spread in zip(estimator.estimators_ if several else [estimator], spreads, strict=True)
+    )  # fmt: skip
+    return LinearModel(weights, schema, preprocessor, LENIENT)
 
 
 def model_content(model: LinearModel) -> dict[str, bytes]:
@@ -369,7 +425,7 @@ class _ModelFile(BaseModel):
     files: dict[FileName, Sha256]
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
-    reading: dict[str, Any]
+    reading: Reading
     about: dict[str, Any]
     classes: list[_Class] = Field(min_length=1)
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from aucdist.errors import unknown
 from aucdist.report.text import auc_text, count_text, number_text
 from aucdist.scorecard import Scorecard
 
+CARD_SUFFIXES = ("json", "md", "csv", "html")
 HEADINGS = ("feature", "value", "points", "share of rows")
 
 
@@ -146,3 +148,13 @@ def to_page(card: Scorecard, title: str) -> str:
         Path(__file__).with_name("card.html"),
         title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
     )  # fmt: skip
+
+
+def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
+    """Return a card as a file of one of `CARD_SUFFIXES`."""
+    if suffix not in CARD_SUFFIXES:
+        raise unknown("suffix of a scorecard's file", suffix, CARD_SUFFIXES)
+    if suffix == "json":
+        return card.to_json().encode()
+    text = to_csv(card) if suffix == "csv" else to_markdown(card, title) if suffix == "md" else to_page(card, title)
+    return text.encode()

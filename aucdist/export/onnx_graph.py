@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
+from aucdist.errors import InputError
 from aucdist.export.portable import AS_MISSING, ZERO, Leaf, Node, Portable, PortableColumn
 from aucdist.export.probability import Target, Term
 from aucdist.extras import load_optional
@@ -68,6 +69,8 @@ class Graph(Target):
 
     def input(self, name: str, kind: str, n_columns: int | None = None) -> Term:
         """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``: a number for each row, or so many."""
+        if not name:
+            raise InputError("a column has no name, which an input of ONNX needs: give it one, and train again")
         self._inputs.append(self._value(name, kind, n_columns))
         return Term(self, name)
 

@@ -130,13 +130,18 @@ class Query(Target):
         self._names = {name.casefold() for name in self.carried}
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
+        self._apart = f"COUNT(*) OVER () AS {self.alias('n')}"
         self._refused = ""  # the condition under which a row has no score
 
     def add(self, name: str, selected: dict[str, str]) -> None:
-        """Add a stage that selects the carried columns and the aliases, and expressions by their names."""
+        """Add a stage that selects the carried columns and the aliases, and expressions by their names.
+
+        PostgreSQL would write the expressions of a stage into each place where the next one names them, again and again, and plan
+        for minutes. It keeps stages apart that count rows, and leaves out the count, as other systems do.
+        """
         stage = free_name(name, self._tables)
         columns = [*(identifier(column) for column in self.carried), *self.aliases]
-        columns += [f"{expression} AS {alias}" for alias, expression in selected.items()]
+        columns += [*(f"{expression} AS {alias}" for alias, expression in selected.items()), self._apart]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
         self.source = stage
 
@@ -234,6 +239,7 @@ class Query(Target):
         return square
 
     def _unless_refused(self, expression: str) -> str:
+        expression = f"CAST({expression} AS DOUBLE PRECISION)"  # of the numbers of bins alone PostgreSQL makes decimals
         return case([(self._refused, "NULL")], expression) if self._refused else expression
 
     def _score(self, described: Portable) -> str:

@@ -13,8 +13,9 @@ from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError, unknown
-from aucdist.export import to_json, to_onnx, to_sql
-from aucdist.export.card_pages import card_rows, to_csv, to_markdown, to_page
+from aucdist.export import TARGETS
+from aucdist.export import export as export_model
+from aucdist.export.card_pages import CARD_SUFFIXES, card_file, card_rows
 from aucdist.export.cards import Losses, Scaling, to_scorecard
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_model, load_two_classes
@@ -26,9 +27,6 @@ from flows.config.data import DataConfig, configured_source, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
 from flows.run_folder.scores import SCORES, read_scores
-
-TARGETS = ("onnx", "sql", "json", "scorecard")
-CARD_SUFFIXES = ("json", "md", "csv", "html")
 
 
 class CardConfig(Strict):
@@ -125,7 +123,10 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
-            data, more = _exported(model, config), {}
+            options: dict[str, Any] = {"contributions": config.contributions}
+            if config.to == "sql":
+                options |= {"table": config.table or "rows", "ids": config.ids}
+            data, more = export_model(model, config.to, **options), {}
         write_bytes(output, data)
     return {
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
@@ -145,16 +146,6 @@ def _name_of(folder: str) -> str:
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] not in ("", ".", "..") else "model"
 
 
-def _exported(model: LinearModel, config: ExportConfig) -> bytes:
-    if config.to == "json":
-        return to_json(model, contributions=config.contributions).encode()
-    if config.to == "onnx":
-        data: bytes = to_onnx(model, contributions=config.contributions).SerializeToString()
-        return data
-    adds = config.contributions
-    return to_sql(model, table=config.table or "rows", ids=config.ids, contributions=adds).encode()
-
-
 # ---- a scorecard, and what its rounding costs on the rows of the run ----------------------------------------------------------
 
 
@@ -169,14 +160,6 @@ def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
     except InputError as e:
         measured = {"not_measured": str(e).rstrip(".")}
     return replace(card, rounding=card.rounding | measured)
-
-
-def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
-    """Return a card as a file of one of `flows.export.run.CARD_SUFFIXES`."""
-    if suffix == "json":
-        return card.to_json().encode()
-    text = to_csv(card) if suffix == "csv" else to_markdown(card, title) if suffix == "md" else to_page(card, title)
-    return text.encode()
 
 
 def _measured(model: LinearModel, card: Scorecard, run: str) -> dict[str, Any]:

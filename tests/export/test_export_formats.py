@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,23 @@ def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
         return query.df().sort_values("row", ignore_index=True)
 
 
+def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
+    """Return what PostgreSQL makes of the query, in the order of the rows."""
+    url = os.environ.get("AUCDIST_POSTGRES")
+    if url is None:
+        pytest.skip("no PostgreSQL server: AUCDIST_POSTGRES=postgresql+psycopg://user:password@host/database names one")
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    frame = pd.read_csv(file, dtype={DROP: object, "browser": object}, keep_default_na=False, na_values=[""])
+    frame["seen"] = pd.to_datetime(frame["seen"])
+    engine = sqlalchemy.create_engine(url)
+    with engine.connect() as connection:  # whose transaction is never committed
+        frame.to_sql("rows", connection, if_exists="replace", index=False)
+        found = connection.exec_driver_sql(to_sql(model, ids=["row"]).replace("%", "%%"))
+        table = pd.DataFrame(found.fetchall(), columns=list(found.keys()))
+    engine.dispose()
+    return table.sort_values("row", ignore_index=True)
+
+
 def by_onnx(model: LinearModel, file: Path) -> dict[str, np.ndarray]:
     """Return what onnxruntime makes of the graph."""
     pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
@@ -120,7 +138,7 @@ def test_scores_are_those_of_the_model(name: str, models: dict[str, LinearModel]
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-@pytest.mark.parametrize("by", [by_sql, by_onnx], ids=["sql", "onnx"])
+@pytest.mark.parametrize("by", [by_sql, by_postgresql, by_onnx], ids=["duckdb", "postgresql", "onnx"])
 def test_other_systems_agree(name: str, by: Any, models: dict[str, LinearModel], rows_csv: Path) -> None:
     model = models[name]
     expected, found = scores(model, rows_csv), by(model, rows_csv)

@@ -115,6 +115,11 @@ def test_thousands_of_columns_are_no_deep_expression() -> None:
     assert found["score"].tolist() == [0.5 + 1100 * 1101 / 2]
 
 
+def test_postgresql_keeps_stages_apart() -> None:
+    query = to_sql(linear(("a", "n")))
+    assert query.count("COUNT(*) OVER () AS n_") == query.count(" AS (\n") > 1
+
+
 def test_columns_beside_the_scores_are_named_once() -> None:
     with pytest.raises(InputError, match="column 'a' is named twice"):
         to_sql(linear(("x",)), ids=["a", "b", "a"])

@@ -99,7 +99,7 @@ def test_a_point_without_rounding_is_the_exact_one():
 def test_a_rising_shape_stays_rising(seed, most):
     exact = model(seed, scaled=False)
     jumps = np.abs(exact.coef)  # of cumulative steps and rising lines: every shape rises
-    card = to_scorecard(replace(exact, coef=jumps), rows=most)
+    card = to_scorecard(exact.with_weights(coef=jumps), rows=most)
     for feature in card.features:
         assert (np.diff(feature.points) > 0).all()
 
@@ -215,7 +215,7 @@ def test_losses_of_model_and_card():
         abs(found["loss"] - found["loss_of_model"]) <= card.rounding["pair"]
     )  # the hinge is 1-Lipschitz in the margin
     assert (
-        Losses(replace(exact, about={}), card)._losses(y, np.ones(200), X[:, 0], X[:, 0])["loss_name"]
+        Losses(exact.with_weights(about={}), card)._losses(y, np.ones(200), X[:, 0], X[:, 0])["loss_name"]
         == "mean log loss"
     )
 
@@ -223,14 +223,14 @@ def test_losses_of_model_and_card():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda m: to_scorecard(replace(m, feature_map=None, coef=m.coef[:4])), "needs bins: train the model"),
+        (lambda m: to_scorecard(m.with_weights(feature_map=None, coef=m.coef[:4])), "needs bins: train the model"),
         (lambda m: to_scorecard(m, Scaling(20.0, total=100)), "give either `points_to_double_odds` or `total`"),
         (lambda m: to_scorecard(m, Scaling(base_points=3.0)), "go with `points_to_double_odds`"),
         (lambda m: to_scorecard(m, Scaling(total=0)), "a whole number from 1 to 1000000"),
         (lambda m: to_scorecard(m, Scaling(-1.0)), "points_to_double_odds is -1.0; a number above 0"),
-        (lambda m: to_scorecard(replace(m, probability=None), Scaling(20.0)), "log odds are a linear function of its score"),
+        (lambda m: to_scorecard(m.with_weights(probability=None), Scaling(20.0)), "log odds are a linear function of its score"),
         (lambda m: to_scorecard(m, rows=1), "rows is 1; at least 2"),
-        (lambda m: to_scorecard(replace(m, coef=0.0 * m.coef)), "all weights of the model are 0"),
+        (lambda m: to_scorecard(m.with_weights(coef=0.0 * m.coef)), "all weights of the model are 0"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_card_is_refused(make, message):

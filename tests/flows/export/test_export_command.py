@@ -47,8 +47,8 @@ def test_code_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str], monk
     names: dict[str, object] = {}
     for block in BLOCKS.findall(PAGE.read_text(encoding="utf-8")):
         exec(compile(block, PAGE.name, "exec"), names)
-    onnx, sql, text, last = capsys.readouterr().out.splitlines()
-    assert onnx == "onnx True"
+    python, onnx, sql, text, last = capsys.readouterr().out.splitlines()
+    assert (python, onnx) == ("python True", "onnx True")
     assert sql == "['id', 'score', 'probability', 'prediction'] sql True"
     assert text == "json True"
     ours, expected = map(float, last.split())
