@@ -84,6 +84,8 @@ def _entry(data: str) -> dict[str, Any]:
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder")
         raise unknown("data set", data, catalog())
     by_suffix = _format_from_suffix(url)
+    if url.endswith(".dat") and not files.is_web(url):  # KEEL's, and that of many others
+        return {"source": url, **_format_from_content(files.expand(url)[0])}
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
     from aucdist.data.shards.manifest import CURRENT, GENERATION, below  # loads NumPy, SciPy and compiled kernels

@@ -44,6 +44,7 @@ from aucdist.data.storage.guard import (
     check_growth,
     check_regular,
     check_sheet,
+    collected,
     size_of_arrow,
 )
 from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
@@ -139,6 +140,8 @@ def _fetched(url: str, fault: str, colon: str = "") -> Iterator[None]:
         yield
 
 
+ROWS_AT_ONCE = 2**16
+"""Of the answer of a database, whose size is looked at as it comes."""
 READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
@@ -165,7 +168,10 @@ def _from_sqlalchemy(url: str, query: str) -> pa.Table:
                 connection = connection.execution_options(postgresql_readonly=True)
             elif kind in READ_ONLY:
                 connection.exec_driver_sql(READ_ONLY[kind])
-            return from_pandas(pd.read_sql(sqlalchemy.text(query), connection), shown(url))
+            connection = connection.execution_options(stream_results=True)
+            frames = pd.read_sql(sqlalchemy.text(query), connection, chunksize=ROWS_AT_ONCE)
+            parts = collected(frames, lambda frame: int(frame.memory_usage(deep=True).sum()), shown(url))
+            return from_pandas(parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True), shown(url))
     finally:
         engine.dispose()
 
@@ -178,7 +184,8 @@ def _from_duckdb(url: str, query: str) -> pa.Table:
         statements = connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InputError("`query` must be one SELECT: the database is only read")
-        return connection.sql(query).to_arrow_table()
+        reader = connection.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+        return pa.Table.from_batches(collected(reader, lambda batch: int(batch.nbytes), shown(url)), reader.schema)
 
 
 def from_delta(url: str, source: SourceFields) -> pa.Table:

@@ -15,7 +15,7 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -69,6 +69,19 @@ def check_fits(n_bytes: int, what: str) -> None:
     """
     if n_bytes > (most := total_memory()):
         raise InputError(f"{what}: {n_bytes} bytes would be needed, more than this machine's memory of {most}")
+
+
+def collected(parts: Iterable[T], size: Callable[[T], int], what: str) -> list[T]:
+    """Return the parts of an answer, such as that of a query, whose length nobody states.
+
+    `size`: returns the bytes of a part in memory.
+    Raises InputError as soon as they are more than a quarter of this machine's memory: encoding takes copies of them.
+    """
+    kept, n_bytes = [], 0
+    for part in parts:
+        kept.append(part)
+        check_fits(4 * (n_bytes := n_bytes + size(part)), what)
+    return kept
 
 
 def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) -> None:

@@ -196,6 +196,25 @@ def test_errors_of_databases_have_no_passwords(url: str, message: str) -> None:
     assert "secret-word" not in str(caught.value)
 
 
+@pytest.mark.parametrize("door", [sqlite, duck])
+def test_an_answer_that_is_larger_than_memory_ends(door: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aucdist.data.storage.guard.total_memory", lambda: 2**24)
+    endless = "WITH RECURSIVE c(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM c) SELECT a, a AS b FROM c"
+    query = endless if door is sqlite else "SELECT a, a AS b FROM range(10000000) AS r(a)"
+    source = source_of(door(tmp_path), query=query)
+    with pytest.raises(InputError, match=r"more than this machine's memory"):
+        from_query(source.urls()[0], source)
+
+
+def test_a_long_answer_is_read_whole(tmp_path: Path) -> None:
+    query = "WITH RECURSIVE c(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM c WHERE a < 70000) SELECT a, nullif(a, 7) AS b FROM c"
+    source = source_of(sqlite(tmp_path), query=query)
+    table = from_query(source.urls()[0], source)
+    assert table.num_rows == 70000
+    assert table["b"].null_count == 1
+    assert table["a"].to_pylist() == list(range(1, 70001))
+
+
 def test_a_query_that_fails(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"f\.db: the query failed: .*nope"):
         read(source_of(sqlite(tmp_path), query="SELECT nope FROM staff"))

@@ -157,7 +157,7 @@ def test_an_archive_of_several_files_is_refused(load):
         ("1 2 0\n3 4 1\n", "csv"),
     ],
 )
-@pytest.mark.parametrize("name", ["f.txt", "f.data", "f"])
+@pytest.mark.parametrize("name", ["f.txt", "f.data", "f.dat", "f"])
 def test_files_without_a_known_suffix_are_known_by_their_first_bytes(tmp_path, text, form, name):
     (tmp_path / name).write_text(text)
     assert source_from_name(str(tmp_path / name), label=None if form in ("svmlight", "keel") else "y")[1].format == form
