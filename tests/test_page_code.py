@@ -61,9 +61,14 @@ def test_the_notebook_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"The AUC is higher by 0\.0\d", printed)
 
 
-def test_code_on_a_cluster(capsys: pytest.CaptureFixture[str], cluster: Any) -> None:
+def test_code_on_a_cluster(
+    capsys: pytest.CaptureFixture[str], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     found = output_of(ON_A_CLUSTER, capsys, cluster.scheduler_address)
     assert re.search(PRINTED[ON_A_CLUSTER], found, re.MULTILINE)
+    assert re.search(r"0\.98\d+ Interval\(", found, re.MULTILINE)
+    assert len(list(tmp_path.glob("digits/*.parquet"))) == 4
 
 
 def test_ours_ranks_well_where_it_stands_beside_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The functions a user calls: any two labels, any array-like."""
 
+import functools
 import inspect
 
 import numpy as np
@@ -103,3 +104,24 @@ def test_functions_take_labels_first_and_a_positive_label_that_must_be_there(nam
     if "pos_label" in parameters and set(parameters) <= {"y_true", "y_score", "y_proba", "sample_weight", "pos_label"}:
         with pytest.raises(InputError, match="pos_label is 'maybe'"):
             getattr(metrics, name)(["no", "yes"], [0.1, 0.2], pos_label="maybe")
+
+
+def test_dask_collections_are_counted_chunk_by_chunk():
+    da = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(5)
+    y, scores, weight = rng.random(90) < 0.3, rng.normal(size=90).round(1), rng.integers(0, 2, 90)
+    y[:30] = False
+    chunks = ((30, 0, 25, 35),)
+    lazy = [da.from_array(values, chunks=chunks) for values in (np.where(y, "yes", "no"), scores)]
+    for measure in (roc_auc_score, average_precision_score, functools.partial(metrics.recall_at_k, k=9)):
+        assert measure(*lazy) == measure(y, scores)
+    weights = da.from_array(weight, chunks=chunks)
+    of_all = metrics.roc_auc_score(y, scores, sample_weight=weight)
+    assert metrics.roc_auc_score(*lazy, sample_weight=weights) == of_all
+    assert metrics.roc_auc_score(*lazy, pos_label="no") == metrics.roc_auc_score(~y, scores)
+    with pytest.raises(InputError, match="must be dask collections too"):
+        metrics.roc_auc_score(y, lazy[1])
+    with pytest.raises(InputError, match="chunks: take them from one DataFrame"):
+        metrics.roc_auc_score(lazy[0], da.from_array(scores, chunks=30))
+    with pytest.raises(InputError, match="two different labels"):
+        metrics.recall_at_k(da.zeros(90, chunks=30), da.from_array(scores, chunks=30), k=3)
