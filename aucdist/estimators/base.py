@@ -1,6 +1,7 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
 import importlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -119,7 +120,9 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
             fitted, chosen = search.with_chosen_features(self, rows)
             fitted.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
-            counts = fitted._fit_any(rows, callback)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "pairs=")  # of few rows: folds have chosen them
+                counts = fitted._fit_any(rows, callback)
             forget_fit(self)
             parameters = self.get_params(deep=False)
             self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})

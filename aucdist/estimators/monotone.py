@@ -137,8 +137,9 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     """
     drawn = draw_rows(blocks, ROWS_OF_LINE)
     drawn = drawn.with_X(_scaled(drawn.X))
-    changed = {"monotone": None, "features": None, "verbose": 0, "warm_start": False, "penalty": None}
-    changed |= {name: None for name in ("calibration", "prior", "max_fpr", "max_false_positives")}
+    changed = {"verbose": 0, "warm_start": False} | dict.fromkeys(
+        ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")
+    )
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))

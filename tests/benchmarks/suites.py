@@ -41,6 +41,7 @@ SUITES = {
     "shapes": "benchmarks.shapes",
     "scale": "benchmarks.scale",
     "trees": "benchmarks.trees",
+    "auto": "benchmarks.auto",
 }
 """The module of each suite."""
 

@@ -20,6 +20,7 @@ from aucdist.estimators import (
 BY_SUMS = [
     PairwiseHingeClassifier(lam=1e-2),
     PairwiseHingeClassifier(lam=1e-2, penalty="l1"),
+    PairwiseHingeClassifier(lam=1e-2, monotone="auto"),
     PairwiseRampClassifier(lam=1e-2),
     PairwiseSquareClassifier(lam=1e-2),
     LinkClassifier(lam=1e-2),

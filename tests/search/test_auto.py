@@ -26,7 +26,7 @@ def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     assert (search.metric, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
-    assert [one for one in tried if one in (*LEAVES, *LEAVES_OF_TOP)][:: 2 if given else len(LAMS)] == list(
+    assert [one for one in tried if one in (*LEAVES, *LEAVES_OF_TOP)][:: 2 if given else 3] == list(
         LEAVES_OF_TOP if given else LEAVES
     )
 
