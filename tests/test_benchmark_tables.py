@@ -24,7 +24,7 @@ tables, pictures, since = (_script(name) for name in ("benchmark_tables", "bench
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 PAGE = PAGES["benchmarks"]
-ELSEWHERE = {"defaults", "guarantees", "promoted-models", "stories", "watched-years"}
+ELSEWHERE = {"auto", "defaults", "guarantees", "promoted-models", "stories", "watched-years"}
 """Files whose table another page has, or that a page names in its text."""
 
 

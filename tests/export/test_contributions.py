@@ -150,5 +150,5 @@ def test_what_has_no_contributions_is_refused(tmp_path: Path) -> None:
     assert exported_names(["a", "constant"], None) == ["adds_a", "adds_constant", "adds_constant_"]
     with pytest.raises(InputError, match="two contributions are named 'adds_a'"):
         exported_names(["a", "a"], None)
-    with pytest.raises(InputError, match=f"at most {MOST_CONTRIBUTIONS} leave"):
+    with pytest.raises(InputError, match=f"at most {MOST_CONTRIBUTIONS} can be written"):
         exported_names([f"x{j}" for j in range(MOST_CONTRIBUTIONS)], None)

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ class OtherMap(ProbabilityMap):
 @pytest.mark.parametrize(("package", "exported"), [("json", to_sql), ("onnx", to_onnx)])
 def test_other_probability_maps_are_refused(tmp_path: Path, package: str, exported: Any) -> None:
     pytest.importorskip(package)
-    model = replace(model_of(tmp_path, table(60, 7)), probability=OtherMap(1.0))
+    model = model_of(tmp_path, table(60, 7)).with_weights(probability=OtherMap(1.0))
     with pytest.raises(InputError, match="probabilities by OtherMap cannot be exported"):
         exported(model)
 
