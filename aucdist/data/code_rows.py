@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import n_columns
+from aucdist.data.block import n_columns, n_rows
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments
 from aucdist.kernels.rows import Rows, accumulate, project
 
@@ -68,10 +68,10 @@ def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:
     return out
 
 
-def row_squares(rows: BinRows) -> np.ndarray:
-    """Return the squared Euclidean length of each row of codes, float64 of shape (n_samples,)."""
-    out = np.empty(len(rows.codes))
-    project(elementwise(rows, np.square), np.ones(rows.basis.n_features), out)
+def row_squares(rows: Rows) -> np.ndarray:
+    """Return the squared Euclidean length of each row, float64 of shape (n_samples,)."""
+    out = np.empty(n_rows(rows))
+    project(elementwise(rows, np.square), np.ones(n_columns(rows)), out)
     return out
 
 

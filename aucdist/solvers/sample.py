@@ -17,7 +17,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.code_rows import row_squares
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import DenseRows, Rows
 from aucdist.solvers.base import Round, solve
 
 LARGE = 100_000
@@ -35,7 +35,7 @@ MOST_PASSES = 200
 SEED = 1
 
 CHUNK = 2**14
-"""Rows that are drawn from at once: the arrays on the way stay in the cache."""
+"""Ids that are scrambled at once: the arrays on the way stay in the cache."""
 
 
 def solve_on_sample(
@@ -97,20 +97,18 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
 
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each id, which depends on the id and the seed alone."""
-    return (scrambled(ids, seed) >> np.uint64(11)) * 2.0**-53
+    out = np.empty(len(ids))
+    for first in range(0, len(ids), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        out[chunk] = (scrambled(ids[chunk], seed) >> np.uint64(11)) * 2.0**-53
+    return out
 
 
 def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
-    weight, parts = block.weights(), [np.zeros(0, dtype=np.int64)]
-    for first in range(0, block.n_samples, CHUNK):
-        chunk = slice(first, first + CHUNK)
-        uniform = uniforms(block.row_id[chunk], SEED)
-        share = np.where(block.y[chunk] > 0, shares[1], shares[0])
-        parts.append(first + np.flatnonzero((uniform < share) & (weight[chunk] > 0)))
-    which = np.concatenate(parts)
-    share = np.minimum(np.where(block.y[which] > 0, shares[1], shares[0]), 1.0)
-    return memory, {"parts": [replace(block.take(which), weight=weight[which] / share)]}
+    weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
+    which = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
+    return memory, {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
 
 
 def draw_groups(block: Block, memory: object, share: float) -> tuple[object, Summary]:
@@ -122,8 +120,11 @@ def draw_groups(block: Block, memory: object, share: float) -> tuple[object, Sum
 
 def noise(drawn: Block) -> float:
     """Return the variance of a gradient over the sample with a loss of slope 1: with a lam below about it, weights fit noise."""
-    if isinstance(drawn.rows, BinRows):
-        return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2
-    X = drawn.X
-    squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
-    return float(squares) / drawn.n_samples**2
+    return float(squares_of_rows(drawn.rows).sum()) / drawn.n_samples**2
+
+
+def squares_of_rows(rows: Rows) -> np.ndarray:
+    """Return the squared length of each row."""
+    if isinstance(rows, DenseRows):
+        return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
+    return row_squares(rows)

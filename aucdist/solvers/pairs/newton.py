@@ -15,14 +15,15 @@ rows and their transpose. Where H is small it is made and factorised; else the s
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, stacked
-from aucdist.data.code_rows import column_squares, matrix_of, row_squares
+from aucdist.data.block import Block, rows_at, stacked
+from aucdist.data.code_rows import column_squares, matrix_of
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
@@ -30,14 +31,15 @@ from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
 from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
-from aucdist.solvers.sample import uniforms
+from aucdist.solvers.sample import squares_of_rows, uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
 STEPS_OF_STAIR = 5
 """An odd number, so that the middle one is the hinge itself. With 7, 9 or 15 a fit takes the same passes."""
 
-WIDEST, WIDE = 2.0, 0.3
-"""The first half-width of the band: at weights of 0, where all margins are 0, and elsewhere."""
+WIDEST, WIDE, START = 2.0, 0.3, 0.1
+"""The first half-width of the band at weights of 0, where all margins are 0; that of cutting planes; and the first one at other
+weights, such as those of a sample, which are near the minimum: smoothing by .3 there costs a pass."""
 
 NARROWEST = 1e-6
 """The least half-width: the rounding of scores is far below it."""
@@ -95,16 +97,10 @@ class Intervals:
         """Return the union of the intervals of half-width h around the scores."""
         scores = np.sort(scores)
         ends = np.flatnonzero(np.diff(scores) > 2.0 * h)
-        return (
-            cls(scores[np.append(0, ends + 1)] - h, scores[np.append(ends, -1)] + h)
-            if len(scores)
-            else cls(scores, scores)
-        )
+        return cls(scores[np.append(0, ends + 1)] - h, scores[np.append(ends, -1)] + h)
 
     def holds(self, scores: np.ndarray) -> np.ndarray:
         """Return which scores are in one of the intervals, bool of the shape of `scores`."""
-        if not len(self.low):
-            return np.zeros(len(scores), dtype=bool)
         k = np.searchsorted(self.low, scores, side="right") - 1
         return (k >= 0) & (scores <= self.high[k])
 
@@ -121,7 +117,9 @@ def draw_rows(
     square: float,
     seed: int,
 ) -> tuple[Any, Summary]:
-    """Return the block's rows that are drawn, by their ids, or by the numbers of their groups.
+    """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
+
+    A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
 
     Parameters
     ----------
@@ -135,32 +133,31 @@ def draw_rows(
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
     drawn: Summary = {}
-    if square > 0.0 and memory.squares is None:
-        memory = replace(memory, squares=squares_of_rows(block.rows).astype(np.float32))
     for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
-        ids = of_rows if whole_groups else block.row_id.take(positions)
-        uniform = uniforms(ids, seed)
+        by_band = name == "others" and not whole_groups
+        most = shares[1:].max() if by_band else shares[0]
+        uniform = uniforms(of_rows if whole_groups else block.row_id.take(positions), seed)
         likely = np.ones(len(positions))
         if square > 0.0:
             likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
-        by_band = name == "others" and not whole_groups
-        most = shares[1:].max() if by_band else shares[0]
-        place = np.flatnonzero(uniform < (most * likely if most < 1.0 else 1.0))
-        share = np.full(len(place), shares[0])
+        places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * likely if most < 1.0 else 1.0))
+        uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
-            scores = 1.0 + memory.best[place]
-            in_band = near.holds(scores)
-            share = np.where(in_band, shares[1], shares[2])
-        share = np.where(share < 1.0, share * likely[place], 1.0)
-        chosen = uniform[place] < share
-        place, share = place[chosen], share[chosen]
-        at = positions.take(place)
-        weight = block.weights().take(at)
-        drawn |= {
-            name: [block.take(at)], f"weights of {name}": [weight if whole_groups else weight / np.minimum(share, 1.0)],
-            f"codes of {name}": [of_rows.take(place)] if in_groups else [],
-        }  # fmt: skip
+            share = np.where(near.holds(1.0 + memory.best[places]), shares[1], shares[2])
+        share = np.where(share < 1.0, share * likely[places], 1.0)
+        for number, lot in enumerate((uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]):
+            chosen = np.flatnonzero(lot <= share)
+            place = places[chosen]
+            rows = block.take(positions.take(place))
+            weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
+            drawn[f"{name} {number}"] = [(rows, weights, of_rows.take(place) if in_groups else None)]
     return memory, drawn
+
+
+def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
+    """Keep the squared length of each row, and return their sum."""
+    squares = squares_of_rows(block.rows).astype(np.float32)
+    return replace(memory, squares=squares), {"squares": float(squares.sum(dtype=np.float64))}
 
 
 @without_rows
@@ -171,15 +168,6 @@ def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple
 
 
 CLASSES = ("anchors", "others")
-
-
-def squares_of_rows(rows: Rows) -> np.ndarray:
-    """Return the squared length of each row."""
-    if isinstance(rows, BinRows):
-        return row_squares(rows)
-    if isinstance(rows, CsrRows):
-        return np.diff(running_sums(np.square(rows.values, dtype=np.float64))[rows.offsets])
-    return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -226,6 +214,8 @@ class Sample:
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
         self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), FEWEST_ROWS, MOST_ROWS))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
+        groups = cuts.groups
+        self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
 
     def at(self, w: np.ndarray, scores: np.ndarray, h: float, cut: Cut, *, anew: bool) -> "tuple[SampleAt, SampleAt]":
         """Return the drawn rows at w for a step and for its line search, new ones if too few of the old ones are in the band.
@@ -241,45 +231,44 @@ class Sample:
         anew : bool
             Whether to draw other rows in any case: the last ones did not say where the minimum is.
         """
-        drawn = self._drawn
-        if drawn is None:
-            first = self._draw(min(self._n, FEWEST_ROWS), np.inf, Intervals.around(scores[:0], 0.0), 0.0)
-            self._square, drawn, anew = float(squares_of_rows(first.rows.rows).mean()), (first, first), True
-        if not drawn[0].complete:
-            few = anew or h > drawn[0].h
-            if few or self._score(drawn[0], w, cut).pairs(h, 0.0).n_others < FEW * min(self._n, cut.n_band):
-                near, stride = Intervals.around(scores, AROUND * h), max(1, self.cuts.n_others // COUNTED)
-                n_band = self.cuts.blocks.reduce(count_near, near, stride)["n_band"]
-                first = self._draw(self._n, n_band, near, h)
-                drawn = first, (first if first.complete else self._draw(self._n, n_band, near, h))
+        drawn, cuts, fewest = self._drawn, self.cuts, FEW * min(self._n, cut.n_band)
+        if drawn is None and self._n < cuts.n_others and not self._whole_groups:
+            self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
+        if drawn is None or not (
+            drawn[0].complete
+            or (not anew and h <= drawn[0].h and self._score(drawn[0], w, cut).pairs(h, 0.0).n_others >= fewest)
+        ):
+            near, stride = Intervals.around(scores, AROUND * h), max(1, cuts.n_others // COUNTED)
+            n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
+            drawn = self._draw(min(n_band, cuts.n_others), near, h)
         self._drawn = drawn
         return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
 
     def _score(self, drawn: Drawn, w: np.ndarray, cut: Cut) -> "SampleAt":
         return SampleAt(drawn, drawn.rows.scores(self.cuts.sign * w), self.cuts, cut)
 
-    def _draw(self, n: int, n_band: float, near: "Intervals", h: float) -> Drawn:
-        cuts, groups = self.cuts, self.cuts.groups
+    def _draw(self, n_band: float, near: "Intervals", h: float) -> tuple[Drawn, Drawn]:
+        cuts, groups, n = self.cuts, self.cuts.groups, self._n
         self._seed += 1
-        n_band = min(n_band, cuts.n_others)
-        whole_groups = groups is not None and groups.grouped and n < cuts.n_others
-        if whole_groups:
+        if self._whole_groups:
             shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
         else:
             of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
             shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
-        square = 0.0 if whole_groups else self._square
-        drawn = cuts.blocks.reduce(draw_rows, shares, whole_groups, near, square, self._seed)
-        rows = stacked([*drawn["anchors"], *drawn["others"]])
-        of_anchors, of_others = (np.concatenate(drawn[f"weights of {name}"]) for name in CLASSES)
-        n_anchors, codes = len(of_anchors), None
-        if whole_groups:
-            of_anchors = of_anchors / min(shares[0], 1.0)
-        if groups is not None:
-            codes = np.concatenate([*drawn["codes of anchors"], *drawn["codes of others"]]).astype(np.int64)
-            of_anchors = of_anchors * groups.factor[codes[:n_anchors]]
-        complete = bool((shares[:2] >= 1.0).all() and (shares[2] >= 1.0 or n_band == cuts.n_others))
-        return Drawn(rows, n_anchors, np.concatenate([of_anchors, of_others]), codes, h, complete)
+        drawn = cuts.blocks.reduce(draw_rows, shares, self._whole_groups, near, self._square, self._seed)
+        samples = []
+        for number in range(len(drawn) // len(CLASSES)):
+            parts = [drawn[f"{name} {number}"] for name in CLASSES]
+            n_anchors, codes = sum(len(weights) for _, weights, _ in parts[0]), None
+            blocks, weighs, of_groups = zip(*parts[0], *parts[1], strict=True)
+            weights = np.concatenate(weighs)
+            if groups is not None:
+                codes = np.concatenate(of_groups).astype(np.int64)
+                weights[:n_anchors] *= groups.factor[codes[:n_anchors]]
+            if self._whole_groups:
+                weights[:n_anchors] /= min(shares[0], 1.0)
+            samples.append(Drawn(stacked(blocks), n_anchors, weights, codes, h, len(drawn) == len(CLASSES)))
+        return samples[0], samples[-1]
 
 
 class SampleAt:
@@ -385,7 +374,12 @@ class Pairs:
         self.at_threshold, threshold = np.zeros(0), sample.cut.counting.threshold
         if width > 0.0 and isinstance(threshold, SoftThreshold):
             which = np.concatenate([which, *self._near(sample, threshold)])
-        self.rows = drawn.rows.take(which).rows
+        self._drawn, self._which = drawn.rows.rows, which
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows, which are not copied where only their number is asked for."""
+        return rows_at(self._drawn, self._which)
 
     def _near(self, sample: SampleAt, threshold: SoftThreshold) -> list[np.ndarray]:
         """Return the negatives that count in part, and keep what they add to a product for each of them."""
@@ -426,13 +420,16 @@ class Pairs:
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
         every, n = dense(self.rows), self.n_anchors
-        X, near = every[: self.n_pairs], every[self.n_pairs :]
-        A, B = X[:n], X[n:]
+        A, B, near = every[:n], every[n : self.n_pairs], every[self.n_pairs :]
+        # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
         below = running_sums(self.weights[n:, np.newaxis] * B)
         low, high = self._of_anchors
-        across = (A * self.weights[:n, np.newaxis]).T @ (below[high] - below[low])
-        X = X * np.sqrt(self.partners)[:, np.newaxis]
-        total: np.ndarray = self.scale * (X.T @ X - across - across.T)
+        half = below.take(low, axis=0)
+        half -= below.take(high, axis=0)
+        half *= self.weights[:n, np.newaxis]
+        half += (0.5 * self.partners[:n, np.newaxis]) * A
+        total: np.ndarray = A.T @ half
+        total = self.scale * (total + total.T + B.T @ (self.partners[n:, np.newaxis] * B))
         if len(near):
             near = near - self.at_threshold @ near / self.at_threshold.sum()
             near *= np.sqrt(self.at_threshold)[:, np.newaxis]
