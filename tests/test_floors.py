@@ -1,13 +1,10 @@
 """Imports only run down from floor to floor; the packages that cost seconds stay out of the library's way."""
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.processes import absent_in_turn
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -154,45 +151,19 @@ def test_heavy_packages_have_one_place(name: str) -> None:
         assert f"from {name}" not in text, module
 
 
-# Each process takes seconds to start, so one runs several pieces of code, the smallest first.
-IN_TURN = """
-import json, sys
-for code, absent in json.loads(sys.argv[1]):
-    exec(code)
-    print(code, [m for m in absent if m in sys.modules])
-"""
-FIT = """
-import numpy as np
-from aucdist import PairwiseHingeClassifier
-X = np.random.default_rng(0).normal(size=(60, 3))
-PairwiseHingeClassifier().fit(X, X[:, 0] > 0).decision_function(X)
-"""
-REPORT = ["aucdist.report", "matplotlib", "jinja2"]
+HELP = "from click.testing import CliRunner; from flows.cli import app; assert not CliRunner().invoke(app, ['--help']).exit_code"
+DRAWN = ["matplotlib", "jinja2"]
 PEERS = ["imblearn", "statsmodels", "skglm", "dask_ml", "lightgbm", "xgboost", "vowpalwabbit", "liblinear", "sksurv"]
 
 
-@pytest.mark.parametrize(
-    "in_turn",
-    [
-        [
-            ("import aucdist", ["numba", "sklearn", "dask", "prefect", *REPORT]),
-            (FIT, ["prefect", "distributed", "aiohttp", "botocore", "click", *REPORT]),
-        ],
-        [
-            ("import flows.cli", ["numba", "sklearn", "dask", "prefect", "pandas"]),
-            ("import flows.train.run", ["prefect"]),
-            ("import flows.reproduce.config, flows.reproduce.run", [*PEERS, *REPORT[1:]]),
-            (
-                "import benchmarks.suites, benchmarks.output, benchmarks.peers.suite, benchmarks.link",
-                [*PEERS, *REPORT[1:]],
-            ),
-        ],
-    ],
-    ids=["library", "commands"],
-)
-def test_what_costs_seconds_is_loaded_where_it_is_used(in_turn: list[tuple[str, list[str]]]) -> None:
-    path = os.pathsep.join(filter(None, [str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-c", IN_TURN, json.dumps(in_turn)]
-    out = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
-    assert out.returncode == 0, out.stderr
-    assert out.stdout == "".join(f"{code} []\n" for code, _ in in_turn)
+def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
+    absent_in_turn(
+        (HELP, ["numpy", "numba", "sklearn", "dask", "distributed", "prefect", "pandas", "pydantic"]),
+        ("import aucdist.report.run", [*DRAWN, "scipy"]),
+        ("import flows.train.run", ["prefect"]),
+        ("import flows.reproduce.config, flows.reproduce.run", [*PEERS, *DRAWN]),
+        (
+            "import benchmarks.suites, benchmarks.output, benchmarks.peers.suite, benchmarks.link",
+            [*PEERS, *DRAWN],
+        ),
+    )

@@ -1,5 +1,6 @@
 """``PYTHONPATH=tests python -m benchmarks SUITE``: run a suite, print its rows, and write its files."""
 
+import functools
 from typing import Any
 
 import click
@@ -33,8 +34,7 @@ from flows.command import report_errors
 @click.option(
     "--output",
     metavar="FILE",
-    help="FILE.html: a page with table and figure, and a CSV file; FILE.csv: a CSV and an SVG file. Either has a JSON file "
-    "beside it, which names versions and machine.",
+    help="FILE.csv: the table; beside it a JSON file, which names versions and machine, and the figure as SVG.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(suite: str, slow_peers: bool, output: str | None, debug: bool, **options: Any) -> None:
@@ -43,10 +43,20 @@ def app(suite: str, slow_peers: bool, output: str | None, debug: bool, **options
     An unknown SUITE prints the list of suites.
     """  # fmt: skip
     with report_errors(debug):
-        from benchmarks.measure import measure
-        from benchmarks.suites import load_suite
+        from benchmarks import output as files
+        from benchmarks.about import Measurement
+        from benchmarks.suites import bench, load_suite
 
-        measure(load_suite(suite), slow_peers=slow_peers, output=output, **options)
+        loaded = load_suite(suite)
+        if output is not None:
+            files.check_output(loaded, output)
+        asked = [f"--{name} {value}" for name, value in options.items() if value is not None]
+        line = " ".join(["python -m benchmarks", suite, *(["--slow-peers"] if slow_peers else []), *asked])
+        measurement = Measurement(line)
+        keep = None if output is None else functools.partial(files.write_table, output)
+        table = bench(loaded, slow_peers=slow_peers, log=click.echo, keep=keep, **options)
+        if output is not None:
+            files.write_results(loaded, table, output, measurement)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
-"""The suites `cv` and `coverage`: the cost of a search, and the coverage of the confidence intervals of the AUC."""
+"""The suite `cv`: the cost of a search."""
 
-import math
 import multiprocessing
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,15 +13,12 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
-from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 from aucdist.search.folds import Fold, Folds
 from aucdist.search.schedule import FitJob
 from benchmarks.common import Row, read_train_and_test, seconds_of
 from flows.cv.jobs import JobSettings, fit_on_copies
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
-SIMULATED_SETS, LEVEL = 2000, 0.95
 
 
 def cv(slow_peers: bool) -> Iterator[Row]:
@@ -112,29 +106,3 @@ def _two_workers() -> Iterator[Callable[[], None]]:
             assert all("value" in results[0] for _, results in done)
 
         yield search
-
-
-def coverage(slow_peers: bool) -> Iterator[Row]:
-    """Simulate how often 95 % intervals contain the true AUC: 2000 sets of each size, with normal scores in both classes."""
-    random = np.random.default_rng(0)
-    for n_pos in (4, 10, 20, 39, 75, 150, 500):
-        for area in (0.7, 0.9, 0.97):
-            shift = math.sqrt(2) * NormalDist().inv_cdf(area)
-            found = [_covers(random, n_pos, 10 * n_pos, shift, area) for _ in range(SIMULATED_SETS)]
-            ours, plain = (float(np.mean([one[i] for one in found])) for i in (0, 1))
-            widths = [one[2] for one in found]
-            yield {
-                "positives": n_pos, "negatives": 10 * n_pos, "true AUC": area, "logit or bound": ours,
-                "DeLong, plain": plain, "smallest width": min(widths),
-            }  # fmt: skip
-
-
-def _covers(random: np.random.Generator, n_pos: int, n_neg: int, shift: float, area: float) -> tuple[bool, bool, float]:
-    scores = random.normal(size=n_pos + n_neg)
-    scores[:n_pos] += shift
-    counts = ScoreCounts.from_scores(np.repeat([1, -1], [n_pos, n_neg]), scores)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = auc_interval(counts, LEVEL)
-    half_width = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(delong_variance(counts))
-    return found.low <= area <= found.high, abs(auc(counts) - area) <= half_width, found.high - found.low

@@ -1,4 +1,4 @@
-"""The files of ``--output``: a CSV of the table, what it was measured with, and its figure or a page."""
+"""The files of ``--output``: a CSV of the table, what it was measured with, and its figure."""
 
 from pathlib import PurePosixPath
 
@@ -8,45 +8,33 @@ from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from benchmarks.about import Measurement
-from benchmarks.page import render_bench_page
-from benchmarks.suites import CURVE, Suite
-
-SUFFIXES = (".csv", ".html")
+from benchmarks.suites import Suite
 
 
 def check_output(suite: Suite, output: str) -> None:
     """Check that the files of a suite can be written, before work starts.
 
-    Raises InputError if the name ends in neither .csv nor .html, or a package that pages or figures need is not
-        installed.
+    Raises InputError if the name does not end in .csv, or a package that figures need is not installed.
     """
-    if PurePosixPath(output).suffix not in SUFFIXES:
-        raise InputError(f"--output {output} ends in neither of {', '.join(SUFFIXES)}")
+    if PurePosixPath(output).suffix != ".csv":
+        raise InputError(f"--output {output} does not end in .csv")
     if suite.figure is not None:
         load_optional("matplotlib")
-    if output.endswith(".html"):
-        load_optional("jinja2")
 
 
 def write_table(output: str, results: pd.DataFrame) -> None:
-    """Write the CSV file of a table, which may not be complete yet; `output` is that of `write_results`."""
-    stem = output.removesuffix(PurePosixPath(output).suffix)
-    write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
+    """Write the CSV file of a table, which may not be complete yet."""
+    write_bytes(output, results.to_csv(index=False).encode())
 
 
 def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
-    """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and a page or else the figure.
+    """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and the figure if it has one.
 
-    `output`: path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
+    `output`: path or URL that ends in .csv; the other files differ in their suffix.
     `measurement`: the run that has just ended.
     """
-    stem = output.removesuffix(PurePosixPath(output).suffix)
-    svg = None if suite.figure is None else suite.figure(results)
+    stem = output.removesuffix(".csv")
     write_table(output, results)
     write_bytes(f"{stem}.json", measurement.to_json(results.attrs["conditions"]).encode())
-    if output.endswith(".html"):
-        shown = results.drop(columns=CURVE, errors="ignore")
-        page = render_bench_page(suite.name, results.attrs["conditions"], shown, svg)
-        write_bytes(output, page.encode())
-    elif svg is not None:
-        write_bytes(f"{stem}.svg", svg.encode())
+    if suite.figure is not None:
+        write_bytes(f"{stem}.svg", suite.figure(results).encode())

@@ -27,8 +27,6 @@ SUITES = {
     "workers": "benchmarks.engine",
     "data": "benchmarks.data",
     "cv": "benchmarks.cv",
-    "coverage": "benchmarks.cv",
-    "sampling": "benchmarks.sampling",
     "groups": "benchmarks.groups",
     "hinge": "benchmarks.hinge",
     "link": "benchmarks.link",
@@ -49,7 +47,7 @@ PACKAGES = {"link": ("statsmodels",)}
 """The optional packages without which a suite cannot run; `peers` has a row for each system that is not installed."""
 
 CURVE = "curve"
-"""A column of points for the figure, which lines of text leave out."""
+"""A column of points, which lines of text leave out."""
 
 
 @dataclass(frozen=True)

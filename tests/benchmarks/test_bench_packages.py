@@ -37,7 +37,6 @@ def without(monkeypatch: pytest.MonkeyPatch):
             ["limits", "--output", "x.csv"],
             "matplotlib is not installed: pip install 'aucdist[report]'",
         ),
-        ("jinja2", ["engine", "--output", "x.html"], "jinja2 is not installed: pip install 'aucdist[report]'"),
         ("matplotlib", ["reproduce", "000", "--quick"], "matplotlib is not installed: pip install 'aucdist[report]'"),
         ("imblearn", ["reproduce", "003", "--quick"], "imblearn is not installed: pip install 'aucdist[bench]'"),
     ],

@@ -1,8 +1,5 @@
 """The suite `scale`: counts, the model on made-up runs, and every part once on a few rows. No time is asserted."""
 
-import math
-import os
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -11,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import aucdist.engine.dask
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import local_client
 from aucdist.engine.steps import MergeTree
 from aucdist.engine.worker_part import LONG, pack
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks import scale as suite
-from benchmarks import suites
 from benchmarks.scale_model import (
     REDUCTIONS_PER_PASS,
     ClusterSize,
@@ -80,10 +74,6 @@ def test_counting_changes_no_bit():
     assert found[0].w.tobytes() == found[1].w.tobytes()
 
 
-def test_byte_count_goes_into_tuples_lists_and_dataclasses():
-    assert byte_count((1.0, [np.zeros(3), np.zeros(2, dtype=np.int32)], ClusterSize(1, 2))) == 8 + 24 + 8 + 4 * 8
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -117,14 +107,6 @@ def test_the_fit_finds_the_constants_that_made_the_runs():
     assert fit_constants(runs) == pytest.approx(KNOWN, rel=1e-9)
 
 
-def test_constants_without_data_are_zero():
-    sizes = [ClusterSize(k, 2) for k in (1, 2, 4)]
-    runs = [Run(workload, size, total(KNOWN, workload, size)) for workload in workloads() for size in sizes]
-    found = fit_constants(runs)
-    assert (found.wire, found.trips) == (0.0, 0.0)
-    assert found[:5] == pytest.approx(KNOWN[:5], rel=1e-9)
-
-
 @given(st.integers(1, 1000), st.integers(1, 64), st.floats(1e5, 1e10), st.floats(0, 0.1))
 def test_the_parts_are_the_terms(workers, cores, bandwidth, delay):
     cluster = ClusterSize(workers, cores, bandwidth, delay)
@@ -133,61 +115,6 @@ def test_the_parts_are_the_terms(workers, cores, bandwidth, delay):
     assert sum(parts.values()) == pytest.approx(WORKLOAD.client + float(np.dot(KNOWN, terms(WORKLOAD, cluster))))
     more = total(KNOWN, WORKLOAD, replace(cluster, bandwidth=bandwidth / 2, delay=delay + 1.0))
     assert more > total(KNOWN, WORKLOAD, cluster)
-
-
-def test_a_single_machine_has_no_network():
-    assert terms(WORKLOAD, ClusterSize(4, 2)).tolist() == [
-        10**6 * 6 / 2, 10**6 * 20 * 6 / 2, 23, 92, 4 * 3 * 10**7 + 10**7 + 4 * 5 * 10**6, 0.0, 0.0,
-    ]  # fmt: skip
-    assert math.isfinite(total(KNOWN, WORKLOAD, ClusterSize(1, 1)))
-
-
-def test_workers_without_a_block_do_not_count():
-    few, many = ClusterSize(16, 2, 1e8, 1e-3), ClusterSize(40, 2, 1e8, 1e-3)
-    assert terms(WORKLOAD, many).tolist() == terms(WORKLOAD, few).tolist()
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
-
-
-@pytest.fixture
-def here(client, monkeypatch):
-    """Use one cluster for all, and start no process, which saves seconds."""
-    monkeypatch.setattr(aucdist.engine.dask, "local_client", lambda *asked: nullcontext(client))
-    monkeypatch.setattr(suite, "_in_new_process", lambda work, *args: work(*args))
-
-
-def test_work_is_done_in_another_process():
-    assert suite._in_new_process(os.getpid) != os.getpid()
-
-
-def test_too_little_disk_is_stated_in_a_row(monkeypatch):
-    monkeypatch.setattr(suite.shutil, "disk_usage", lambda folder: type("usage", (), {"free": 10**6}))
-    (row,) = suite.growth(10**6)
-    assert row["note"].startswith("not run here: ")
-
-
-@pytest.mark.slow
-def test_the_suite_from_end_to_end(monkeypatch, here):
-    monkeypatch.setattr(suite, "SIZES", (4000,))
-    monkeypatch.setattr(suite, "ON_WORKERS", (4000,))
-    monkeypatch.setattr(suite, "local_clusters", lambda: [ClusterSize(2, 2)])
-    monkeypatch.setattr(suite, "WORKERS", (1, 2))
-    monkeypatch.setattr(suite, "HALVES", 4000)
-    monkeypatch.setattr(suite, "MANY", 40_000)
-    few = {name: (Simulation(2000 * (k + 1), 4, 0.1, rows_per_shard=1000), k != 1) for k, name in enumerate("ab")}
-    monkeypatch.setattr(suite, "CASES", few)
-    table = suites.bench(suites.load_suite("scale"), slow_peers=False, log=lambda line: None)
-    grown = table[table["growth"].notna()]
-    assert list(grown["growth"]) == ["one process", "two workers"]
-    assert list(grown["rows"]) == [4000, 4000]
-    assert grown["bytes for a row"].to_numpy() * 4000 == pytest.approx(grown["more MiB"].to_numpy(float) * 2**20)
-    assert set(table["fit"].dropna()) == set("ab")
-    assert table.set_index("fit").loc["b", "held out"]
-    assert len(table[table["design"].notna()]) == 6
 
 
 def test_a_prediction_is_the_sum_of_its_parts(monkeypatch):

@@ -4,12 +4,10 @@ import subprocess
 import time
 from contextlib import suppress
 
-import numpy as np
 import psutil
 import pytest
 from support.forked_workers import forked_processes
 
-from aucdist.errors import InputError
 from benchmarks import shapes, suites
 
 
@@ -30,11 +28,6 @@ def test_a_row_for_each_system_that_is_asked_for(few):
     assert (table["AUC"] > 0.55).all()
     assert table.loc["bins", "AUC"] > table.loc["linear", "AUC"]
     assert (table[["seconds", "CPU s"]] > 0).all(axis=None)
-
-
-def test_a_package_that_is_missing_is_a_row(monkeypatch):
-    monkeypatch.setitem(shapes.PACKAGES, "LightGBM", "no_such_package")
-    assert shapes.measured("LightGBM", 1, 60.0)["note"] == "no_such_package is not installed"
 
 
 def test_a_system_is_ended_at_its_limit(few):
@@ -61,15 +54,3 @@ def test_a_process_that_waits_for_its_own_is_ended_with_them(few, monkeypatch):
     with suppress(psutil.NoSuchProcess):  # what nobody waits for may stay a zombie
         while psutil.Process(row["sleeper"]).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
-
-
-def test_an_unknown_system_is_refused_before_work():
-    with pytest.raises(InputError, match="unknown system 'EBM'"):
-        list(shapes.shapes(False, only="EBM"))
-
-
-def test_rows_are_the_same_each_time_and_as_rare_as_stated():
-    X, y = shapes.simulated_rows(20_000, 1)
-    np.testing.assert_array_equal(X, shapes.simulated_rows(20_000, 1)[0])
-    assert (X.dtype, X.shape) == (np.float32, (20_000, shapes.FEATURES))
-    assert 0.5 * shapes.RATE < (y > 0).mean() < 2.0 * shapes.RATE

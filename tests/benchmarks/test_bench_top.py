@@ -5,16 +5,13 @@ import pytest
 from support.contestants import broken, means
 
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources import catalog
 from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc
-from benchmarks.common import TEST_SHARE
 from benchmarks.peers import passes as passes_suite
 from benchmarks.peers import top as suite
 from benchmarks.peers import top_systems
-from benchmarks.peers.data_sets import WITH_MANY_POSITIVES, data_sets, top_data_sets
 from benchmarks.peers.system import LINEAR, OTHER, OURS, FittedModel, System
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))
@@ -69,36 +66,12 @@ def test_rows_measure_and_compare_the_top(few_systems, capsys):
     assert summary[poor["aucdist"]] == 2
 
 
-def test_passes_are_those_to_the_gap(few_systems):
-    rows = [row for row in suite.top(False, only="a9a") if row["kind"] == "passes"]
-    assert [row["value"] for row in rows] == [1.0, 0.1, 0.05, 0.01]
-    for row in rows:
-        assert row["relative gap"] <= 1e-3
-        assert row["times all pairs"] == row["passes"] / rows[0]["passes"]
-
-
 def test_passes_can_be_counted_alone(monkeypatch):
     monkeypatch.setattr(passes_suite, "data_sets", lambda slow: {"a9a": of(*ROWS), "other": of(*ROWS)})
     monkeypatch.setattr(passes_suite, "BETAS", (1.0, 0.1))
     assert [(row["data"], row["value"]) for row in passes_suite.passes(False)] == [("a9a", 1.0), ("a9a", 0.1)]
     with pytest.raises(InputError, match="data set"):
         next(passes_suite.passes(False, only="other"))
-
-
-def test_the_value_with_the_best_top_is_chosen_and_the_limit_leaves_the_middle():
-    train = ROWS[0]
-    value, area = suite.choose_value(GOOD, train.X, train.y, 1e9)
-    assert value in GOOD.grid
-    assert 0.5 < area <= 1.0
-    assert suite.choose_value(GOOD, train.X, train.y, -1.0)[0] == 1e-3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [({"only": "b9b"}, "unknown data set"), ({"limit": 0.5}, "--limit is 0.5")]
-)
-def test_bad_options(few_systems, options, message):
-    with pytest.raises(InputError, match=message):
-        list(suite.top(False, **options))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -110,16 +83,3 @@ def test_systems_score_the_rows(system):
     scores = system.fit(train.X, train.y, 1e-2, 20, 1).scores(test.X)
     assert scores.shape == (600,)
     assert np.isfinite(scores).all()
-
-
-def test_every_system_is_named_once():
-    names = [system.name for system in top_systems.SYSTEMS]
-    assert len(set(names)) == len(names)
-
-
-def test_further_sets_have_enough_positive_rows():
-    for name in WITH_MANY_POSITIVES:
-        source = catalog()[name]
-        positive = "positive" if source.format == "keel" else str(source.positive or 1)
-        assert round(TEST_SHARE * source.classes[positive]) >= suite.LEAST_POSITIVES, name
-    assert set(top_data_sets(False)) == set(data_sets(False)) | set(WITH_MANY_POSITIVES)

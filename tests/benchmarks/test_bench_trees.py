@@ -12,7 +12,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from benchmarks import suites, trees
 from benchmarks.output import write_table
-from benchmarks.tree_systems import Contestant, all_contestants, chosen_by_folds
+from benchmarks.tree_systems import Contestant, chosen_by_folds
 
 
 def sets(name, seed):
@@ -79,26 +79,6 @@ def test_goals_count_sets_near_the_best_peer_and_losses_to_linear(rows):
     assert goals.loc["linear", "set"] == "2 sets"
 
 
-def test_a_set_that_is_left_out_has_one_row(monkeypatch):
-    def missing(name, seed):
-        if name == "glass4":
-            raise InputError("missing values")
-        return sets(name, seed)
-
-    monkeypatch.setattr(trees, "split_and_scale", missing)
-    rows = pd.DataFrame(trees.trees(False, only="glass4,glass2", splits=2, contestants=SYSTEMS))
-    assert rows["chosen"].eq("left out: missing values").sum() == 1
-    assert set(rows.loc[rows["split"] == "mean", "set"]) == {"glass2"}
-
-
-def test_slow_systems_are_for_slow_peers_and_many_rows_for_none(monkeypatch):
-    monkeypatch.setattr(trees, "split_and_scale", sets)
-    systems = [*SYSTEMS[:2], Contestant("slow", by(0, np.abs), slow=True), SYSTEMS[5]]
-    for slow_peers, names in ((False, {"linear", "perfect"}), (True, {"linear", "perfect", "slow"})):
-        rows = pd.DataFrame(trees.trees(slow_peers, only="glass2", splits=1, contestants=systems))
-        assert set(rows["system"]) == names
-
-
 def first(X):
     return X[:, 0]
 
@@ -121,11 +101,6 @@ def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
         )
     pd.testing.assert_frame_equal(one, two)
     assert two["AUC"].notna().all()
-
-
-def test_names_of_systems_are_different():
-    names = [one.name for one in all_contestants()]
-    assert len(set(names)) == len(names)
 
 
 def test_our_models_choose_map_and_lam_by_folds():
@@ -165,6 +140,6 @@ def test_a_run_that_is_cut_off_keeps_its_rows(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(trees, "trees", some)
     with pytest.raises(KeyboardInterrupt):
         suites.bench(suites.load_suite("trees"), slow_peers=False, log=lambda text: None,
-            keep=lambda table: write_table(str(tmp_path / "found.html"), table),
+            keep=lambda table: write_table(str(tmp_path / "found.csv"), table),
         )  # fmt: skip
     assert pd.read_csv(tmp_path / "found.csv")["a"].tolist() == [1, 2]

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.contestants import counts, means, slow_to_choose, slow_to_fit
+from support.contestants import means, slow_to_choose, slow_to_fit
 from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
-from benchmarks import common, suites
-from benchmarks.peers import contestant, referee, suite
+from benchmarks import common
 from benchmarks.peers import data_sets as sets
-from benchmarks.peers.contestant import BudgetPoint, Choice, choose_value
+from benchmarks.peers import referee
+from benchmarks.peers.contestant import BudgetPoint, choose_value
 from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
-from benchmarks.peers.system import LINEAR, OURS, FittedModel, System
+from benchmarks.peers.system import LINEAR, OURS, System
 from benchmarks.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
@@ -46,26 +46,6 @@ def test_a_small_set_is_split_by_the_seeds_from_zero_on(data_dir, monkeypatch):
     np.testing.assert_array_equal(found[0][1].row_id, common.split_and_scale("glass2")[1].row_id)
 
 
-def test_a_set_from_ten_thousand_training_rows_on_has_one_split(data_dir, monkeypatch):
-    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    n_train = sets.random_splits("glass2", 1)[0][0].n_samples
-    for most, n_splits in ((n_train, 1), (n_train + 1, 2)):
-        monkeypatch.setattr(sets, "FEW_ROWS", most)
-        assert len(sets.random_splits("glass2", 2)) == n_splits
-
-
-def test_sets_with_test_rows_of_their_own_and_simulated_ones_have_one_split(monkeypatch):
-    few = SPLITS[0]
-    assert few[0].n_samples < sets.FEW_ROWS == 10_000
-    for name in ("read_train_and_test", "split_and_scale"):
-        monkeypatch.setattr(sets, name, lambda name, seed=0: few)
-    monkeypatch.setattr(sets, "_simulated", lambda rows, features, share: few)
-    known = sets.data_sets(True)
-    one = {"a9a", "kddcup99", "news20", "covtype-20k", "simulated-581k", "simulated-10m"}
-    assert {name for name, read in known.items() if len(read(4)) == 1} == one
-    assert {len(known[name](4)) for name in known.keys() - one} == {4}
-
-
 # ---- the process --------------------------------------------------------------------------------------------------------
 
 
@@ -83,12 +63,6 @@ def test_each_split_has_its_own_choice_and_fits(tmp_path):
     assert len({split.choice.mean_auc for split in first.splits}) == len(SPLITS)
 
 
-def test_one_process_runs_all_splits_after_one_warm_up(tmp_path):
-    (trial,) = contest_of(System("it", "numpy", counts, (16,), 16), tmp_path)
-    assert trial.note == "not run here: ValueError: warm-ups 1, splits 2"
-    assert [len(split.points) for split in trial.splits] == [1, 0]
-
-
 @pytest.mark.parametrize("fit", [slow_to_fit, slow_to_choose], ids=["fits", "choice"])
 def test_after_a_split_that_is_cut_off_no_other_is_run(tmp_path, fit):
     system = System("slow", "numpy", fit, (1, 2), 2)
@@ -102,43 +76,6 @@ def test_after_a_split_that_is_cut_off_no_other_is_run(tmp_path, fit):
     row = next(iter(result_rows([one], [replace(system, kind=OURS)])))
     assert row["note"].endswith("over time, split 1 of 3")
     assert row["AUC"] > 0
-
-
-def test_a_choice_that_is_cut_off_leaves_the_fits_of_the_last_split(tmp_path):
-    system = System("slow", "numpy", slow_to_choose, (1, 2), 2)
-    (trial,) = contest_of(system, tmp_path, splits=SPLITS[:1], limit=1.0)
-    assert trial.note == ""
-    assert trial.cut_off(system)
-    assert [point.budget for point in trial.first.points] == [1, 2]
-
-
-class Events:
-    """In place of a connection: returns events one after the other, and keeps how long it was asked to wait for each."""
-
-    def __init__(self, *events):
-        self.events, self.waits = list(events), []
-
-    def poll(self, seconds):
-        self.waits.append(seconds)
-        return bool(self.events)
-
-    def recv(self):
-        return self.events.pop(0)
-
-
-def test_each_split_after_the_first_has_the_time_anew(monkeypatch):
-    monkeypatch.setattr(referee.time, "monotonic", iter(range(0, 10_000, 10)).__next__)  # 10 s later at each look
-    point = BudgetPoint(1, 0.1, 0.9, None)
-    events = Events(
-        ("warm", 1.0), ("split", None), ("fitted", (point, None)), ("split", None), ("fitted", (point, None))
-    )
-    trial = Trial()
-    referee._record_events(events, trial, limit=100.0)
-    whole = 2 * 100.0 + referee.GRACE
-    # The last wait is for an event that does not come.
-    assert events.waits == [whole - 10, whole - 20, whole - 30, whole - 40, whole - 10, whole - 20]
-    assert trial.note == OVER_TIME
-    assert len(trial.splits) == 2
 
 
 # ---- means --------------------------------------------------------------------------------------------------------------
@@ -200,46 +137,3 @@ def test_a_system_that_ended_before_the_last_split_has_no_mean(note, reason):
     assert peer["excluded"] == reason
     assert peer["note"] == f"{note}, split 1 of 2"
     assert end["their fastest"] is None
-
-
-def test_with_one_split_what_was_reached_before_the_limit_counts():
-    systems, two = contest_with_means(note=OVER_TIME, splits=[split_of((2.0, 0.99), scores=np.zeros(400))])
-    one = Contest("made", 280, two.y_test, two.trials, 1)
-    peer = list(result_rows([one], systems))[1]
-    assert peer["s to 0.001"] == 2.0
-    assert peer["mean AUC"] == 0.99
-    assert peer["note"] == OVER_TIME
-
-
-def test_the_note_names_the_split_whose_choice_was_cut_off():
-    cut, whole = (split_of((2.0, 0.8), choice=Choice(1e-2, tried, 0.8)) for tried in (3, 5))
-    systems, one = contest_with_means(splits=[whole, cut], note=OVER_TIME)
-    assert list(result_rows([one], systems))[1]["note"] == "chose from 3 of 5, over time, split 2 of 2"
-
-
-def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
-    monkeypatch.setattr(suite, "SYSTEMS", (GOOD,))
-    monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda n_splits: SPLITS[:n_splits]})
-    found = suites.bench(
-        suites.load_suite("peers"), slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2
-    )
-    row = found[found["system"] == "good"].iloc[0]
-    assert row["splits"] == 2
-    assert "splits 2, threads 1" in capsys.readouterr().err
-    last = [float(point.split(":")[1]) for point in row["curve"].split(" ")][-1]
-    assert row["mean AUC"] == pytest.approx(last, abs=1e-6)
-    assert row["mean AUC"] != pytest.approx(row["AUC"], abs=1e-6)
-
-
-def test_the_warm_up_fits_few_rows_and_then_all(monkeypatch):
-    fits = []
-
-    def fit(X, y, value, budget, threads):
-        fits.append((len(X), len(y), value, budget, threads))
-        return FittedModel(lambda X: X[:, 0])
-
-    (train, _), *_ = SPLITS
-    task = contestant.ContestantTask(System("it", "numpy", fit, (1, 2, 4), 1), "", 2, 30.0, (None,))
-    monkeypatch.setattr(contestant, "WARM_UP_ROWS", 50)
-    assert contestant._warm_up(task, train.X, train.y) >= 0.0
-    assert fits == [(50, 50, 0.1, 1, 2), (400, 400, 0.1, 1, 2)]

@@ -1,20 +1,13 @@
 """The table and the figure of the suite `peers`, on made-up trials."""
 
-import xml.etree.ElementTree as ET
-
 import numpy as np
-import pandas as pd
 import pytest
 from support.contestants import means
 
-from benchmarks.panels import panels
-from benchmarks.peers import suite
 from benchmarks.peers.contestant import BudgetPoint, Choice
-from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial
+from benchmarks.peers.referee import SplitResult, Trial
 from benchmarks.peers.system import LINEAR, OTHER, OURS, System
 from benchmarks.peers.table import (
-    CUT_OFF,
-    FAILED,
     Contest,
     CurvePoint,
     best_linear_auc,
@@ -116,10 +109,6 @@ def contest_with_a_sample(ours: Trial, peer: Trial) -> tuple[tuple[System, ...],
     return systems, Contest("made", 50_000, np.array([-1, 1]), trials)
 
 
-def test_the_undersampled_peer_alone_does_not_read_all_rows():
-    assert [s.name for s in suite.SYSTEMS if not s.reads_all_rows] == ["RandomUnderSampler, logistic"]
-
-
 def test_to_win_against_one_that_was_cut_short_does_not_count():
     systems, one = made_up()
     one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
@@ -132,36 +121,8 @@ def test_to_win_against_one_that_was_cut_short_does_not_count():
     assert list(result_rows([one], systems))[-1]["loses"] == 2  # a loss does count
 
 
-def test_the_table_counts_the_comparisons_that_it_excludes():
-    systems, one = made_up()
-    whole = list(result_rows([one], systems))
-    assert all("excluded" not in row for row in whole)
-    assert [row[f"excluded, {CUT_OFF}"] for row in whole[-2:]] == [0, 0]
-    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
-    one.trials["slow"][0].note = "not run here: ValueError: after two fits"
-    *_, quick, slow, trees, end, total = result_rows([one], systems)
-    assert (quick["excluded"], slow["excluded"]) == (CUT_OFF, FAILED)
-    assert "excluded" not in trees
-    for summary in (end, total):
-        assert (summary[f"excluded, {CUT_OFF}"], summary[f"excluded, {FAILED}"]) == (1, 1)
-        assert (summary["wins"], summary["ties"]) == (0, 0)
-    one.trials["slow"][0].note = OVER_TIME
-    assert list(result_rows([one], systems))[-1][f"excluded, {CUT_OFF}"] == 2
-
-
-def test_the_table_states_the_rows_of_the_choice():
-    systems, one = made_up(200_000)
-    assert [row["choice rows"] for row in list(result_rows([one], systems))[:-1]] == [50_000] * 5
-    assert next(iter(result_rows([made_up(1234)[1]], systems)))["choice rows"] == 1234
-
-
 def curve_of(*points: tuple[float, float]) -> list[CurvePoint]:
     return [CurvePoint(*point) for point in points]
-
-
-def test_a_system_that_never_reaches_the_goal_has_no_time():
-    assert seconds_to(curve_of((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
-    assert seconds_to([], 0.5) is None
 
 
 def test_a_goal_that_is_lost_again_does_not_count():
@@ -184,19 +145,3 @@ def test_ours_in_auc_is_the_one_with_the_best_folds_and_in_time_the_fastest():
     assert end["times the fastest"] == pytest.approx(0.25)
     assert rows["quick"]["times ours to 0.001"] == pytest.approx(4.0)
     assert rows["quick"]["ours, time"] == "wins"
-
-
-def test_the_figure_has_a_panel_for_each_data_set():
-    systems, one = made_up()
-    other = Contest("other", one.rows, one.y_test, one.trials)
-    svg = suite.figure(pd.DataFrame(result_rows([one, other], systems)))
-    root = ET.fromstring(svg)
-    assert len(root.findall("{http://www.w3.org/2000/svg}svg")) == 2
-    assert "other, best AUC of a linear system 0.9000" in svg
-
-
-def test_panels_lie_side_by_side_then_below():
-    one = '<svg width="10pt" height="5pt" viewBox="0 0 10 5"></svg>'
-    root = ET.fromstring(panels([one] * 3, columns=2))
-    assert root.get("viewBox") == "0 0 20 10"
-    assert [(part.get("x"), part.get("y")) for part in root] == [("0", "0"), ("10", "0"), ("0", "5")]

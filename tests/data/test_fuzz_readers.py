@@ -30,7 +30,7 @@ from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 
 MOST_MEMORY = 2**28
-FUZZED = functools.partial(settings, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZED = functools.partial(settings, suppress_health_check=list(HealthCheck))
 
 SVMLIGHT = (
     b"\xef\xbb\xbf# first\n+1 1:1 3:2.5e-3\n\n-1 2:-.5 7:12345678901234567890.5 # end\r\n+1 qid:3 4:7\n-1 5:1e300\n"

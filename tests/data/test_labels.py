@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.labels import Labels, choose_positive, class_name, count_classes
@@ -18,7 +18,6 @@ def test_a_class_has_one_spelling(given_as, name):
     assert class_name(given_as) == name
 
 
-@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5) | st.integers())
 def test_the_spelling_is_a_fixed_point(value):
     assert class_name(class_name(value)) == class_name(value)

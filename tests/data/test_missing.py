@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aucdist.data import column_statistics
@@ -36,7 +36,6 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=30),
     st.lists(st.integers(0, 30), max_size=3),

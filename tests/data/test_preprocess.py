@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
 
@@ -70,7 +70,6 @@ def test_statistics_merge_over_blocks(scale, n_blocks):
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=1, max_size=40),
     st.lists(st.integers(0, 40), max_size=3),

@@ -24,7 +24,6 @@ def mixed(z):
     return z ^ (z >> 31)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=20, unique=True), st.integers(-5, 2**70))
 def test_the_numbers_are_those_of_plain_python_and_differ(ids, seed):
     numbers = scrambled(np.array(ids, dtype=np.int64), seed).tolist()
@@ -32,7 +31,6 @@ def test_the_numbers_are_those_of_plain_python_and_differ(ids, seed):
     assert len(set(numbers)) == len(ids)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 40), st.integers(2, 40), st.floats(0.001, 0.999), st.integers(0, 9), st.randoms())
 def test_each_class_gives_its_share_whatever_the_order_of_the_rows(n_pos, n_neg, fraction, seed, random):
     y = [1] * n_pos + [-1] * n_neg
@@ -50,7 +48,7 @@ def test_each_class_gives_its_share_whatever_the_order_of_the_rows(n_pos, n_neg,
         assert n_test == min(max(round(fraction * n), 1), n - 1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(2, 60), st.integers(2, 60), st.floats(0.001, 0.999), st.integers(0, 9), st.integers(1, 5))
 def test_rows_in_any_blocks_are_split_as_plain_python_would(n_pos, n_neg, fraction, seed, n_blocks):
     y = np.array([1] * n_pos + [-1] * n_neg)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block, partition
@@ -78,7 +78,6 @@ def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
             RowDigests.from_bytes(data, "f")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
 def test_the_smallest_are_those_of_a_sorted_set(numbers: list[int], n: int) -> None:
     found = smallest(np.array(numbers, dtype=np.uint64), n)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -31,7 +31,6 @@ def test_total_variation_has_the_chi_squared_test() -> None:
     assert p == pytest.approx(stats.chi2_contingency(np.stack([first, second]), correction=False).pvalue)
 
 
-@settings(deadline=None)
 @given(COUNTS)
 def test_distances_are_0_of_the_same_and_never_leave_their_range(counts: list[tuple[int, int]]) -> None:
     first, second = np.array(counts).T

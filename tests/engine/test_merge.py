@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.engine.steps import MergeTree, merge
@@ -34,7 +34,6 @@ def test_the_shape_is_a_binary_tree_over_the_numbers(n):
     assert merge(of(n))["order"] == list(range(n))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 70), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_neither_order_nor_workers_change_a_bit(n, n_workers, random):
     numbers = list(range(n))

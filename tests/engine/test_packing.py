@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.engine.worker_part import LONG, pack, unpack
@@ -10,7 +10,6 @@ from aucdist.engine.worker_part import LONG, pack, unpack
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 255.0, 256.0, -32769.0, 2.0**31, 2.0**53, 0.5, np.inf, np.nan])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 2 * LONG), st.integers(1, 2 * LONG))
 def test_every_bit_arrives(values, place, n):
     sent = np.arange(float(n))

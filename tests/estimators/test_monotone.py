@@ -54,7 +54,7 @@ def violations(model, X: np.ndarray, signs, r) -> int:
     return wrong
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6), bins=st.sampled_from([2, 3, 8, 64]), linear=st.sampled_from(["keep", "drop"]),
     pairs=st.sampled_from([0, 2]), lam=st.sampled_from([1.0, 1e-2, 1e-3]), weighted=st.booleans(),
@@ -118,7 +118,6 @@ def test_the_optimum_is_that_of_a_general_solver(penalty):
         assert not (signs * model.coef_[0] < 0.0).any()
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from(["l2", "l1"]))
 def test_the_bound_is_below_every_feasible_value(seed, penalty):
     r = np.random.default_rng(seed)
@@ -340,7 +339,7 @@ def test_links_by_conjugate_gradients(monkeypatch):
     assert gradients.certificate_.primal == pytest.approx(factor.certificate_.primal, rel=1e-7)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6), estimator=st.sampled_from([LinkClassifier, PairwiseSquareClassifier]),
     bins=st.sampled_from([2, 8, 30]), lam=st.sampled_from([1.0, 1e-2, 1e-4]), weighted=st.booleans(),
@@ -359,7 +358,6 @@ def test_no_score_of_links_and_squares_falls_where_it_must_rise(seed, estimator,
     assert model.certificate_.relative_gap <= model.tol or model.certificate_.status == "rounding"
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 10**6), st.integers(1, 12))
 def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
     r = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.export_models import model_of, page_reader, table
 from test_export_formats import DROP, MODELS, needs_pairs, rows_csv  # noqa: F401
@@ -123,7 +123,6 @@ def test_json_names_them_in_their_order(name, models, rows_csv) -> None:  # noqa
     assert math.isfinite(READER["score_of"](content, rows[5]))  # the reader of the page takes it as before
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.integers(0, 10**9), st.floats(0.0, 8.0))
 def test_with_the_rounding_the_sum_is_the_score_to_the_last_bit(seed, spread) -> None:
     r = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block
@@ -15,7 +15,6 @@ values = st.floats(-0.9, 1e8)
 
 
 @given(st.lists(values, min_size=1, max_size=5), shifts, factors, st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_values_on_both_sides_of_an_edge_stay_there(on: list[float], shift: float, factor: float, logged: bool) -> None:
     preprocessor = Preprocessor((0,) if logged else (), "standard", np.array([shift]), np.array([factor]))
 

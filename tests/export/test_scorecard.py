@@ -52,7 +52,6 @@ def lines_of(card: Scorecard) -> int:
     return len(card_rows(card))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 1000), basis=st.sampled_from(["cumulative", "one-hot", "hat"]), scaled=st.booleans(),
     total=st.sampled_from([1, 7, 100, 5000]), most=st.one_of(st.none(), st.integers(4, 30)),
@@ -94,7 +93,7 @@ def test_a_point_without_rounding_is_the_exact_one():
     np.testing.assert_allclose(near, scores, atol=fine.rounding["score"] + 1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), most=st.integers(4, 20))
 def test_a_rising_shape_stays_rising(seed, most):
     exact = model(seed, scaled=False)
@@ -183,7 +182,6 @@ def test_edges_on_the_card_are_those_of_the_model():
     assert steps[1] != 0.0
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10**6))
 def test_mean_pair_hinge_by_counting(seed):
     r = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.processes import absent_in_turn
 
 from aucdist.errors import RunError
 from flows.cli import app
@@ -109,21 +110,13 @@ def test_version_and_help() -> None:
         assert "Usage" in runner.invoke(app, [*args, "--help"]).stdout
 
 
-def test_help_loads_nothing_heavy() -> None:
-    heavy = "{'numpy', 'sklearn', 'numba', 'pandas', 'prefect', 'distributed', 'pydantic'}"
-    code = (
-        "import sys; from click.testing import CliRunner; from flows.cli import app; "
-        f"assert CliRunner().invoke(app, ['--help']).exit_code == 0; print(*({heavy} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
-
-
-NOT_FOR_A_TABLE = (
-    "prefect distributed dask imblearn lightgbm statsmodels fsspec.implementations.http aiohttp sklearn.neighbors "
-    "sklearn.linear_model sklearn.decomposition sklearn.metrics scipy.cluster aucdist.search.auto "
-    "aucdist.estimators.margin_mean aucdist.estimators.link aucdist.papers.zovr aucdist.papers.gev"
-)
+FIGURES = ["matplotlib", "joblib"]
+NOT_FOR_A_TABLE = [
+    "prefect", "distributed", "dask", "imblearn", "lightgbm", "statsmodels", "fsspec.implementations.http", "aiohttp",
+    "sklearn.neighbors", "sklearn.linear_model", "sklearn.decomposition", "sklearn.metrics", "scipy.cluster",
+    "aucdist.search.auto", "aucdist.estimators.margin_mean", "aucdist.estimators.link", "aucdist.papers.zovr",
+    "aucdist.papers.gev",
+]  # fmt: skip
 
 
 def test_small_tables_do_not_wait_for_what_they_do_not_need(tmp_path: Path) -> None:
@@ -131,20 +124,18 @@ def test_small_tables_do_not_wait_for_what_they_do_not_need(tmp_path: Path) -> N
         "age,job,y\n31,nurse,0\n45,clerk,1\n22,nurse,0\n51,pilot,0\n38,clerk,1\n29,pilot,0\n"
     )
 
-    def loaded(modules: str, *args: str) -> str:
-        code = (
-            f"import sys; from click.testing import CliRunner; from flows.cli import app; "
-            f"result = CliRunner().invoke(app, {list(args)}); assert result.exit_code == 0, result.output; "
-            f"print(*sorted(set({modules.split()}) & set(sys.modules)))"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr[-1000:]
-        return done.stdout.strip()
+    def command(*args: str) -> str:
+        return f"from support.command_line import run; run(*{args})"
 
-    table = "numba pandas scipy sklearn matplotlib joblib"
-    assert loaded(f"{table} {NOT_FOR_A_TABLE}", "init", "six.csv", "--label", "y") == ""
-    assert loaded(f"sklearn scipy.stats matplotlib joblib {NOT_FOR_A_TABLE}", "data", "preview", "six.yaml") == ""
-    assert loaded(NOT_FOR_A_TABLE, "train", "six.yaml") == ""
+    absent_in_turn(
+        (
+            command("init", "six.csv", "--label", "y"),
+            ["numba", "pandas", "scipy", "sklearn", *FIGURES, *NOT_FOR_A_TABLE],
+        ),
+        (command("data", "preview", "six.yaml"), ["sklearn", "scipy.stats", *FIGURES, *NOT_FOR_A_TABLE]),
+        (command("train", "six.yaml"), NOT_FOR_A_TABLE),
+        cwd=tmp_path,
+    )
 
 
 def test_catalog_commands() -> None:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from aucdist.data.storage import faults
 from flows.cli import app
 
 SVM = "".join(f"{'+1' if i % 3 == 0 else '-1'} 1:{i} 2:{i * i % 7}\n" for i in range(30))
@@ -133,6 +134,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "AWS_DEFAULT_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(key, value)
+    monkeypatch.setattr(faults, "OPENING", 0.0)
     s3fs.S3FileSystem.clear_instance_cache()
     yield
     s3fs.S3FileSystem.clear_instance_cache()
@@ -159,28 +161,18 @@ def test_prefix_that_matches_nothing(tmp_path: Path) -> None:
     assert "here-*.svm" in run_bad([config], tmp_path / "runs")
 
 
-def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.run(
-        [sys.executable, "-m", "flows.cli", *args],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_real_process_ends_with_2_and_writes_nothing(tmp_path: Path) -> None:
-    done = command("train", "digits", "--set", "modle.lam=1", cwd=tmp_path)
+    command = [sys.executable, "-m", "flows.cli", "train", "digits", "--set", "modle.lam=1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_real_process_shows_the_traceback_on_demand(tmp_path: Path) -> None:
-    done = command("train", "digits", "--set", "data.name=nosuch", "--debug", cwd=tmp_path)
-    assert done.returncode == 2
+def test_the_traceback_is_shown_on_demand() -> None:
+    done = CliRunner().invoke(app, ["train", "digits", "--set", "data.name=nosuch", "--debug"])
+    assert done.exit_code == 2
     assert "Traceback" in done.stderr
     assert "nosuch" in done.stderr.splitlines()[-1]
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -38,7 +38,6 @@ def slow_cells(scores, edges, n_places):
     return np.where(crowded, exact, placed), crowded
 
 
-@settings(max_examples=200, deadline=None)
 @given(scores_of(WILD), scores_of(WILD), st.integers(3, 40), st.sampled_from([0.0, 1.0]))
 def test_cells_agree_with_counting_and_never_fall(scores, edges, n_places, shift):
     scores, edges, table = np.sort(scores), np.unique(edges), np.empty(n_places, dtype=np.int16)
@@ -59,7 +58,6 @@ def test_a_place_of_all_edges_divides_by_comparing():
     np.testing.assert_array_equal(cells, np.searchsorted(edges, scores, side="right"))
 
 
-@settings(max_examples=200, deadline=None)
 @given(scores_of(WILD), scores_of(WILD))
 def test_cells_are_filled_with_their_scores(scores, edges):
     weights = np.arange(1.0, len(scores) + 1.0)
@@ -93,7 +91,6 @@ def cut_of(others, weights, sums):
     return active, below, doubt, coefs, which, -HINGE.anchor_slopes(histogram, anchors, np.ones(n), np.arange(n))[1:-1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(scores_of(THIRDS), scores_of(THIRDS), scores_of(THIRDS | st.floats(-3.0, 3.0), most=6), st.integers(0, 9))
 def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges, seed):
     r = np.random.default_rng(seed)

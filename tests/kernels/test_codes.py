@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.code_sets import random_codes, slow_matrix
 
@@ -98,7 +98,6 @@ def test_blocks_of_codes_are_taken_and_stacked(rows):
         _ = block.X
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(allow_infinity=True, allow_nan=False), max_size=30, unique=True).map(sorted),
     st.lists(st.floats(), min_size=1, max_size=20),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
@@ -19,7 +19,6 @@ def scores_of(elements, least=1):
     return hnp.arrays(np.float64, st.integers(least, 12), elements=elements)
 
 
-@settings(max_examples=200, deadline=None)
 @given(scores_of(WILD), WILD)
 def test_search_agrees_with_counting(anchors, score):
     anchors = np.sort(anchors)
@@ -45,7 +44,6 @@ def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=NO_SHIFT):
     return total, active, -HINGE.anchor_slopes(histogram, at, w_pos, order), coefs, n_band
 
 
-@settings(max_examples=150, deadline=None)
 @given(scores_of(THIRDS), scores_of(THIRDS))
 def test_cut_agrees_with_counting_all_pairs(pos, neg):
     scores, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
@@ -71,7 +69,6 @@ def test_cut_with_weights(scores):
     np.testing.assert_allclose(total / mass, pairwise_hinge(scores, y, weight), rtol=1e-12, atol=1e-14)
 
 
-@settings(max_examples=150, deadline=None)
 @given(scores_of(THIRDS), scores_of(THIRDS), st.sampled_from([1 / 3, 0.3, 2.0]), st.sampled_from([3, 5]))
 def test_a_cut_of_a_stair_is_the_sum_of_its_steps(pos, neg, h, n_steps):
     shifts = h * ((2 * np.arange(n_steps) + 1 - n_steps) / n_steps)

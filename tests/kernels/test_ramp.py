@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import pairwise_ramp, ramp
@@ -30,7 +30,6 @@ def check(pos, neg, w_pos, w_neg):
     np.testing.assert_allclose(np.concatenate([of_pos, of_neg]) / mass, slopes, rtol=1e-10, atol=1e-11)
 
 
-@settings(max_examples=150, deadline=None)
 @given(*[hnp.arrays(np.float64, st.integers(1, 12), elements=SCORES)] * 2)
 def test_agrees_with_counting_all_pairs(pos, neg):
     check(pos, neg, np.ones(len(pos)), np.ones(len(neg)))

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aucdist.kernels import svmlight
@@ -49,7 +49,6 @@ def same_as_python(text):
     return kind
 
 
-@settings(deadline=None)
 @given(FLOAT)
 @example(5e-324)
 @example(2.2250738585072011e-308)
@@ -61,7 +60,6 @@ def test_every_float_comes_back(x):
     assert same_as_python(repr(x)) == FINE
 
 
-@settings(deadline=None, max_examples=500)
 @given(DECIMAL)
 @example("9007199254740993")
 @example("9007199254740993e0")
@@ -79,7 +77,6 @@ def test_every_decimal_is_what_python_makes_of_it(text):
         assert read_number(text)[2] == NO_NUMBER
 
 
-@settings(deadline=None)
 @given(st.integers(2**52, 2**53 - 1), st.integers(-60, 60), st.integers(-1, 1))
 def test_halfway_between_two_floats(mantissa, power, off):
     """The exact decimals of numbers in the middle between two floats, and of their neighbours in the last digit."""
@@ -88,7 +85,6 @@ def test_halfway_between_two_floats(mantissa, power, off):
     same_as_python(text)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(-345, 310))
 def test_nineteen_digits_and_any_power_of_ten_are_never_hard(digits, power):
     assert same_as_python(f"{digits % 10**19}e{power}") == FINE
@@ -160,7 +156,6 @@ def plain(text, topics, ignore):
     return labels, rows, width
 
 
-@settings(deadline=None, max_examples=300)
 @given(PIECES, st.sampled_from(["", " "]), st.booleans(), st.booleans())
 def test_rows_are_those_of_plain_python(pieces, glue, topics, ignore):
     text = glue.join(pieces) + "\n"

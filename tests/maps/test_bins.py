@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import roc_auc_score
@@ -35,7 +35,6 @@ def test_is_one_with_pairs(estimator, check):
 # ---- edges ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     hnp.arrays(np.float64, st.integers(1, 60), elements=st.integers(-8, 8).map(float) | st.floats(-1e300, 1e300)),
     st.integers(2, 12),

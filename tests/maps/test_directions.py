@@ -56,7 +56,7 @@ def fit(features, X, y, signs, **options) -> PairwiseHingeClassifier:
         return model.fit(X, y)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6), bins=st.sampled_from([2, 3, 20, 255]), linear=st.sampled_from(["keep", "drop"]),
     pairs=st.sampled_from([0, 2]), lam=st.sampled_from([1.0, 1e-2, 1e-4]),
@@ -118,7 +118,7 @@ def test_missing_values_keep_a_free_row_of_a_pair():
     assert seen == 2
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6), trees=st.sampled_from([1, 5, 30]), leaves=st.sampled_from([2, 4, 31]),
     lam=st.sampled_from([1.0, 1e-2, 1e-4]),
@@ -200,7 +200,6 @@ def test_a_step_that_breaks_a_direction_is_0():
         step_signs(chain([0.0, 1.0, 2.0, 3.0], missing=1)[0], 0, ranks, UP)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6))
 def test_sets_of_leaves_lose_no_row(seed):
     """Random trees with random values: each step that is kept rises wherever a feature moves in its direction."""

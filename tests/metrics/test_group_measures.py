@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score, roc_auc_score
 
@@ -23,7 +23,6 @@ def drawn(seed):
     return r.integers(0, 4, n), r.integers(-3, 4, n) / 2.0, r.integers(0, 6, n), r.choice([0.0, 0.5, 1.0, 4.0], n)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6))
 def test_gauc_counts_pairs(seed):
     y, score, group, weight = drawn(seed)
@@ -61,7 +60,6 @@ def test_ndcg_by_hand():
     assert exponential.mean == pytest.approx(7 / (7 + 3 / np.log2(3)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, None]))
 def test_ndcg_is_that_of_scikit_learn(seed, k):
     y, score, group, _ = drawn(seed)
@@ -96,7 +94,6 @@ def by_places(y, score, weight, k):
     return gain, found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 50]), st.booleans())
 def test_a_weight_is_so_many_rows(seed, k, whole):
     y, score, group, weight = drawn(seed)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import beta, norm
@@ -55,7 +55,6 @@ def sample(seed, n_pos, n_neg, shift, ties=False):
     return y, np.round(scores, 1) if ties else scores
 
 
-@settings(deadline=None)
 @given(ROWS, ROWS, RATES)
 def test_area_is_that_of_all_pairs(pos, neg, rate):
     expected = float(slow_area(pos, neg, rate))

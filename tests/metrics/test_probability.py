@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as peer
 from sklearn.isotonic import IsotonicRegression
@@ -27,7 +27,6 @@ def unpacked(rows):
     return y.astype(int), p / 8, weight.astype(float)
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_brier_and_log_loss_are_scikit_learns(rows):
     y, p, weight = unpacked(rows)
@@ -46,7 +45,6 @@ def test_a_certainty_that_fails_costs_a_finite_loss():
     assert metrics.log_loss([0, 1], [0.0, 1.0]) == pytest.approx(0.0, abs=1e-14)
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_hull_by_pooling_and_by_isotonic_regression(rows):
     y, p, weight = unpacked(rows)
@@ -120,7 +118,6 @@ def test_equal_probabilities_share_a_bin_and_weights_have_no_interval():
     assert np.isnan(found.low).all()
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 59))
 def test_all_are_those_of_the_merged_counts(rows, cut):
     y, p, weight = unpacked(rows)

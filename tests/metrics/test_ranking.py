@@ -162,7 +162,7 @@ def slow_precision(pos, neg):
 
 
 @given(AT_LEAST_TWO)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_jackknife_leaves_out_each_row_and_keeps_the_weight_of_its_class(rows):
     pos, neg = rows
     counts = count(pos, neg)

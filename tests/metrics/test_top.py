@@ -44,7 +44,6 @@ def allowed(name, value, tp, fp, n_pos, n_neg):
     }[name]
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from(["fpr", "alerts", "precision", "recall"]), SHARES)
 def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
     y, scores, weight = columns(rows)
@@ -65,7 +64,6 @@ def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
     assert found[0] + found[1] == (min(flagged) if name == "recall" else max(flagged))
 
 
-@settings(deadline=None)
 @given(ROWS, SHARES)
 def test_recall_and_rate_are_the_best_of_all_thresholds(rows, value):
     y, scores, weight = columns(rows)
@@ -76,7 +74,7 @@ def test_recall_and_rate_are_the_best_of_all_thresholds(rows, value):
         assert found == pytest.approx(min(fp / n for tp, fp, p, n in all_tables(rows) if tp / p >= value))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(ROWS.filter(lambda rows: len(rows) <= 6), st.data())
 def test_top_k_is_the_mean_over_all_orders_of_ties(rows, data):
     k = data.draw(st.integers(1, len(rows)))

@@ -4,10 +4,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
-from benchmarks.page import MAX_WIDTH, bench_tables, render_bench_page
 from support.browser import CLIPPED, WINDOW, Browser, browser, installed
 from test_comparison_page import NAMES, pair
 from test_page import report, scores  # noqa: F401  # the fixture
@@ -70,54 +67,6 @@ def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Re
     table[0]["parameters"] |= {"class_weight": None} if more else {}
     page = render_run_page(replace(report, search=search(table, best=1)))
     assert_fits(chromium, tmp_path, page)
-
-
-def wide_results() -> pd.DataFrame:
-    """Return rows such as those of the suite `peers`, which has 25 columns, and a summary of other columns."""
-    systems = [f"LogisticRegression newton-cholesky {i}" for i in range(3)]
-    columns = ["train rows", "AUC", "low", "high", "ours less it", "p, Holm", "s to 0.001", "times ours to 0.001", "s to 0.0001",
-               "times ours to 0.0001", "budget", "fit s", "gap", "value", "choice s", "warm-up s", "peak MiB"]  # fmt: skip
-    random = np.random.default_rng(0)
-    rows = [
-        {"data": "page-blocks-1-3_vs_4", "system": system, "kind": "linear", **dict(zip(columns, random.random(17), strict=True)),
-         "ours, AUC": "ties", "excluded": "cut off by the limit", "note": "not run here: ValueError: Input contains NaN"}
-        for system in systems
-    ]  # fmt: skip
-    summary = {"data": "page-blocks-1-3_vs_4", "system": "all linear peers", "kind": "summary", "wins": 3, "ties": 12, "bar": 2.0,
-               "within the bar": True}  # fmt: skip
-    return pd.DataFrame([*rows, {"data": "yeast4", "system": "absent", "note": "not installed"}, summary])
-
-
-def test_a_wide_table_is_split_and_keeps_every_value() -> None:
-    results = wide_results()
-    *parts, summary = bench_tables(results)
-    assert len(parts) >= 2
-    for part in parts:
-        assert list(part.columns[:3]) == ["data", "system", "kind"]
-        widths = [max(len(word) for word in column.split()) for column in part.columns]
-        assert sum(widths) <= MAX_WIDTH
-    seen = [column for part in parts for column in part.columns[3:]]
-    assert len(seen) == len(set(seen))
-    assert set(seen) == set(results.columns) - {"data", "system", "kind", "wins", "ties", "bar", "within the bar"}
-    by_column = {column: [cells[i] for cells in part.rows] for part in parts for i, column in enumerate(part.columns)}
-    assert [text for text, _ in by_column["note"]][-1] == "not installed"
-    assert by_column["AUC"][-1] == ("", True)
-    assert by_column["AUC"][0] == (f"{results['AUC'][0]:.4g}", False)
-    assert list(summary.columns) == ["data", "system", "kind", "wins", "ties", "bar", "within the bar"]
-    assert [text for text, _ in summary.rows[0]][-4:] == ["3", "12", "2", "True"]
-
-
-def test_a_narrow_table_stays_whole() -> None:
-    results = pd.DataFrame([{"system": "a", "seconds": 1.5}, {"system": "b", "note": "not installed"}])
-    (table,) = bench_tables(results)
-    assert list(table.columns) == ["system", "seconds", "note"]
-    assert [[text for text, _ in cells] for cells in table.rows] == [["a", "1.5", ""], ["b", "", "not installed"]]
-    assert list(bench_tables(results[:0])) == []
-
-
-@needs_chromium
-def test_the_page_of_a_benchmark_fits(chromium: Browser, tmp_path: Path) -> None:
-    assert_fits(chromium, tmp_path, render_bench_page("peers", "x86_64, Python 3.11", wide_results(), None))
 
 
 @needs_chromium

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
@@ -42,7 +42,6 @@ def rate(distance, low, high, m):
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=30, unique=True), st.integers(2, 12))
-@settings(max_examples=60, deadline=None)
 def test_rates(numbers, m):
     distances = np.array(sorted(numbers)) / 16
     rule = Rule(AXIS, -1, distances[0], distances[-1], 0, m, 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
@@ -31,7 +31,6 @@ def twin(ids, y, n_folds, seed):
     return {i: place % n_folds for place, i in enumerate(order)}
 
 
-@settings(deadline=None)
 @given(st.integers(2, 6), st.integers(0, 30), st.integers(0, 30), st.integers(-3, 2**65), st.randoms())
 def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, more_neg, seed, random):
     y = [1] * (n_folds + more_pos) + [-1] * (n_folds + more_neg)
@@ -45,7 +44,6 @@ def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, 
         assert sizes.max() - sizes.min() <= 1
 
 
-@settings(deadline=None)
 @given(st.integers(2, 6), st.lists(st.integers(0, 5), min_size=1, max_size=60), st.integers(0, 2**63), st.randoms())
 def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata, seed, random):
     ids = random.sample(range(10**6), len(strata))
@@ -106,7 +104,6 @@ def test_a_partition_trains_on_what_it_does_not_hold_out():
     assert sum(found.held_out(fold).sum() for fold in range(5)) == 60
 
 
-@settings(deadline=None)
 @given(st.integers(2, 4), st.integers(8, 30), st.integers(0, 99), st.randoms())
 def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, seed, random):
     groups = np.array([g for g in range(n_groups) for _ in range(random.randint(1, 5))])
@@ -176,7 +173,6 @@ def test_a_gap_of_rows_is_that_of_scikit_learn(gap):
         assert sorted(order[found.held_out(fold)]) == held_out.tolist()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 30), min_size=40, max_size=60), st.integers(0, 9), st.sampled_from([0.0, 0.5, 1.0, 3.0]),
     st.randoms(),

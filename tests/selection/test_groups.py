@@ -47,7 +47,7 @@ def test_codes_are_equal_where_values_are():
     assert names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(1, 4), st.randoms(), st.booleans())
 def test_duplicates_are_rows_with_equal_features(n, d, random, sparse):
     rows = np.array([[random.choice([0.0, -0.0, 1.5, -2.0]) for _ in range(d)] for _ in range(n)])

@@ -58,7 +58,7 @@ def test_blocks_with_one_index_are_refused():
         LocalBlocks([Block.of(X, y), Block.of(X, y)])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(2, 200), st.integers(1, 6), st.floats(-8, 8), st.integers(1, 3))
 def test_bounds_hold_against_extended_precision(seed, n, d, magnitude, n_blocks):
     rng = np.random.default_rng(seed)

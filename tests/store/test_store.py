@@ -132,7 +132,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_current_version(tmp_path: Path) -> 
     assert promote(read_store(str(url)), content(1), MARKER, {}).version == max(read_store(str(url)).versions)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n=st.integers(1, 6), back=st.integers(0, 5), most=st.integers(1, 7))
 def test_keep_removes_old_versions_and_only_those(tmp_path_factory, n, back, most):
     folder = tmp_path_factory.mktemp("keep")

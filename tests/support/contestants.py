@@ -55,17 +55,3 @@ def _slowly(X, slow):
     if slow:
         time.sleep(1.1)
     return FittedModel(lambda X: X[:, 0])
-
-
-_warm_ups, _splits = set(), set()
-
-
-def counts(X, y, value, budget, threads):
-    """Fail on the second split of 400 rows, with the number of warm-ups and of splits that this process has seen."""
-    if len(X) == 400:
-        _splits.add(X.tobytes())
-    elif len(X) > 280:
-        _warm_ups.add(X.tobytes())
-    if len(_splits) > 1:
-        raise ValueError(f"warm-ups {len(_warm_ups)}, splits {len(_splits)}")
-    return FittedModel(lambda X: X[:, 0])

@@ -24,8 +24,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
-
 from aucdist.errors import InputError, unknown
 from benchmarks.common import Row
 from benchmarks.peers import linear, others
@@ -39,7 +37,7 @@ CONDITIONS = (
     f"every system chooses its value by three folds of at most {CHOICE_ROWS} training rows; a data set with fewer than "
     f"{FEW_ROWS} training rows is split several times, unless its test rows are fixed"
 )
-"""Stated in the first line of the output and on the page."""
+"""Stated in the first line of the output."""
 
 
 def peers(
@@ -102,10 +100,3 @@ def peers(
 
 def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def figure(results: pd.DataFrame) -> str:
-    """Return time against AUC as an SVG file, a panel for each data set."""
-    from benchmarks.peers.figure import time_against_auc
-
-    return time_against_auc(results)

@@ -1,6 +1,5 @@
 """Files that are small on disk and would fill the memory; and names in files that would lead out of their folder."""
 
-import gzip
 import json
 
 import numpy as np
@@ -45,26 +44,8 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
     assert read(source).block.n_samples == ROWS
 
 
-@pytest.mark.usefixtures("small_limits")
-def test_a_table_of_numbers_is_none(tmp_path):
-    source = a_table(tmp_path / "sound.parquet", np.random.default_rng(0).normal(size=ROWS))
-    assert read(source).block.n_samples == ROWS
-
-
 def test_without_a_trap_the_limits_are_far_away(tmp_path):
     assert read(a_table(tmp_path / "zeros.parquet", np.zeros(200_000))).block.n_samples == 200_000
-
-
-@pytest.mark.usefixtures("small_limits")
-@pytest.mark.parametrize("form", ["svmlight", "csv"])
-def test_a_packed_file_is_refused_by_whatever_reads_it(tmp_path, form):
-    line = {"svmlight": "+1 1:1\n", "csv": "1,yes\n"}[form]
-    path = tmp_path / f"bomb.{form}.gz"
-    path.write_bytes(gzip.compress((line * 10**6).encode()))
-    source = Source(source=str(path), format=form, **({"label": 0, "header": False} if form == "csv" else {}))
-    for read_it in (read, open_reader):
-        with pytest.raises(InputError, match=r"unpack to more than \d+; if you trust the file, unpack it by hand"):
-            read_it(source)
 
 
 def test_a_feature_with_an_endless_number_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aucdist.data.formats import csv_format
@@ -23,7 +23,6 @@ def text_of(data, names, **keys):
     return CsvText(data, "f.csv", list(names), **keys)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(FLOAT, TEXT, FLOAT), min_size=1, max_size=8),
     st.sampled_from([",", ";", "\t"]),
@@ -60,7 +59,6 @@ def test_one_table_in_many_spellings(data, separator):
     assert list(table.texts["b"]) == ["a", "b"]
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.text(st.sampled_from('12.x",; \t\n?\r(-'), max_size=30), st.sampled_from([",", ";", "\t", BLANKS]), st.booleans()
 )

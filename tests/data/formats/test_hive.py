@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.formats.parquet import can_hold, path_values, typed
@@ -187,7 +187,6 @@ def test_which_folders_count():
     assert path_values("https://host/k=a%2Fb/p.parquet?key=v/x") == {"k": "a/b"}
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="/%"), max_size=12))
 def test_only_integers_that_a_float_has_are_numbers(text):
     value = typed(text)

@@ -59,27 +59,6 @@ def test_several_files_are_one_data_set(tmp_path):
     assert data.block.X.tolist() == [[0, 1, 0, 0], [0.5, 0, 0, 1], [1, 0, 1, 0], [1.5, 1, 0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "said"),
-    [
-        ({"a": [1.0, None, 2.0], "y": Y}, {}, "row 2, column 'a': the value is missing"),
-        ({"a": [1.0, 2.0, float("nan")], "y": Y}, {}, "row 3, column 'a': nan is not finite"),
-        ({"a": [float("inf"), 1.0, 2.0], "y": Y}, {}, "row 1, column 'a': inf is not finite"),
-        ({"a": [1, 2, 3], "y": [0, None, 1]}, {}, "row 2, column 'y': the value is missing"),
-        ({"a": ["p", "q", "p"], "y": Y}, {}, "column 'a': its type is string, not a number"),
-        ({"a": ["p", "", "p"], "y": Y}, {"categorical": ["a"]}, "row 2, column 'a': the value is missing ('')"),
-        ({"a": [[1], [2], [3]], "y": Y}, {}, "column 'a': its type is list"),
-        ({"a": [1, 2, 3], "y": Y}, {"label": "z"}, "unknown column in `label` 'z'"),
-        ({"a": [1, 2, 3], "y": [1, 1, 1]}, {}, "one class only (1)"),
-        ({"a": pa.array([], pa.float64()), "y": pa.array([], pa.int8())}, {}, "has no rows"),
-    ],
-)
-def test_a_fault_is_named(load, columns, options, said):
-    with pytest.raises(InputError) as caught:
-        load(columns, **options)
-    assert said in str(caught.value)
-
-
 def test_a_test_file_is_encoded_like_the_training_data(tmp_path):
     def write(name, **columns):
         pq.write_table(pa.table(columns), tmp_path / name)
@@ -92,12 +71,3 @@ def test_a_test_file_is_encoded_like_the_training_data(tmp_path):
         read(write("test", a=[4, 5], k=["r", "s"], y=[1, 0]), schema=train.schema)
     with pytest.raises(InputError, match="not those of the training data: missing k=p, k=q, k=r"):
         read(write("test", a=[4, 5], y=[1, 0]).model_copy(update={"categorical": []}), schema=train.schema)
-
-
-@pytest.mark.parametrize("cut", [slice(0, 100), slice(0, -1), slice(5, None)])
-def test_a_damaged_file_is_refused(tmp_path, cut):
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"a": [1.0, 2.0], "y": [0, 1]}), path)
-    path.write_bytes(path.read_bytes()[cut])
-    with pytest.raises(InputError, match=r"f\.parquet is not a sound Parquet file"):
-        read(Source(source=str(path), format="parquet", label="y"))

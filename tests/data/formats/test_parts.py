@@ -73,9 +73,7 @@ def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
     same(source(text, **options), n)
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["1 1:1\n", "-1 2:3 7:1\r\n", "\n", "# no row\n", "  \t\n", "-1\n"]), max_size=12),
     st.integers(1, 40),

@@ -1,14 +1,10 @@
 """`read`: layouts, test files encoded like training data, what is checked, and bad files of every format."""
 
-import bz2
-import gzip
 import hashlib
-import lzma
 
 import numpy as np
 import pytest
 
-from aucdist.data.block import partition
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
@@ -42,32 +38,9 @@ def test_sparse_stays_sparse_and_full_becomes_dense(source):
     assert isinstance(read(table).block.rows, CsrRows)
 
 
-def test_csr_arrays_have_the_types_of_the_kernels(source):
-    rows = read(source(SVM)).block.rows
-    assert (rows.values.dtype, rows.indices.dtype, rows.offsets.dtype) == (np.float64, np.int32, np.int64)
-    assert rows.n_features == 3
-
-
 def test_features_of_svmlight_are_called_by_their_numbers(source):
     assert read(source(SVM)).schema.feature_names == ("1", "2", "3")
     assert read(source("1 0:1\n0 4:2\n", zero_based=True)).schema.feature_names == ("0", "1", "2", "3", "4")
-
-
-def _flipped(data):
-    """One byte in the middle altered."""
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
-
-
-@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_compressed_files_are_read_and_damaged_ones_refused(source, ending, pack):
-    packed = pack(SVM.encode())
-    assert read(source(packed, f"f{ending}")).block.n_samples == 3
-    for damaged in (packed[:-4], packed[: len(packed) // 2], b"garbage", _flipped(packed)):
-        with pytest.raises(InputError, match=rf"f\{ending} is truncated or damaged"):
-            read(source(damaged, f"f{ending}"))
-    with pytest.raises(InputError, match="is empty"):
-        read(source(pack(b""), f"f{ending}"))
 
 
 def test_parts_of_a_data_set_are_put_below_each_other(tmp_path, source):
@@ -209,19 +182,3 @@ def test_embedded_sets_need_no_file():
         read(Source(source="digit", format="embedded"))
     with pytest.raises(InputError, match="one data set"):
         read(Source(source=["digits"], format="embedded"))
-
-
-@pytest.mark.parametrize("fmt", ["svmlight", "csv", "keel", "parquet"])
-@pytest.mark.parametrize("content", [None, b"", b"\n \n"])
-def test_missing_and_empty_files_are_refused(tmp_path, fmt, content):
-    path = tmp_path / "f"
-    if content is not None:
-        path.write_bytes(content)
-    label = {"label": 0} if fmt in ("csv", "parquet") else {}
-    with pytest.raises(InputError, match="no such file or folder" if content is None else "f is empty"):
-        read(Source(source=str(path), format=fmt, **label))
-
-
-def test_what_is_read_can_be_placed(source):
-    blocks = partition(read(source(SVM)).block, 2)
-    assert [b.n_samples for b in blocks] == [2, 1]

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.formats.table_form import PLAIN, Spelling
@@ -57,7 +57,6 @@ def test_a_number(spelling: Spelling, text: str, number: float | None) -> None:
     assert (None if found is None else float(found)) == number
 
 
-@settings(deadline=None)
 @given(st.decimals(-(10**9), 10**9, places=3), st.sampled_from([GERMAN, ENGLISH, SPACED]))
 def test_what_is_written_in_groups_is_read_back(value: object, spelling: Spelling) -> None:
     groups = " " if spelling.thousands == "space" else spelling.thousands
@@ -208,7 +207,6 @@ def test_what_is_refused(tmp_path, text: bytes, keys: dict[str, object], message
         read(parse_source({"source": str(tmp_path / "f.csv"), "format": "csv", "label": "y", **keys}, "a test"))
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.text(st.sampled_from("12.,;\"'$%€ä-\n NA"), max_size=60),
     st.sampled_from(["utf-8", "utf-16", "latin-1", "cp1252"]),

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
@@ -35,7 +35,6 @@ def plain(text, n_features):
     return X, np.array([float(r[0]) for r in rows if r])
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 6).flatmap(
         lambda d: st.tuples(
@@ -77,37 +76,6 @@ def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
     assert y.tolist() == [1, -1, -1]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("1 1:1\n-1 2:x\n", "f.svm, line 2, column 4: value 'x' is not a number"),
-        ("1 1:1\n-1 2\n", "f.svm, line 2, column 4: '2' is not of the form index:value"),
-        ("1 1:1\n-1 2:1 1:3\n", "f.svm, line 2, column 8: index 1 after 2: indices must ascend"),
-        ("1 1:1 1:2\n", "line 1, column 7: index 1 after 1"),
-        ("1 0:1\n", "line 1, column 3: index 0, but the first feature is number 1; give `zero_based: true`"),
-        ("1 -3:1\n", "line 1, column 3: '-3:1' is not of the form index:value"),
-        ("1 4:1\n", "line 1, column 3: index 4, but there are 3 features"),
-        ("one 1:1\n", "line 1, column 1: label 'one' is not a number"),
-        ("1:1 2:1\n", "line 1, column 1: label '1:1' is not a number"),
-        ("1,2 1:1\n", "line 1, column 1: label '1,2' is not a number"),
-        ("1 1:nan\n", "line 1, column 3: value 'nan' is not finite"),
-        ("1 1:1\n\n0 2:-inf\n", "line 3, column 3: value '-inf' is not finite"),
-        ("1 1:1e400\n", "line 1, column 3: value '1e400' is not finite"),
-        ("nan 1:1\n", "line 1, column 1: label 'nan' is not finite"),
-        ("1 1:1_0\n", "line 1, column 3: value '1_0' is not a number"),
-        ("1 1_0:1\n", "line 1, column 3: '1_0:1' is not of the form"),
-        ("1 qid:3 1:2\n", "line 1, column 3: 'qid:3': a query id; give `qid: use`"),
-        ("1 3000000000:1\n", "line 1, column 3: index 3000000000"),
-        ("1 1: 2:1\n", "line 1, column 3: value '' is not a number"),
-        ("1 1:1\n2 1:\xff\n", "line 2, column 3: value"),
-    ],
-)
-def test_a_fault_is_named_with_its_line_and_column(text, said):
-    with pytest.raises(InputError) as caught:
-        parse(text, n_features=3 if "4:1" in text else None)
-    assert said in str(caught.value)
-
-
 def test_zero_based_files_have_a_feature_zero():
     X, _ = parse("1 0:5\n0 2:6\n", zero_based=True)
     assert X.toarray().tolist() == [[5, 0, 0], [0, 0, 6]]
@@ -116,7 +84,6 @@ def test_zero_based_files_have_a_feature_zero():
 
 
 @given(st.binary(max_size=60))
-@settings(deadline=None, max_examples=300)
 def test_any_bytes_are_read_or_refused(data):
     try:
         rows = parse_svmlight(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)

@@ -9,15 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
 
-from aucdist.batch_scoring import begin, finish, score_part
-from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_reader
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, s3
 from aucdist.errors import InputError
-from aucdist.model import save_model
 
 BUCKET = f"shards-{uuid.uuid4().hex[:12]}"
 N = np.arange(60)
@@ -119,27 +116,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(bucket, table):
     )
     with pytest.raises(InputError, match="changed"):
         opening.read(1)
-
-
-def test_shards_on_s3_are_scored_to_s3(bucket, table, tmp_path):
-    there, here = table
-    data = read(here)
-    save_model(
-        f"s3://{BUCKET}/model", coef=np.array([1.0, -2.0, 0.5, 0.25]), intercept=0.5, schema=data.schema,
-        preprocessor=Preprocessor((), "none", None, None), about={},
-    )  # fmt: skip
-    shard_data(request(there, f"s3://{BUCKET}/to-score", rows_per_shard=25))
-    source = Source(source=f"s3://{BUCKET}/to-score", format="shards")
-    for _ in range(2):  # the second time everything is there
-        begun = begin(f"s3://{BUCKET}/model", source, f"s3://{BUCKET}/scores")
-        done = finish(begun, [score_part(begun.url, begun.key, i) for i in range(3)])
-    assert (done["rows"], done["parts"]) == (60, 3)
-    found = objects(bucket, "scores/")
-    parts = [pq.read_table(pa.BufferReader(found[f"part-{i:05d}.parquet"])) for i in range(3)]
-    scores = np.zeros(60)
-    for part in parts:
-        scores[part["row_id"].to_numpy()] = part["score"].to_numpy()
-    np.testing.assert_allclose(scores, data.block.X @ [1.0, -2.0, 0.5, 0.25] + 0.5, rtol=1e-14)
 
 
 def test_nothing_that_was_committed_is_written_over(bucket):

@@ -22,12 +22,6 @@ def test_blocks_share_the_direction_but_not_the_rows():
     np.testing.assert_array_equal(one.X, simulate(50, 3, 0.5, seed=2).X)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -1, 2])
-def test_a_share_outside_0_and_1_is_refused(share):
-    with pytest.raises(InputError, match="positive_share"):
-        simulate(10, 2, share, seed=0)
-
-
 def test_shards_hold_the_simulated_rows(tmp_path):
     simulation = Simulation(25, 3, 0.4, rows_per_shard=10, dtype="float32", seed=4)
     url = str(tmp_path)

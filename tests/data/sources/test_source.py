@@ -1,7 +1,6 @@
 """What a source may say, and the errors for what it may not."""
 
 import pytest
-from pydantic import ValidationError
 
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
@@ -43,8 +42,3 @@ def test_a_wrong_entry_is_refused_with_its_place(entry, said):
         parse_source(entry, "sets.yaml, mine")
     assert said in str(caught.value)
     assert str(caught.value).startswith("sets.yaml, mine: ")
-
-
-def test_pydantic_refuses_the_same():
-    with pytest.raises(ValidationError):
-        Source(source="a", format="svmlight", label=0)

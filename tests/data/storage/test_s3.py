@@ -12,13 +12,9 @@ import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import boto3
-import numpy as np
 import pytest
 from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
 
-from aucdist.data.block import Block
-from aucdist.data.dataset import Schema
-from aucdist.data.shards.manifest import read_manifest, read_shard, write_shards
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import faults, files, s3
@@ -114,16 +110,6 @@ def test_what_is_not_there_is_named(bucket, place, said):
     with pytest.raises(InputError) as caught:
         load(url)
     assert said.format(url=url) in str(caught.value)
-
-
-def test_shards_round_trip(bucket):
-    rng = np.random.default_rng(0)
-    blocks = [Block.of(rng.random((5, 2)), np.array([1, -1, 1, -1, -1]), index=i) for i in range(3)]
-    schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
-    assert len(write_shards(blocks, schema, at("out/"))) == 3
-    assert read_manifest(at("out")).n_samples == 15
-    for i, block in enumerate(blocks):
-        assert np.array_equal(read_shard(at("out"), i).X, block.X)
 
 
 def test_a_bucket_that_is_not_there_cannot_be_written(bucket):

@@ -237,12 +237,3 @@ def test_without_a_folder_for_temporary_files_there_are_no_copies(monkeypatch):
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
     monkeypatch.setattr(scratch, "_scratch", None)
     assert scratch.scratch().copy(dense()) is None
-
-
-@pytest.mark.parametrize("limit", ["0", str(10**9)])
-def test_the_environment_limits_copies(monkeypatch, limit):
-    monkeypatch.setattr(scratch, "_scratch", None)
-    monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 0.0)
-    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
-    monkeypatch.setenv(scratch.LIMIT, limit)
-    assert (scratch.scratch().copy(dense()) is None) == (limit == "0")

@@ -1,8 +1,6 @@
 """Files as the field has them, from `init` to `train`: settings reach the YAML, and a split is like the future."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -216,15 +214,6 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="have the same one"):
         find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)
-
-
-def test_init_loads_nothing_that_takes_seconds() -> None:
-    script = (
-        "import sys; from flows.cli import app; app(['init', 'visits.csv', '--label', 'y'], standalone_mode=False)\n"
-        "print(sorted({'numba', 'pandas', 'scipy', 'sklearn', 'dask', 'prefect'} & set(sys.modules)))"
-    )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import run
 
@@ -125,7 +125,6 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_si
 
 
 @given(NAMES)
-@settings(deadline=None)
 def test_names_are_read_back_from_yaml(name: str) -> None:
     assert yaml.safe_load(f"{quoted(name)}  {comment(name)}") == name
     assert yaml.safe_load(f"- {quoted(name)}  {comment(name)}\n- b") == [name, "b"]

@@ -134,7 +134,7 @@ def test_a_row_of_weight_two_is_two_rows():
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1e-2, 0.1, 1.0]), st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_gap_closes(seed, lam, n_blocks):
     r = np.random.default_rng(seed)
     X, y, _ = problem(int(r.integers(1, 8)), int(r.integers(1, 12)), int(r.integers(1, 6)), seed=seed)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.hinge_twins import (
@@ -155,7 +155,6 @@ def test_pegasos_steps_are_their_twin(data, intercept, time, lam):
     arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([0.0, 0.5, -1.0, 3.0]) | st.floats(-10, 10)),
     st.floats(1e-3, 20),
 )
-@settings(max_examples=200, deadline=None)
 def test_the_projection_onto_the_ball_is_the_nearest_point(w, radius):
     found = onto_ball(w, radius)
     if np.abs(w).sum() <= radius:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
+from support.square_twins import FORMS
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -76,7 +76,7 @@ def test_one_block_is_the_published_algorithm(solver, lam, weighted):
 def test_sparse_and_float32_are_dense(solver):
     X, y = rows_of()
     dense = last(SOLVERS[solver](blocks_of(X, y), 1e-3)).w
-    for form in (sp.csr_matrix, lambda X: X.astype(np.float32), lambda X: sp.csr_array(X.astype(np.float32))):
+    for form in FORMS.values():
         np.testing.assert_allclose(last(SOLVERS[solver](blocks_of(form(X), y), 1e-3)).w, dense, rtol=1e-11)
 
 

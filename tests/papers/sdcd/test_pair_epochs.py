@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import config, njit
 from scipy import stats
@@ -149,7 +149,6 @@ def as_dict(table):
     return {int(e["number"]): float(e["value"]) for e in table if e["number"] > 0}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 2**63 - 1) | st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5])), max_size=16)
 )

@@ -79,7 +79,6 @@ def test_value_and_gradient_are_those_of_all_pairs(weighted):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 20), st.integers(1, 5), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n_neg, d, weighted):
     X, y, weight = problem(n_pos, n_neg, d, seed, weighted=weighted)
     means, mass = class_means(X, y, weight)
@@ -122,7 +121,7 @@ def test_minimiser_where_each_class_is_one_row():
 
 
 @given(st.integers(0, 10**6), st.floats(1e-3, 10.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_bound_from_any_gradient_is_below_the_minimum(seed, lam):
     X, y, weight = problem(5, 9, 3, seed)
     w = np.random.default_rng(seed).normal(size=3)

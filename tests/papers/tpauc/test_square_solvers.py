@@ -129,9 +129,7 @@ def test_sparse_and_float32_are_dense(solver, request):
         rounds = svrg(blocks_of(X, y), 1e-2, seed=2) if solver == "svrg" else exact(blocks_of(X, y), 1e-2)
         return solve(rounds, tol=1e-13, max_passes=300).w
 
-    dense = fit(X)
-    for form in (sp.csr_array(X), X.astype(np.float32), sp.csr_matrix(X.astype(np.float32))):
-        np.testing.assert_allclose(fit(form), dense, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fit(sp.csr_matrix(X.astype(np.float32))), fit(X), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.nojit

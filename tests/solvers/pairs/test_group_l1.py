@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.optima import optimum_group_l1, optimum_l1
 from support.oracle import pair_differences
@@ -61,7 +61,6 @@ def test_random_problems_against_slsqp(part):
 
 
 @pytest.mark.nojit
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6))
 def test_bounds_hold_at_any_weights(seed):
     r = np.random.default_rng(seed)

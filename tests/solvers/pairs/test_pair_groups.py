@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.grouped_pairs import best_hinge, best_hinge_l1, hinge, mean_loss, ramp
 from support.grouped_problem import Problem, some_problems
@@ -88,7 +88,6 @@ def test_ramp_comes_to_a_stationary_point():
         assert found.certificate.primal == pytest.approx(value, rel=1e-9, abs=found.certificate.rounding)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1000, 10**6), st.integers(1, 6))
 def test_blocks_do_not_change_the_value(seed, n_blocks):
     p = Problem(seed)

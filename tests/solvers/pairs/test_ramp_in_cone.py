@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -76,7 +76,6 @@ def test_without_signs_the_steps_are_the_same_to_the_bit():
 
 
 @pytest.mark.nojit
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_convex_quadratic_is_minimised_over_the_cone(seed):
     r = np.random.default_rng(seed)
