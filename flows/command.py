@@ -74,8 +74,7 @@ class Command:
         if self.flow and api_configured():
             flow = load(self.flow)  # importing Prefect configures its logging
             quiet_prefect_log(debug)
-            result: dict[str, Any] = flow(config)
-            return result
+            return dict(flow(config))
         function = load(self.function)
         if not self.shows_progress:
             return dict(function(config))

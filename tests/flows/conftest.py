@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.canary import KEY, PASSWORD, TOKEN, client_of
-from support.figures import RENDER, render_only
+from support.figures import RENDER, leave_out
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
 
@@ -34,9 +34,9 @@ def without_baselines() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def without_figures() -> Iterator[None]:
-    """Leave the figures of pages unrendered: rendering takes longer than most runs here."""
+    """Leave the figures of pages out, which `tests/report` draws: drawing takes longer than most runs here."""
     with pytest.MonkeyPatch.context() as patched:
-        render_only(patched)
+        leave_out(patched)
         yield
 
 
