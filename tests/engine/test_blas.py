@@ -52,19 +52,6 @@ def test_the_last_of_several_threads_sets_it_back(two_threads):
     assert blas_threads() == {2}
 
 
-def test_any_thread_may_be_the_last(two_threads):
-    def fit():
-        with one_blas_thread():
-            found.append(blas_threads())
-
-    found = []
-    other = threading.Thread(target=fit)
-    other.start()
-    other.join()
-    assert found == [{1}]
-    assert blas_threads() == {2}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("y", ["two classes", "three classes"])
 def test_a_fit_of_long_vectors_has_the_same_bits_for_any_number_of_threads(y):

@@ -7,7 +7,7 @@ from support.code_sets import random_codes
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.data.block import Block, partition, stacked
 from aucdist.data.shards.simulate import simulate
-from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 
@@ -46,11 +46,6 @@ def test_more_blocks_than_rows_is_legal(sparse):
     parts = partition(some_block(4, 2, sparse), 6)
     assert sum(p.n_samples for p in parts) == 4
     assert LocalBlocks(parts).n_samples == 4
-
-
-def test_one_block_is_the_data_as_it_came():
-    block = some_block()
-    assert partition(block, 1)[0].row_id.tolist() == list(range(20))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -153,10 +148,3 @@ def test_csr_is_made_canonical_without_touching_the_callers():
     assert rows.offsets.dtype == np.int64
     np.testing.assert_array_equal(rows.values, [2.0, 4.0])
     assert given.nnz == 3
-
-
-def test_seeds_differ_by_run_round_and_block():
-    seeds = {block_seed(s, r, i) for s in range(4) for r in range(4) for i in range(4)}
-    assert len(seeds) == 64
-    assert all(0 <= s < 2**63 for s in seeds)
-    assert block_seed(1, 2, 3) == block_seed(1, 2, 3)

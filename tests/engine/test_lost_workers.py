@@ -411,21 +411,6 @@ def test_a_worker_that_dies_while_it_gets_the_handlers_is_no_error(mortal, monke
     assert died.exists()
 
 
-def test_a_scheduler_that_is_lost_while_it_gives_out_the_handlers_is_named(mortal, monkeypatch):
-    with Client(mortal.scheduler.address, set_as_default=False) as near:
-
-        async def lost():
-            raise OSError("closed")
-
-        def closed(plugin):
-            raise OSError("closed")
-
-        monkeypatch.setattr(near, "nthreads", lost)  # a mock, as below
-        monkeypatch.setattr(near, "register_plugin", closed)
-        with pytest.raises(ClusterLost, match="the scheduler was lost: closed"):
-            worker_calls.install(near)
-
-
 def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mortal, monkeypatch):
     with Client(mortal.scheduler.address, set_as_default=False) as near:
 

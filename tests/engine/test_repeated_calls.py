@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from support.chains import N_BLOCKS, load
 
-from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import in_threads
@@ -82,20 +81,6 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(client, vie
     (address,) = client.who_has([chain._parts.futures[0]]).values()
     os.kill(client.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
     assert blocks.reduce(scaled, values)["memory"] == [2.0 * value for value in after]
-
-
-def test_calls_of_a_fit_do_not_stay_in_memory(client, monkeypatch):
-    monkeypatch.setattr("aucdist.engine.worker_calls.MOST_BYTES", 100)
-    r = np.random.default_rng(0)
-    y = np.where(np.arange(6000) % 2, 1, -1)
-    X = r.normal(size=(6000, 5)) + 0.3 * y[:, None]
-    blocks = LocalBlocks.of(X, y, n_blocks=4)._blocks
-    there = DaskBlocks.of_futures(client, client.scatter(list(blocks)))
-    model = PairwiseHingeClassifier(lam=1e-4, tol=1e-4).fit(there)
-    assert model.n_passes_ > 10
-    np.testing.assert_array_equal(
-        model.coef_, PairwiseHingeClassifier(lam=1e-4, tol=1e-4).fit(LocalBlocks(blocks)).coef_
-    )
 
 
 def test_the_file_ends_with_the_last_call_in_it(monkeypatch):

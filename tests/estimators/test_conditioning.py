@@ -21,7 +21,7 @@ from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.view import ViewBlocks
 from aucdist.estimators.conditioning import diagnosis, shift_of, shifted
 
-CONSTANTS = [1.7e18, 1e15 / 3, 1e14 + 0.1, 20261121235959.123]
+CONSTANTS = [1.7e18, 1e15 / 3]
 
 
 @pytest.fixture(scope="module")

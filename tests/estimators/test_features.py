@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from support.contract import checks_of
 
-from aucdist import LinkClassifier, MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
+from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
@@ -22,7 +22,6 @@ from aucdist.maps import BinExpander, LeafExpander, NystroemMap
 from aucdist.search.folds import masked_blocks
 
 BINS = {"map": "bins", "bins": 12}
-CODED = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if row.takes_codes]
 OTHERS = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if not row.takes_codes]
 
 
@@ -45,7 +44,10 @@ def fit(estimator, X, y=None, **how):
         return estimator.fit(X, y, **how)
 
 
-@pytest.mark.parametrize(("name", "solver"), CODED)
+# Every solver that takes codes: tests/maps/test_solvers_on_codes.py.
+@pytest.mark.parametrize(
+    ("name", "solver"), [("PairwiseHingeClassifier", "all-pairs"), ("PairwiseSquareClassifier", "exact")]
+)
 def test_codes_give_the_model_of_the_matrix(name, solver):
     X, y = rows()
     coded = fit(model(name, solver, features=BINS, max_passes=8), X, y)
@@ -187,14 +189,6 @@ def test_probabilities_come_from_models_that_never_saw_the_row():
     assert p[truth < 0].mean() < 0.2
 
 
-def test_link_models_have_probabilities_and_a_shape_with_bins():
-    X, y = rows(400)
-    for link in ("logit", "gev"):
-        found = fit(LinkClassifier(link=link, features=BINS), X, y)
-        assert found.certificate_.relative_gap <= 1e-3
-        assert roc_auc_score(y, found.predict_proba(X)[:, 1]) > 0.95
-
-
 def test_a_path_along_lam_has_one_map():
     X, y = rows()
     estimator = PairwiseHingeClassifier(features=BINS)
@@ -230,7 +224,7 @@ def test_works_in_tools_of_scikit_learn():
     assert roc_auc_score(y, fit(pipeline, X, y).decision_function(X)) > 0.9
 
 
-@checks_of(PairwiseHingeClassifier(features="bins"), LinkClassifier(link="logit", features="bins"))
+@checks_of(PairwiseHingeClassifier(features="bins"))
 def test_is_a_scikit_learn_classifier(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -222,15 +222,6 @@ def test_bad_parameters(data, parameters, message):
         HingeClassifier().set_params(**parameters).fit(*data)
 
 
-def test_lam_above_lam_max(data):
-    X, y = data
-    lam = np.abs(X.T @ y).max() / 400
-    model = HingeClassifier(penalty="l1", solver="scd", lam=1.01 * lam, fit_intercept=False).fit(X, y)
-    assert model.certificate_.status == "converged"
-    assert not model.coef_.any()
-    assert model.history_["zeros"].tolist() == [1.0]
-
-
 def test_not_converged_is_said(data):
     with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
         HingeClassifier(max_passes=1, lam=1e-4).fit(*data)

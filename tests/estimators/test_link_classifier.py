@@ -8,7 +8,6 @@ import statsmodels.api as sm
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from support.contract import checks_of
 
@@ -177,14 +176,6 @@ def test_a_likelihood_without_a_bound_ends_by_its_gradient():
         clone(model).set_params(max_passes=4).fit(X, y)
 
 
-def test_more_features_than_rows():
-    r = np.random.default_rng(0)
-    X, y = r.normal(size=(30, 200)), np.where(np.arange(30) % 3, -1, 1)
-    with pytest.warns(SeparationWarning):
-        model = LinkClassifier(lam=0.1).fit(X, y)
-    assert model.certificate_.status == "converged"
-
-
 def test_many_sparse_features():
     r = np.random.default_rng(0)
     y = np.where(r.random(300) < 0.2, 1, -1)
@@ -228,16 +219,6 @@ def test_forms_of_input():
     assert seen[-1]["relative_gap"] <= 1e-6
 
 
-def test_breast_cancer_like_logistic_regression():
-    from sklearn.datasets import load_breast_cancer
-
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = LinkClassifier(link="logit", lam=1e-2, tol=1e-10).fit(X, y)
-    peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-10, max_iter=10_000).fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -268,11 +249,6 @@ def test_breast_cancer_like_logistic_regression():
 def test_bad_parameters(parameters, message):
     with pytest.raises(InputError, match=message):
         LinkClassifier().set_params(**parameters).fit(*drawn(50))
-
-
-def test_labels_all_equal():
-    with pytest.raises(InputError, match="one class only"):
-        LinkClassifier().fit(np.ones((5, 2)), np.ones(5))
 
 
 # ---- on a cluster -----------------------------------------------------------------------------------------------------

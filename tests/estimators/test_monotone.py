@@ -100,7 +100,7 @@ def best_of_all(Z: np.ndarray, lam: float, signs: np.ndarray, penalty: str) -> f
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_the_optimum_is_that_of_a_general_solver(penalty):
-    for seed in range(75 if penalty == "l1" else 25):
+    for seed in range(40 if penalty == "l1" else 12):
         r = np.random.default_rng(seed)
         X, y = r.normal(size=(14, 3)), np.where(np.arange(14) < 4, 1, 0)
         signs, lam = r.choice([-1, 0, 1], 3), float(10.0 ** r.uniform(-2, 0))

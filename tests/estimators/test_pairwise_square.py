@@ -1,6 +1,5 @@
 import warnings
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -164,15 +163,6 @@ def test_bad_parameters(data, parameters, message):
         PairwiseSquareClassifier().set_params(**parameters).fit(*data)
 
 
-def test_whole_statistics_of_many_features_name_what_works():
-    X, y = np.zeros((4, 1001)), [1, -1, 1, -1]
-    model = PairwiseSquareClassifier().set_params(solver="opauc", solver__rank="full")
-    with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
-        model.fit(X, y)
-    with pytest.raises(InputError, match="1001 x 1001"):
-        PairwiseSquareClassifier().path(X, y, lams=[1.0])
-
-
 def test_fit_steps_with_known_means(data):
     X, y = data
     means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
@@ -182,13 +172,6 @@ def test_fit_steps_with_known_means(data):
     assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
     with pytest.raises(InputError, match="class_means has shape"):
         fit("tpauc", X, y, solver__class_means=means[0])
-
-
-def test_dask_collections(data):
-    X, y = data
-    plain = fit("exact", X, y)
-    model = PairwiseSquareClassifier().fit(da.from_array(X, chunks=(70, 5)), da.from_array(y, chunks=70))
-    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
 
 
 def test_a9a(data_dir):

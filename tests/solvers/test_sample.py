@@ -7,7 +7,6 @@ from support.rounds import rounds_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.solvers import Newton
 from aucdist.search.folds import masked_blocks
@@ -147,19 +146,6 @@ def test_masked_rows_are_not_drawn(rounds):
     alone = solve(rounds(dealt(block.take(kept)), 1e-3), tol=1e-3, max_passes=500)
     np.testing.assert_allclose(of_mask.w, alone.w, rtol=1e-12)
     assert of_mask.passes == alone.passes
-
-
-def load(index):
-    return partition(rows(), 4)[index]
-
-
-@pytest.mark.usefixtures("large")
-def test_workers_give_the_same_bits(client):
-    blocks = DaskBlocks.load(client, load, 4)
-    for rounds in SOLVERS.values():
-        here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
-        there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
-        np.testing.assert_array_equal(there.w, here.w)
 
 
 def in_groups(n_groups=2400, n=6 * N):

@@ -117,18 +117,6 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     assert prepared.preprocessor.to_json()["scale"] == scale
 
 
-def test_a_cluster_streams_the_same_run(tmp_path):
-    url, test = sharded(rows(), tmp_path / "rows"), sharded(rows(1, 200), tmp_path / "test")
-    data = {"test": {"source": {"source": test, "format": "shards"}}}
-    local = {"kind": "local", "workers": 2, "memory_limit": "1GiB"}
-    data["test"] |= {}
-    here, _ = trained(config(url, tmp_path, data=data, model=COARSE))
-    there, lines = trained(config(url, tmp_path, data=data, model=COARSE, cluster=local, cache="stream"))
-    for key in ("certificate", "metrics", "passes", "n_samples", "n_pos", "n_neg"):
-        assert there[key] == here[key]
-    assert "  the training rows are streamed" in "\n".join(lines)
-
-
 @pytest.mark.slow
 def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
     digits = {
@@ -181,9 +169,9 @@ def test_the_configuration_is_kept(tmp_path):
     assert "cache: stream" in (tmp_path / "runs" / result["run"].rsplit("/")[-1] / "config.yaml").read_text()
 
 
-@pytest.mark.parametrize("more", [{}, {"features": {"map": "bins"}}])
-def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch, more):
+def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
     """Publishing reads no rows in this process, and the scores are those of the test rows."""
+    more = {"features": {"map": "bins"}}
     url = sharded(rows(), tmp_path / "shards")
     test_rows = {"test": {"fraction": 0.3, "seed": 0}}
     expected = trained(config(url, tmp_path, data=test_rows, model={**COARSE, **more}, cache="stream"))[0]

@@ -339,12 +339,8 @@ class Interrupting(LineObserver):
             raise RuntimeError("stop here")
 
 
-@pytest.mark.parametrize(
-    "more", [{"features": "bins", "monotone": {"p20": "increasing"}}, {"features": "leaves"}], ids=str
-)
-def test_a_run_that_was_ended_fits_no_class_again_that_was_done(
-    folder: Path, tmp_path: Path, monkeypatch, more
-) -> None:
+def test_a_run_that_was_ended_fits_no_class_again_that_was_done(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    more = {"features": "bins", "monotone": {"p20": "increasing"}}
     text = f"checkpoint: {{rounds: 1, seconds: 1000}}\ncluster: {{kind: none, n_jobs: 1}}\noutput: '{tmp_path}/runs'\n"
     path = config(folder, CSV.format(folder), text.rpartition("output")[0])
     steps, reduce = [], LocalBlocks.reduce

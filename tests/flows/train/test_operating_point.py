@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 from support.figures import RENDER
 
-from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
+from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
@@ -88,17 +88,6 @@ def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(
     assert not OperatingPointConfig(fpr=0.01).scores_unseen(object())  # an estimator without maps
 
 
-def test_leaves_flag_about_what_is_asked_for(tmp_path: Path) -> None:
-    given = ["model.features=leaves", "model.tol=1e-2", "operating_point.fpr=0.02"]
-    result = run(tmp_path, *given)
-    assert result["operating_point"]["out_of_fold"]
-    as_known = run(tmp_path, *given, "operating_point.out_of_fold=false")
-    assert not as_known["operating_point"]["out_of_fold"]
-    intercepts = [load_model(f"{found['run']}/model").intercept for found in (as_known, result)]
-    assert intercepts[0] > intercepts[1]
-    assert result["operating_point"]["fpr"]["value"] < as_known["operating_point"]["fpr"]["value"]
-
-
 def without_intercept(model: PairwiseHingeClassifier, X: np.ndarray) -> np.ndarray:
     return np.asarray(model.decision_function(X) - model.decision_intercept)
 
@@ -175,21 +164,6 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
 def test_what_is_refused(given: str) -> None:
     with pytest.raises(InputError, match="operating_point"):
         load_train("digits", [f"operating_point={given}"])
-
-
-@pytest.mark.parametrize(
-    "model", [PairwiseHingeClassifier(calibration="logit"), LinkClassifier(), HingeClassifier(lam=0.01)]
-)
-def test_set_threshold_keeps_ranking_and_probabilities(model: Any) -> None:
-    X, digit = load_digits(return_X_y=True)
-    y = np.where(digit == 8, 1, -1)
-    model.fit(X / 16, y)
-    before = model.predict_proba(X / 16) if hasattr(model, "predict_proba") else None
-    model.set_threshold(threshold_at(y, model.decision_function(X / 16), fpr=0.005))
-    flagged = model.predict(X / 16) == 1
-    assert 0.0 < flagged[y < 0].mean() <= 0.005
-    if before is not None:
-        np.testing.assert_allclose(model.predict_proba(X / 16), before, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["partial_auc", "recall_at_fpr"])

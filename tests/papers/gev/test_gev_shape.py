@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import numpy as np
@@ -9,7 +8,6 @@ from support.rounds import last
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.random import uniform01
 from aucdist.objectives.links import Link
@@ -194,15 +192,6 @@ def test_an_intercept_without_a_penalty_has_a_flat_prior(monkeypatch, penalised,
     np.testing.assert_array_equal(seen[0], [1.0, 1.0, precision, 1.0])
 
 
-def test_gathered_rows_are_all_rows():
-    X, y = drawn(50, 0.0, 8)
-    weight = np.arange(50.0)
-    whole = bayes.gather_rows(blocks_of(X, y, 4, weight))
-    order = np.argsort(whole.weights())
-    np.testing.assert_array_equal(whole.X[order], X)
-    np.testing.assert_array_equal(whole.y[order], y)
-
-
 @pytest.mark.parametrize(("n", "d"), [(10, 101), (50_000, 99)])
 def test_too_much_to_sample(n, d):
     X = np.zeros((n, d), dtype=np.float32)
@@ -219,18 +208,3 @@ def test_effective_size_of_an_autoregression():
             x[i] = rho * x[i - 1] + noise[i]
         assert effective_size(x) == pytest.approx(len(x) * (1 - rho) / (1 + rho), rel=0.15)
     assert effective_size(np.ones(10)) == 1.0
-
-
-def test_rounds_have_more_and_more_samples(monkeypatch):
-    X, y = drawn(60, 0.0, 9)
-    seen = []
-    original = bayes.run_chains
-
-    def counted(block, memory, proposals, n_samples, *rest):  # a step of the same form
-        seen.append(n_samples)
-        return original(block, memory, proposals, n_samples, *rest)
-
-    monkeypatch.setattr(bayes, "run_chains", without_rows(counted))
-    rounds = bayes_shape(blocks_of(X, y), np.array([1.0, 1.0, 0.0, 0.1]), seed=0, n_samples=400, n_rounds=3, **FREE)
-    assert len(list(itertools.islice(rounds, 5))) == 3
-    assert seen == [100, 150, 200]

@@ -12,7 +12,6 @@ from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.kernels.link_functions import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
-from aucdist.papers.gev import problem
 from aucdist.papers.gev import solvers as module
 from aucdist.papers.gev.problem import LinkProblem
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
@@ -121,16 +120,6 @@ def test_newton_steps_by_the_inverse_hessian():
 
 
 @nojit
-@pytest.mark.parametrize("method", [newton, lipschitz, gradient])
-def test_without_options_an_intercept_is_fitted_and_not_penalised(method):
-    X, y = data()
-    peer = LogisticRegression(C=1 / (0.1 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
-    found = solve(method(blocks_of(X, y), 0.1, loss=LinkLoss(Link("logit"))), tol=1e-5, max_passes=2000)
-    assert found.last.intercept == pytest.approx(peer.intercept_[0], rel=0.02)
-    assert found.certificate.status is Status.CONVERGED
-
-
-@nojit
 def test_logit_is_logistic_regression():
     X, y = data()
     peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
@@ -209,16 +198,6 @@ def test_the_diagonal_bounds_the_second_moments():
     x = np.column_stack([X, np.ones(len(y))])
     diagonal = module.absolute_moments(Block.of(sp.csr_matrix(X), y, weight=weight), None)[1]["bound"]
     assert np.linalg.eigvalsh(np.diag(diagonal) - (x.T * weight) @ x).min() >= -1e-10
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("rows_at_once", [1, 7, 1024])
-def test_second_moments_do_not_depend_on_how_many_rows_are_taken_at_once(form, rows_at_once, monkeypatch):
-    monkeypatch.setattr(problem, "MOMENT_ROWS", rows_at_once)
-    X, y = data(d=5)
-    coefs = np.random.default_rng(0).random(len(y))
-    x = np.column_stack([X, np.ones(len(y))])
-    np.testing.assert_allclose(problem.weighted_moments(Block.of(form(X), y), coefs), (x.T * coefs) @ x, rtol=1e-13)
 
 
 def test_more_features_than_rows():

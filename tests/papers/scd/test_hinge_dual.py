@@ -10,10 +10,9 @@ from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.papers.scd.dual import CDCD, SDCD, HingeStart, set_up_duals
-from aucdist.papers.scd.kernels import DUAL, Active, DualSweeps, dual_sweeps
+from aucdist.papers.scd.dual import CDCD, SDCD, HingeStart
 from aucdist.solvers.base import Status, solve
 
 hinge_cdcd = rounds_of(CDCD)
@@ -54,29 +53,6 @@ def test_cdcd_is_the_twin_to_the_bit(form):
     assert w.any()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_one_block_is_the_kernel_to_the_bit(solver):
-    """Sweep after sweep on one table, but for the rows that wake between them."""
-    X, y, _ = problem(20, 60)
-    block, lam, n = Block.of(X, y), 1e-3, 80
-    cyclic = solver is hinge_cdcd
-    memory, _ = set_up_duals(block, None, (1 / n, 1 / n), lam, None, 0.0)
-    table, order, w, active = memory.table, memory.order, memory.w, Active(n)
-    options = {} if cyclic else {"seed": 5}
-    for number, state in enumerate(itertools.islice(solver(LocalBlocks([block]), lam, **options), 12), start=1):
-        seed = block_seed(options.get("seed", 0), number, 0)
-        sweeps = DualSweeps(seed, n, cyclic, 0.0, 1.0)
-        active = Active(*dual_sweeps(block.rows, table, order, active, sweeps, w)[0])
-        assert state.w.tobytes() == w[:-1].tobytes()
-        assert state.resume().duals[0].tobytes() == table[:, DUAL].tobytes()
-        slopes = y * (X @ w[:-1]) - 1.0
-        idle = order[active.n :]
-        wakes = np.where(table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
-        order = np.concatenate([order[: active.n], idle[wakes], idle[~wakes]])
-        active = active._replace(n=active.n + int(wakes.sum()))
-    assert cyclic or active.n < n
-
-
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------
 
 
@@ -112,15 +88,6 @@ def test_intercept_is_the_weight_of_a_column_of_ones(solver):
         other = after(solver(blocks_of(wide, y, n_blocks, weight), 1e-2), 9)
         np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
         assert (one.primal, one.dual) == pytest.approx((other.primal, other.dual), rel=1e-10)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_class_weights_are_weights(solver):
-    X, y, weight = problem(10, 40, weighted=True)
-    one = after(solver(blocks_of(X, y, 2, weight), 1e-2, class_weight=(0.5, 3.0)), 9)
-    other = after(solver(blocks_of(X, y, 2, weight * np.where(y > 0, 3.0, 0.5)), 1e-2), 9)
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
-    assert one.primal == pytest.approx(other.primal, rel=1e-12)
 
 
 def test_a_row_of_weight_two_is_two_rows():

@@ -19,7 +19,6 @@ from support.hinge_twins import (
 from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
-from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -27,7 +26,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import CDCD, SDCD
-from aucdist.papers.scd.primal import PrimalState, mean_squares
+from aucdist.papers.scd.primal import PrimalState
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA, Pegasos
 from aucdist.solvers.base import Status, solve
 
@@ -191,13 +190,6 @@ def test_within_a_hundredth_of_the_minimum(name, penalty, intercept):
         assert lowest * (1 - 1e-9) <= found.certificate.primal <= lowest * 1.01
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-def test_scd_is_within_a_ten_thousandth_for_l2(intercept):
-    X, y, _ = problem(60, 180, 6)
-    found = solve(hinge_scd(blocks_of(X, y), 1e-2, seed=0, intercept=intercept), tol=0.0, max_passes=1500)
-    assert found.certificate.primal <= l2_minimum(X, y, 1e-2, intercept=intercept) * 1.0001
-
-
 @pytest.mark.parametrize("name", ["scd", "comid", "rda"])
 def test_l1_makes_weights_zero(name):
     X, y, _ = problem(60, 180, 20, shift=0.0)
@@ -239,17 +231,6 @@ def test_above_lam_max_with_an_intercept_the_larger_class_is_all(name, penalty):
 # ---- other data ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
-def test_sparse_and_float32_are_dense(name, penalty):
-    X, y, _ = problem(12, 50, 6)
-    meant, *others = (
-        next(itertools.islice(SOLVERS[name, penalty](blocks_of(form(X), y, 2), 1e-2, intercept=True), 9, None)).w
-        for form in FORMS.values()
-    )
-    for other in others:
-        np.testing.assert_allclose(other, meant, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize(("name", "penalty"), ALL)
 def test_empty_single_and_duplicate_columns(name, penalty):
     X, y, _ = problem(20, 60)
@@ -259,22 +240,6 @@ def test_empty_single_and_duplicate_columns(name, penalty):
         assert state.w[4] == 0.0
         assert np.isfinite(state.w).all()
         assert state.primal < 1.05 * minimum(X, y, 1e-2, penalty) or name == "psa"
-
-
-@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
-def test_no_feature_says_anything(name, penalty):
-    y = np.array([1, -1, -1])
-    found = solve(SOLVERS[name, penalty](blocks_of(np.zeros((3, 2)), y), 0.1, intercept=True), tol=1e-9, max_passes=9)
-    assert found.certificate.primal == pytest.approx(2 / 3)
-
-
-@pytest.mark.nojit
-def test_mean_squares():
-    X, y, weight = problem(weighted=True)
-    meant = weight @ X**2 / weight.sum()
-    for form in FORMS.values():
-        found = blocks_of(form(X), y, 3, weight).reduce(mean_squares, (1 / weight.sum(),) * 2)
-        np.testing.assert_allclose(found["squares"], meant, rtol=1e-6)
 
 
 # ---- many blocks --------------------------------------------------------------------------------------------------------
@@ -340,26 +305,6 @@ def test_here_and_on_workers_same_bits(name, penalty, on_workers):
     )
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate
-
-
-@pytest.mark.parametrize(("name", "penalty"), ALL)
-def test_bits_do_not_depend_on_the_threads_of_blas(name, penalty):
-    """Workers have one, and this process as many as there are cores; short products are never split up."""
-    X, y, weight = problem(9_000, 21_000, 4, weighted=True)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            rounds = ALL[name, penalty](blocks_of(X, y, 1, weight), 1e-2, intercept=True)
-            found.append(solve(rounds, tol=1e-10, max_passes=8))
-    assert found[0].w.tobytes() == found[1].w.tobytes()
-    assert found[0].certificate == found[1].certificate
-
-
-@pytest.mark.parametrize(("name", "penalty"), ALL)
-def test_a_fit_leaves_the_blocks_as_they_were(name, penalty):
-    blocks = LocalBlocks([load(i) for i in range(N_BLOCKS)])
-    fits = [solve(ALL[name, penalty](b, 1e-2), tol=1e-10, max_passes=10).w for b in (blocks, blocks)]
-    assert fits[0].tobytes() == fits[1].tobytes()
 
 
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------

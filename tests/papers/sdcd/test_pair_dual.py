@@ -9,12 +9,10 @@ from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
 from support.small_sets import all_pairs_of, blocks_of, small
 
-from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.engine.blocks import block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.pair_rows import PairRows
-from aucdist.papers.sdcd.dual import SDCD, DualStart, DualTable, SDCDPerm
-from aucdist.papers.sdcd.kernels import AscentSteps, draw_any, draw_in_order, dual_steps
+from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
+from aucdist.papers.sdcd.kernels import draw_any, draw_in_order
 from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -78,25 +76,6 @@ def test_one_block_is_the_published_algorithm(solver, sizes, lam):
     np.testing.assert_allclose(state.resume().duals.toarray(), alpha, rtol=1e-11, atol=1e-12)
     assert state.primal == pytest.approx(pairwise_objective(w, X, y, lam), rel=1e-10)
     assert state.dual == pytest.approx(alpha.mean() - 0.5 * lam * (w @ w), rel=1e-10)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("length", [{"steps": 352}, {"epochs": 11}])
-def test_one_block_is_the_kernel_to_the_bit(solver, length, monkeypatch):
-    monkeypatch.setattr("aucdist.papers.sdcd.pairing.CHUNK", 100)
-    X, y = small()
-    block = Block.of(X, y)
-    drawn = np.empty((352, 3), dtype=np.int64)
-    draw = draw_in_order if solver is sdcd_perm else draw_any
-    draw(block_seed(7, 0, 0), 0, all_pairs_of(9, np.flatnonzero(y < 0)), drawn)
-    rows = PairRows(block.take(y > 0).rows, block.rows, 23, 1)
-    table, w = DualTable.for_entries(1000), np.zeros(4)
-    steps = AscentSteps(1, 1e-2 * 9 * 23, 1.0, 0.0, 0, table.room)
-    dual_steps(rows, drawn, steps, table.entries, w, np.zeros(0))
-    states = list(solver(LocalBlocks([block]), 1e-2, seed=7, **length))
-    assert states[-1].w.tobytes() == w.tobytes()
-    assert len(states) == length.get("epochs", 1)
-    np.testing.assert_array_equal(states[-1].resume().duals.data, table.stored()["value"])
 
 
 def test_all_steps_are_one_sweep_over_all_pairs():
@@ -300,18 +279,6 @@ def test_rounds_and_passes(n_blocks, length, sizes):
     assert [s.resume().steps for s in states][-1] == taken[-1]
     wanted = np.ceil(2 * taken / 32 + 0.5 * np.arange(1, len(sizes) + 1))
     assert [s.passes for s in states] == wanted.tolist()
-
-
-def test_without_a_length_it_goes_on():
-    rounds = sdcd(blocks_of(*small()), 1e-2, seed=0)
-    assert sum(1 for _ in itertools.islice(rounds, 50)) == 50
-
-
-def test_seeds_make_the_difference():
-    blocks = blocks_of(*small(), 2)
-    one, again, other = (last(sdcd(blocks, 1e-2, seed=s, epochs=3)).w for s in (0, 0, 1))
-    assert one.tobytes() == again.tobytes()
-    assert not np.allclose(one, other)
 
 
 # ---- bad input ----------------------------------------------------------------------------------------------------------

@@ -1,50 +1,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from support.square_twins import FORMS, opauc_steps, problem
+from support.square_twins import opauc_steps, problem
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.tpauc.kernels import FullStatistics, SketchedStatistics, opauc_full, opauc_sketched
+from aucdist.papers.tpauc.kernels import SketchedStatistics, opauc_sketched
 
 
 def nothing(d, m, seed):
     draws = np.array([seed], dtype=np.uint64)
     return SketchedStatistics(draws, np.zeros((d, 2 * m)), np.zeros(2 * m), np.zeros((2 * m, 2 * m)))
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("form", FORMS)
-def test_whole_statistics_are_the_rows_seen(form):
-    X, y, weight = problem(d=6, weighted=True)
-    block, order, w = (
-        Block.of(FORMS[form](X), y, weight=weight),
-        np.random.default_rng(1).permutation(len(y)),
-        np.zeros(6),
-    )
-    statistics = FullStatistics(np.zeros(2), np.zeros((2, 6)), np.zeros((2, 6, 6)))
-    for part in (order[:11], order[11:]):
-        opauc_full(LabelledRows.of(block), part, (0.03, 0.2), statistics, w)
-    np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, 0.03, 0.2), rtol=1e-12)
-    np.testing.assert_allclose(statistics[0], [weight[y < 0].sum(), weight[y > 0].sum()])
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("form", FORMS)
-def test_sketched_statistics_are_the_rows_seen(form):
-    X, y, weight = problem(d=6, weighted=True)
-    block, order, w = (
-        Block.of(FORMS[form](X), y, weight=weight),
-        np.random.default_rng(1).permutation(len(y)),
-        np.zeros(6),
-    )
-    statistics, lengths = nothing(6, 1 + 4, 3), (X**2).sum(axis=1)
-    for part in (order[:11], order[11:]):
-        opauc_sketched(LabelledRows.of(block), lengths, part, (0.03, 0.2), statistics, w)
-    np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, 0.03, 0.2, rank=4, seed=3), rtol=1e-11)
-    _, sketch, totals, gram = statistics
-    np.testing.assert_allclose(gram, sketch.T @ sketch, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(totals[::5], [weight[y < 0].sum(), weight[y > 0].sum()])
 
 
 @pytest.mark.nojit

@@ -5,7 +5,6 @@ from support import square_twins as twin
 from support.square_twins import FORMS, class_means, problem
 
 from aucdist.data.block import Block
-from aucdist.kernels.random import shuffle
 from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
 from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.papers.tpauc.moments import PairMoments, class_moments
@@ -102,12 +101,3 @@ def test_rows_without_curvature_are_drawn_once_each():
     memory = SquareDescentMemory(np.full(6, 1 / 3), np.zeros(6), np.zeros((1, 6)))
     sampling = prepare_sampling(block, memory, moments, 6, 0.1)[0].extra
     assert sorted(sampling.draw(3)) == list(range(6))
-
-
-@pytest.mark.nojit
-def test_shuffle_is_a_permutation_of_the_seed():
-    out, other = np.empty(50, dtype=np.int64), np.empty(50, dtype=np.int64)
-    shuffle(1, out)
-    shuffle(2, other)
-    assert sorted(out) == sorted(other) == list(range(50))
-    assert out.tolist() != other.tolist() != list(range(50))

@@ -2,7 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
@@ -54,24 +53,6 @@ def test_many_blocks_same_optimum(n_blocks):
     many = solve(AllPairs().rounds(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
     assert one.certificate.status is many.certificate.status is Status.CONVERGED
     assert many.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
-
-
-def test_sparse_is_dense():
-    X, y = small(d=6)
-    X[np.abs(X) < 0.5] = 0.0
-    dense = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    sparse = solve(AllPairs().rounds(blocks_of(sp.csr_array(X), y), 1e-2), tol=1e-6, max_passes=300)
-    np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-6, atol=1e-9)
-
-
-def test_weight_two_is_two_rows():
-    X, y = small(n_pos=5, n_neg=14)
-    weight = np.random.default_rng(2).integers(1, 4, len(y))
-    weighted = solve(AllPairs().rounds(blocks_of(X, y, weight=weight), 1e-2), tol=1e-8, max_passes=500)
-    again = np.repeat(np.arange(len(y)), weight)
-    repeated = solve(AllPairs().rounds(blocks_of(X[again], y[again]), 1e-2), tol=1e-8, max_passes=500)
-    np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-5)
-    assert weighted.certificate.primal == pytest.approx(pairwise_objective(weighted.w, X, y, 1e-2, weight * 1.0))
 
 
 def test_start_is_used():

@@ -2,7 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.metrics import roc_auc_score
 from support.oracle import ramp_objective
@@ -118,27 +117,6 @@ def test_many_blocks_same_optimum(n_blocks):
     )
     assert one.certificate.status is many.certificate.status is Status.STATIONARY
     np.testing.assert_allclose(many.w, one.w, rtol=1e-6, atol=1e-9)
-
-
-def test_sparse_is_dense():
-    X, y = small(d=6)
-    X[np.abs(X) < 0.5] = 0.0
-    dense, sparse = (
-        solve(RampLBFGS().rounds(blocks_of(form, y), 1e-2, tol=1e-8), tol=0.0, max_passes=300)
-        for form in (X, sp.csr_array(X))
-    )
-    np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-6, atol=1e-9)
-
-
-def test_weight_two_is_two_rows():
-    X, y = small(n_pos=5, n_neg=14)
-    weight = np.random.default_rng(2).integers(1, 4, len(y))
-    again = np.repeat(np.arange(len(y)), weight)
-    weighted, repeated = (
-        solve(RampLBFGS().rounds(blocks, 1e-2, tol=1e-10), tol=0.0, max_passes=500)
-        for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
-    )
-    np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-5, atol=1e-8)
 
 
 def test_a_start_is_used_and_a_stationary_one_is_the_end():

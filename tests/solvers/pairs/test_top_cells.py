@@ -5,15 +5,13 @@ import itertools
 import numba
 import numpy as np
 import pytest
-from benchmarks.scale_model import CountingBlocks
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_optimum, top_optimum_l1
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import cell_cuts, newton
+from aucdist.solvers.pairs import cell_cuts
 from aucdist.solvers.pairs import share as share_module
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
@@ -112,33 +110,3 @@ def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
         found = threshold_in_blocks(cuts.blocks, 12, wanted, 1.0, are_anchors=True)
         assert found.score == pytest.approx(threshold_of(scores, weights, wanted).score, rel=1e-12)
         assert (found.parts(scores) @ weights) == pytest.approx(wanted, abs=weights.max())
-
-
-def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
-    monkeypatch.setattr(cell_cuts, "CELLS", 64)
-    monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
-    for name in ("FEWEST_ROWS", "MOST_ROWS"):
-        monkeypatch.setattr(newton, name, 100)
-    monkeypatch.setattr(share_module, "MOST_GATHERED", 100)
-    sent = []
-    for n in (2_000, 32_000):
-        counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.6, seed=0, shift=2.0)]))
-        *_, last = itertools.islice(in_cells(counting, TopShare(0.3)).rounds(1e-2), 8)
-        assert last.slack > 0.0
-        sent.append((counting.in_memory.arguments, counting.in_memory.gathered))
-    few, many = sent
-    assert (np.array(many) < 4 * np.array(few)).all()  # of sixteen times as many rows; how often rows are drawn differs
-
-
-def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
-    X, y = small(n_pos=50, n_neg=12)
-    cells = in_cells(blocks_of(X, y, 2), TopShare(0.3))
-    for _ in itertools.islice(cells.rounds(1e-2), 3):
-        pass
-    for memory in cells.cuts.blocks._memory:
-        again = deserialize(serialize(memory))
-        for name, value in vars(memory).items():
-            for one, other in zip(
-                *((part if name == "runs" else [part]) for part in (getattr(again, name), value)), strict=True
-            ):
-                np.testing.assert_array_equal(one, other)

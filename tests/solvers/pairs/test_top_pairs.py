@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
@@ -100,29 +99,6 @@ def test_whole_share_is_all_pairs():
     other = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
     np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
     assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
-
-
-def test_weight_two_is_two_rows():
-    X, y = small(5, 14)
-    weight = np.random.default_rng(2).integers(1, 4, len(y))
-    again = np.repeat(np.arange(len(y)), weight)
-    one, other = (
-        solve(AllPairs().rounds(blocks, 1e-2, max_false_positives=5), tol=1e-8, max_passes=900)
-        for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
-    )
-    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-7)
-
-
-def test_sparse_is_dense():
-    X, y = small(d=6)
-    X[np.abs(X) < 0.5] = 0.0
-    one, other = (
-        solve(AllPairs().rounds(blocks_of(rows, y), 1e-2, max_fpr=0.3), tol=1e-6, max_passes=900)
-        for rows in (X, sp.csr_array(X))
-    )
-    assert other.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
-    # The objective grows by lam / 2 times the square of the distance from its minimum.
-    assert np.linalg.norm(one.w - other.w) <= 2.0 * np.sqrt(2.0 * 1e-6 * one.certificate.primal / 1e-2)
 
 
 def test_path_reuses_the_cuts_and_stays_certified():
