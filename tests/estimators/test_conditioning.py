@@ -17,8 +17,7 @@ from aucdist import (
 )
 from aucdist.data.block import Block, partition
 from aucdist.data.column_statistics import ColumnRanges
-from aucdist.engine.blocks import LocalBlocks, without_rows
-from aucdist.engine.view import ViewBlocks
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.conditioning import diagnosis, shift_of, shifted
 
 CONSTANTS = [1.7e18, 1e15 / 3]
@@ -188,20 +187,6 @@ def test_rows_of_weight_0_have_no_range(rows):
     np.testing.assert_array_equal(ranges.low, X[1::2].min(axis=0))
 
 
-def test_a_step_without_rows_reads_none(rows):
-    X, y = rows
-    reads = []
-
-    def load(index):
-        reads.append(index)
-        return Block.of(X, y)
-
-    blocks = ViewBlocks(LocalBlocks.load(load, 1, stream=True), same, keep="nowhere")
-    before = len(reads)
-    assert blocks.reduce(_no_rows)["n"] == 1
-    assert len(reads) == before
-
-
 def test_unscaled_columns_end_soon_and_are_named():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
@@ -220,14 +205,5 @@ def test_a_diagnosis_names_columns():
     assert diagnosis(ColumnRanges(low[:2], high[:2], 2)) is None
 
 
-def same(block):
-    return block
-
-
 def _rows(block, memory):
     return memory, {"rows": [block.X]}
-
-
-@without_rows
-def _no_rows(block, memory):
-    return memory, {"n": 1}

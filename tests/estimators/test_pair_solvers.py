@@ -108,24 +108,6 @@ def test_warm_start_goes_on(data, solver):
 
 
 @unconverged
-def test_warm_start_along_lam_keeps_the_duals(data):
-    X, y = data
-    model = PairwiseHingeClassifier(lam=1e-1, solver="sdcd", tol=1e-3, random_state=0, warm_start=True).fit(X, y)
-    model.set_params(lam=1e-2, solver__epochs=1, solver="sdcd-perm").fit(X, y)
-    a = model.resume_.duals.toarray()
-    w = (a.sum(axis=1) @ X[y > 0] - a.sum(axis=0) @ X[y < 0]) / (1e-2 * a.size)
-    np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
-    cold = (
-        PairwiseHingeClassifier()
-        .set_params(lam=1e-2, solver="sdcd-perm", tol=1e-3, random_state=0, solver__epochs=1)
-        .fit(X, y)
-    )
-    assert model.certificate_.dual > cold.certificate_.dual
-    with pytest.raises(InputError, match="the dual variables to start from are of"):
-        model.fit(X[:-30], y[:-30])
-
-
-@unconverged
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_weights_of_another_solver_are_no_start(data, solver):
     model = PairwiseHingeClassifier(lam=1e-2, warm_start=True).fit(*data)

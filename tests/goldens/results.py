@@ -15,7 +15,6 @@ import json
 import math
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -23,11 +22,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from click.testing import CliRunner
+
+from flows.cli import app
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DATA = Path(os.environ.get("AUCDIST_DATA", ROOT.parent / "shared" / "data"))
-AUCDIST = [sys.executable, "-c", "import sys; sys.argv[0] = 'aucdist'; from flows.cli import main; main()"]
 ABSENT = {"covtype"}
 """A configuration whose data set is too large for the folder of real data sets."""
 TRAINED = sorted(path.stem for path in (ROOT / "configs" / "train").glob("*.yaml") if path.stem not in ABSENT)
@@ -35,17 +36,8 @@ PAPERS = sorted(path.name for path in (ROOT / "configs" / "reproduce").iterdir()
 NAMES = ("help", *(f"train/{name}" for name in TRAINED), "cv/digits", *(f"paper/{name}" for name in PAPERS))
 FAST = ("help", "train/digits", "cv/digits")
 CHANGING = {
-    "digests",
-    "seconds",
-    "run",
-    "versions",
-    "fingerprint",
-    "output",
-    "report",
-    "peak_memory",
-    "timings",
-    "created",
-}
+    "digests", "seconds", "run", "versions", "fingerprint", "output", "report", "peak_memory", "timings", "created",
+}  # fmt: skip
 """Keys that say when, where and by which versions something was made."""
 
 
@@ -60,26 +52,15 @@ def machine() -> str:
     return f"{platform.machine()} {cpu.strip() or platform.processor()}, numpy {np.__version__}"
 
 
-def surroundings() -> dict[str, str]:
-    """Return the environment of a command: this checkout, these data, no colours, 100 columns."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return {
-        **os.environ,
-        "COLUMNS": "100",
-        "NO_COLOR": "1",
-        "AUCDIST_DATA": str(DATA),
-        "DO_NOT_TRACK": "1",
-        "PYTHONPATH": path,
-    }
+ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "AUCDIST_DATA": str(DATA), "DO_NOT_TRACK": "1"}
+"""Of a command: these data, no colours, 100 columns."""
 
 
 def run(*arguments: str) -> str:
     """Return what a command prints."""
-    done = subprocess.run(
-        [*AUCDIST, *arguments], capture_output=True, text=True, env=surroundings(), cwd=ROOT, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"aucdist {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
+    done = CliRunner().invoke(app, list(arguments), env=ENVIRONMENT, prog_name="aucdist")
+    if done.exit_code:
+        raise SystemExit(f"aucdist {' '.join(arguments)} ended with {done.exit_code}:\n{done.stderr}")
     return done.stdout
 
 
@@ -120,44 +101,20 @@ def of_folder(folder: Path) -> dict[str, Any]:
     return kept
 
 
-HELP = """
-import contextlib, io, json, sys
-from flows.cli import main
-def text(*arguments):
-    printed, sys.argv = io.StringIO(), ["aucdist", *arguments, "--help"]
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        main()
-    return printed.getvalue()
-listed = text().split("Commands:")[1].split("Exit codes")[0].splitlines()
-names = [line.split()[0] for line in listed if line[:2] == "  " and line[2:3].strip()]
-print(json.dumps({name: text(name).splitlines() for name in names}))
-"""
-"""A program that prints the help of every command: one process for all, since starting one takes seconds."""
-
-
 def result(name: str) -> dict[str, Any]:
     """Return what the code gives now."""
     kind, _, which = name.partition("/")
     if kind == "help":
-        printed = subprocess.run(
-            [sys.executable, "-c", HELP], capture_output=True, text=True, env=surroundings(), cwd=ROOT, check=True
-        )
-        return dict(json.loads(printed.stdout))
+        listed = run("--help").split("Commands:")[1].split("Exit codes")[0].splitlines()
+        names = [line.split()[0] for line in listed if line[:2] == "  " and line[2:3].strip()]
+        return {name: run(name, "--help").splitlines() for name in names}
     with tempfile.TemporaryDirectory() as folder:
         if kind == "train":
             printed = run("train", which, "--json", "--output", folder)
         elif kind == "cv":
-            quick = [
-                "--set",
-                "cluster={kind: none}",
-                "--set",
-                "grid.lam=[0.1, 0.01]",
-                "--set",
-                "folds.repeats=1",
-                "--set",
-                "nested=2",
-            ]
-            printed = run("cv", which, "--json", "--output", folder, *quick)
+            quick = ("cluster={kind: none}", "grid.lam=[0.1, 0.01]", "folds.repeats=1", "nested=2")
+            settings = [part for setting in quick for part in ("--set", setting)]
+            printed = run("cv", which, "--json", "--output", folder, *settings)
         else:
             printed = run("reproduce", which, "--quick", "--json", "--output", folder)
         folders = sorted(Path(folder).iterdir())

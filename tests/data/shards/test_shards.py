@@ -240,24 +240,6 @@ def test_an_index_beyond_the_features_does_not_reach_the_kernels(tmp_path):
         read_shard(str(tmp_path), 2)
 
 
-def test_what_is_no_data_set_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read .*CURRENT: no such file"):
-        read_manifest(str(tmp_path))
-    (tmp_path / CURRENT).write_text("../../manifest-0123456789abcdef.json")
-    with pytest.raises(InputError, match=r"CURRENT is damaged: .* is not the name of a manifest"):
-        read_manifest(str(tmp_path))
-    (tmp_path / CURRENT).write_text("manifest-0123456789abcdef.json")
-    with pytest.raises(InputError, match=r"cannot read .*manifest-0123456789abcdef\.json: no such file"):
-        read_manifest(str(tmp_path))
-    (tmp_path / "manifest-0123456789abcdef.json").write_text("{}")
-    with pytest.raises(InputError, match="damaged: its checksum is not the one in its name"):
-        read_manifest(str(tmp_path))
-    write_shards(make(), SCHEMA, str(tmp_path))
-    for index in (3, -1):
-        with pytest.raises(InputError, match=f"has 3 shards, from 0; there is no number {index}"):
-            read_shard(str(tmp_path), index)
-
-
 def test_features_that_were_altered_are_refused(tmp_path):
     write_shards(make(), SCHEMA, str(tmp_path))
     manifest = read_manifest(str(tmp_path))

@@ -71,15 +71,6 @@ def test_every_round_is_certified(solver, lam, n_blocks):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("form", FORMS)
-def test_the_minimum_is_liblinears(solver, form):
-    X, y, _ = problem(30, 90)
-    solution = solve(solver(blocks_of(FORMS[form](X), y), 1e-3), tol=1e-6, max_passes=20_000)
-    assert solution.certificate.status is Status.CONVERGED
-    assert hinge_value(solution.w, X, y, 1e-3, "l2") == pytest.approx(l2_minimum(X, y, 1e-3), rel=1e-5)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
 def test_intercept_is_the_weight_of_a_column_of_ones(solver):
     X, y, weight = problem(10, 40, weighted=True)
     wide = np.column_stack([X, np.ones(len(y))])
@@ -154,14 +145,6 @@ def test_resumed_for_another_lam_the_duals_stay_as_far_as_they_may(n_blocks, int
 def sum_of(blocks, duals, intercept):
     rows = np.vstack([np.column_stack([b.X, np.full(b.n_samples, float(intercept))]) for b in blocks._blocks])
     return (duals * np.concatenate([b.y for b in blocks._blocks])) @ rows
-
-
-def test_at_the_minimum_a_new_fit_is_done_at_once():
-    X, y, _ = problem(10, 40)
-    blocks = blocks_of(X, y)
-    first = solve(hinge_sdcd(blocks, 1e-2), tol=1e-9, max_passes=20_000)
-    again = solve(hinge_sdcd(blocks, 1e-2, first.last.resume(), seed=1), tol=1e-8, max_passes=20_000)
-    assert len(again.history) == 1
 
 
 @pytest.mark.parametrize(

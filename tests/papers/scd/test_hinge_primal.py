@@ -328,14 +328,3 @@ def test_wrong_input_is_refused():
         next(hinge_comid(blocks_of(X, y), 1e-2, np.zeros(4), intercept=True))
     with pytest.raises(InputError, match="unknown penalty 'l3'"):
         next(hinge_scd(blocks_of(X, y), 1e-2, seed=0, penalty="l3"))
-
-
-@pytest.mark.parametrize(("name", "penalty"), ALL)
-def test_rows_of_weight_zero_are_not_there(name, penalty):
-    X, y, weight = problem(20, 60, weighted=True)
-    kept = np.arange(80) % 3 > 0
-    masked = blocks_of(X, y, 2, np.where(kept, weight, 0.0))
-    best = minimum(X[kept], y[kept], 0.05, penalty, weight[kept])
-    found = solve(ALL[name, penalty](masked, 0.05), tol=1e-4, max_passes=400).certificate
-    assert found.dual <= best * (1 + 1e-9)
-    assert best * (1 - 1e-9) <= found.primal <= 1.05 * best or name == "psa"

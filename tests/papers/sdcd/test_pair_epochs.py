@@ -123,15 +123,6 @@ def test_any_pair_is_equally_likely():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("n_pos", "n_neg"), [(1, 1), (1, 7), (4, 8), (5, 8), (9, 23)])
-def test_every_sweep_takes_each_pair_once(n_pos, n_neg):
-    k = n_pos * n_neg
-    drawn = draws(4 * k, draw_in_order, n_minority=n_pos, which=np.arange(n_neg))
-    sweeps = (drawn[:, 0] * n_neg + drawn[:, 1]).reshape(4, k)
-    np.testing.assert_array_equal(np.sort(sweeps, axis=1), np.tile(np.arange(k), (4, 1)))
-    assert k < 10 or len(np.unique(sweeps, axis=0)) == 4
-
-
 def test_pairs_beyond_32_bits():
     n_pos, which = 3_000_000, np.arange(40_000)
     drawn = draws(2000, draw_in_order, n_minority=n_pos, which=which)
@@ -238,42 +229,7 @@ def test_steps_stop_where_the_room_ends_and_go_on(average):
     assert min(as_dict(table)) >= 7
 
 
-def test_average_of_the_iterates(form):
-    A, B = two_classes()
-    drawn, scale = draws(200), 0.4
-    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, 1)
-    table, w, behind = table_of(), np.zeros(D), np.zeros(D)
-    _, used, first = dual_steps(rows, drawn[:90], AscentSteps(1, scale, 1.0, 0.0, 0, 60), table, w, behind)
-    _, _, second = dual_steps(rows, drawn[90:], AscentSteps(1, scale, 1.0, 90.0, used, 60), table, w, behind)
-    _, _, path = dual_twin(A, B, 1, drawn, scale)
-    np.testing.assert_allclose(w - behind / 200, np.mean([p[0] for p in path], axis=0), rtol=1e-11, atol=1e-12)
-    assert table["value"].sum() - (first + second) / 200 == pytest.approx(np.mean([p[1] for p in path]), rel=1e-11)
-
-
 # ---- gradient steps ---------------------------------------------------------------------------------------------------
-
-
-def gradient_twin(A, B, sign, drawn, lam):
-    """Algorithm 3 as it is printed."""
-    w = np.zeros(D)
-    for t, (i, j, _) in enumerate(drawn, start=1):
-        z = sign * (A[i] - B[j])
-        alpha = min(max(lam * t * (1.0 - z @ w) / (z @ z), 0.0), 1.0) if z @ z > 0.0 else 1.0
-        w = (1.0 - 1.0 / t) * w + alpha * z / (lam * t)
-    return w
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("lam", [1e-4, 1e-1, 10.0])
-@pytest.mark.parametrize("n", [1, 2, 300])
-def test_gradient_steps_are_algorithm_3(form, sign, lam, n):
-    A, B = two_classes()
-    drawn, total = draws(n), np.zeros(D)
-    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, sign)
-    gradient_steps(rows, drawn[: n // 2], lam, 1.0, 0.0, total)
-    gradient_steps(rows, drawn[n // 2 :], lam, 1.0, float(n // 2), total)
-    wanted = gradient_twin(A, B, sign, drawn, lam)
-    np.testing.assert_allclose(total / (lam * n), wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_a_gradient_step_that_stands_for_several():

@@ -8,8 +8,7 @@ from support.small_sets import all_pairs_of, blocks_of, small
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.pair_rows import PairRows
-from aucdist.papers.sdcd.kernels import draw_any, gradient_steps
+from aucdist.papers.sdcd.kernels import draw_any
 from aucdist.papers.sdcd.online import MSGD, DescentState
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -41,17 +40,6 @@ def test_one_block_is_the_published_algorithm(sizes, lam):
     np.testing.assert_allclose(state.w, w, rtol=1e-12, atol=1e-12 * np.abs(w).max())
     assert state.primal == pytest.approx(pairwise_objective(w, X, y, lam), rel=1e-10)
     assert state.dual == 0.0
-
-
-@pytest.mark.parametrize("length", [{"steps": 352}, {"epochs": 11}])
-def test_one_block_is_the_kernel_to_the_bit(length, monkeypatch):
-    monkeypatch.setattr("aucdist.papers.sdcd.pairing.CHUNK", 100)
-    X, y = small()
-    block = Block.of(X, y)
-    rows, total = PairRows(block.take(y > 0).rows, block.rows, 23, 1), np.zeros(4)
-    gradient_steps(rows, drawn_pairs(352, 7, 9, np.flatnonzero(y < 0)), 1e-2, 1.0, 0.0, total)
-    state = last(msgd(LocalBlocks([block]), 1e-2, seed=7, **length))
-    assert state.w.tobytes() == (total / (1e-2 * 352)).tobytes()
 
 
 @pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (2, 2**28), (5, 2**28), (3, 100)])

@@ -12,9 +12,8 @@ from support.square_twins import problem, square_gradient, square_minimiser, squ
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
-from aucdist.errors import InputError
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
-from aucdist.papers.tpauc.exact import Exact, exact_path
+from aucdist.papers.tpauc.exact import Exact
 from aucdist.papers.tpauc.online import OPAUC, TPAUC
 from aucdist.papers.tpauc.univariate import UniExp, UniSqu, UnivariateLBFGS
 from aucdist.solvers.base import Status, solve
@@ -73,14 +72,6 @@ def test_conjugate_gradients_end_after_as_many_steps_as_features(by_passes):
     solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
     assert solution.certificate.status is Status.CONVERGED
     assert solution.passes <= 2 + 6
-
-
-@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
-def test_svrg_and_exact_meet(lam):
-    X, y, _ = problem(300, 2700, 12, shift=0.3)
-    meant = solve(exact(blocks_of(X, y), lam), tol=1e-12, max_passes=1).w
-    found = solve(svrg(blocks_of(X, y), lam, seed=1), tol=0.0, max_passes=300).w
-    np.testing.assert_allclose(found, meant, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_moves", [1, 10])
@@ -150,21 +141,6 @@ def test_svrg_ends_where_the_weights_no_longer_change():
     assert solution.passes < 300
 
 
-@pytest.mark.nojit
-def test_path_is_one_fit_for_each_lam():
-    X, y, _ = problem()
-    lams = [10.0, 1e-1, 1e-3, 1e-5]
-    for lam, found in zip(lams, exact_path(blocks_of(X, y, 3), lams), strict=True):
-        one = next(exact(blocks_of(X, y, 3), lam))
-        np.testing.assert_array_equal(found.w, one.w)
-        assert (found.primal, found.dual) == (one.primal, one.dual)
-
-
-def test_path_of_too_many_features_names_what_works():
-    with pytest.raises(InputError, match=r"1200 x 1200.*solver='exact'"):
-        next(exact_path(blocks_of(np.zeros((4, 1200)), [1, -1, 1, -1]), [1.0]))
-
-
 def load(index):
     X, y, weight = problem(60, 300, 7, weighted=True)
     return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
@@ -196,11 +172,3 @@ def test_here_and_on_workers_same_bits(solver, on_workers, request):
     one, other = (solve(ALL[solver](b, 1e-2), tol=1e-10, max_passes=30) for b in (here, on_workers))
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate
-
-
-@pytest.mark.parametrize("solver", ALL)
-def test_a_fit_leaves_the_blocks_as_they_were(solver):
-    """The second fit on the same blocks, and one on a copy of them, are the first."""
-    blocks = LocalBlocks([load(i) for i in range(N_BLOCKS)])
-    fits = [solve(ALL[solver](b, 1e-2), tol=1e-10, max_passes=30).w for b in (blocks, blocks)]
-    assert fits[0].tobytes() == fits[1].tobytes()

@@ -6,8 +6,7 @@ from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
 from support.margin_twins import factors, problem, zeroth_order_estimate
 
-from aucdist.data.block import Block
-from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
+from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.papers.zovr.problem import class_factors
 from aucdist.papers.zovr.solvers import random_directions
 
@@ -71,23 +70,6 @@ def test_gaussian_kernel(form):
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, rbf_kernel(X, Z, gamma=1 / 1.7**2), rtol=1e-12)
     assert found[0, 0] == 1.0
-
-
-@pytest.mark.parametrize("at_once", [1, 4, 6, 100])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_rows_of_a_gram_matrix_that_is_not_kept(form, at_once):
-    r = np.random.default_rng(0)
-    X, Z = r.normal(size=(6, 4)), r.normal(size=(5, 4))
-    plain = Block.of(form(X), np.ones(6))
-    block = KernelBlock(**vars(plain), vectors=form(Z), sigma=1.7, at_once=at_once)
-    gram, vectors = rbf_kernel(X, Z, gamma=1 / 1.7**2), r.normal(size=(5, 3))
-    np.testing.assert_allclose(block.times(vectors), gram @ vectors, rtol=1e-12)
-    np.testing.assert_allclose(block.times(vectors[:, 0]), gram @ vectors[:, 0], rtol=1e-12)
-    drawn = np.array([5, 0, 0, 2, 1, 3, 3])
-    chunks = list(block.chunks(drawn))
-    assert all(len(values) <= at_once for _, values in chunks)
-    assert [i for part, _ in chunks for i in drawn[part]] == drawn.tolist()
-    np.testing.assert_allclose(np.concatenate([values for _, values in chunks]), gram[drawn], rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
