@@ -129,7 +129,6 @@ READERS = {
         f"csv in {name}": (SPELT.encode(codec), SPELLING | {"encoding": name})
         for name, codec in {"utf-8": "utf-8-sig", "utf-16": "utf-16", "cp1252": "cp1252"}.items()
     },
-    "csv in latin-1": (SPELT.replace("€", "%").encode("latin-1"), SPELLING | {"encoding": "latin-1"}),
     "csv of apostrophes": (
         b"a,y\n1'234.5,0\n12'345'678,1\nN/A,0\n",
         {"format": "csv", "label": "y", "thousands": "'", "missing": "keep"},

@@ -37,7 +37,7 @@ def same(block):
 
 
 @pytest.fixture
-def client():
+def mortal():
     """A client of workers that the test may kill."""
     with local_client(2, threads=1, memory_limit="1GiB") as client:
         yield client
@@ -48,8 +48,8 @@ def in_memory(blocks):
 
 
 @pytest.mark.parametrize("view", [False, True])
-def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(client, view):
-    there = DaskBlocks.load(client, load, N_BLOCKS)
+def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(mortal, view):
+    there = DaskBlocks.load(mortal, load, N_BLOCKS)
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     blocks, expected = (ViewBlocks(b, same, keep="memory") if view else b for b in (there, here))
     chain = blocks._now if view else blocks
@@ -61,14 +61,14 @@ def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(clie
         assert blocks.reduce(add_dots, values) == expected.reduce(add_dots, values)
         assert in_memory(chain) <= 3 * MOST_BYTES
         if number == 15:  # its part has to be made again: by all calls, most of which lie in the file
-            (address,) = client.who_has([chain._parts.futures[0]]).values()
-            os.kill(client.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
+            (address,) = mortal.who_has([chain._parts.futures[0]]).values()
+            os.kill(mortal.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
     assert sum(call._data is None for call in chain._chain) == 20
 
 
 @pytest.mark.parametrize("view", [False, True])
-def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(client, view):
-    there = DaskBlocks.load(client, load, N_BLOCKS)
+def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, view):
+    there = DaskBlocks.load(mortal, load, N_BLOCKS)
     blocks = ViewBlocks(there, same, keep="memory") if view else there
     chain = blocks._now if view else blocks
     blocks.reduce(start)
@@ -78,8 +78,8 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(client, vie
     assert found == 5 * found[:1]
     assert len(chain._chain) == n
     after = blocks.reduce(add_dots, values)["memory"]
-    (address,) = client.who_has([chain._parts.futures[0]]).values()
-    os.kill(client.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
+    (address,) = mortal.who_has([chain._parts.futures[0]]).values()
+    os.kill(mortal.run(os.getpid, workers=[address[0]])[address[0]], signal.SIGKILL)
     assert blocks.reduce(scaled, values)["memory"] == [2.0 * value for value in after]
 
 

@@ -57,8 +57,8 @@ ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "AUCDIST_DATA": str(DATA), "DO
 
 
 def run(*arguments: str) -> str:
-    """Return what a command prints."""
-    done = CliRunner().invoke(app, list(arguments), env=ENVIRONMENT, prog_name="aucdist")
+    """Return what a command prints: help as wide as in a terminal, which Click's runner makes wider."""
+    done = CliRunner().invoke(app, list(arguments), env=ENVIRONMENT, prog_name="aucdist", terminal_width=78)
     if done.exit_code:
         raise SystemExit(f"aucdist {' '.join(arguments)} ended with {done.exit_code}:\n{done.stderr}")
     return done.stdout

@@ -119,8 +119,10 @@ def bytes_of(block: Block, memory: None) -> tuple[None, Any]:
     return None, {"rows": [(block.row_id.tolist(), block.y.tolist(), block.X.tobytes())]}
 
 
-@pytest.mark.parametrize("limit", [None, 0])
-@pytest.mark.parametrize("more", [{}, {"cache": "stream"}, {"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}])
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [({}, None), ({"cache": "stream"}, None), ({"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}, None), ({}, 0)],
+)
 def test_each_part_is_parsed_once(
     source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], limit: int | None
 ) -> None:
