@@ -25,6 +25,8 @@ CASES += [
     ("PairwiseHingeClassifier", "all-pairs", {"max_fpr": 0.3, "penalty": "l1"}),
     ("PairwiseHingeClassifier", "all-pairs", {"max_false_positives": 1}),
     ("PairwiseRampClassifier", "lbfgs", {"max_fpr": 0.1}),
+    ("MarginMeanClassifier", "svrg", {"kernel": "rbf"}),
+    ("MarginMeanClassifier", "svrg", {"kernel": "rbf", "gram_bytes": 20_000}),
 ]
 
 
@@ -80,7 +82,7 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
     again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     assert again.rounds == lost_after
     resumed = fit(model(name, solver, more), again.blocks, again, rounds=2)
-    for attribute in ("coef_", "intercept_"):
+    for attribute in ("coef_", "dual_coef_", "intercept_"):
         if hasattr(undisturbed, attribute):
             assert getattr(resumed, attribute).tobytes() == getattr(undisturbed, attribute).tobytes()
     columns = ["round", "passes", "primal", "dual", "relative_gap"]
@@ -92,7 +94,11 @@ def load_far(index):
 
 
 @pytest.mark.parametrize("loader", [load, load_far])
-@pytest.mark.parametrize("features", [None, "bins", {"map": "nystroem", "landmarks": 20}, "leaves"])
+@pytest.mark.parametrize(
+    "features",
+    [None, "bins", {"map": "bins", "bins": 20, "pairs": 1}, {"map": "nystroem", "landmarks": 20}, "leaves"],
+)
+@pytest.mark.filterwarnings("ignore:pairs=")
 def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):
     if features == "leaves":
         pytest.importorskip("lightgbm")

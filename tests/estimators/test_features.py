@@ -15,7 +15,6 @@ from support.contract import checks_of
 from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import Journal
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap
@@ -111,17 +110,6 @@ def blocks_of(X, y, n_blocks=3, weight=None):
     return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
 
 
-@pytest.mark.parametrize("features", [BINS, {"map": "nystroem", "landmarks": 20}])
-def test_rows_in_blocks_that_are_streamed_give_the_same_bits(features):
-    X, y = rows()
-    parts = partition(Block.of(X, y), 3)
-    here = fit(PairwiseHingeClassifier(features=features), LocalBlocks(parts))
-    read = fit(PairwiseHingeClassifier(features=features), LocalBlocks.load(parts.__getitem__, 3, stream=True))
-    np.testing.assert_array_equal(here.coef_, read.coef_)
-    assert here.certificate_ == read.certificate_
-    assert here.raw_threshold == read.raw_threshold
-
-
 def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone():
     X, y = rows()
     kept = np.random.default_rng(5).random(300) < 0.6
@@ -133,40 +121,6 @@ def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone()
     assert masked.certificate_ == plain.certificate_
     everything = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), blocks)
     assert len(masked.feature_map_.bins[0].edges) < len(everything.feature_map_.bins[0].edges)
-
-
-class Lost(Exception):
-    pass
-
-
-@pytest.mark.parametrize("features", [BINS, {"map": "bins", "bins": 20, "pairs": 1}])
-@pytest.mark.filterwarnings("ignore:pairs=")
-def test_a_fit_that_was_lost_resumes_with_the_same_bits(tmp_path, features):
-    X, y = rows()
-    estimator = PairwiseHingeClassifier(features=features, tol=1e-5)
-    expected = fit(clone(estimator), blocks_of(X, y))
-
-    def resumed(after):
-        journal = Journal(str(tmp_path / "checkpoints"), {"data": "a"}, blocks_of(X, y), lambda text: None)
-        n = 0
-
-        def callback(record):
-            nonlocal n
-            journal.round_done(2, np.inf)
-            n += 1
-            if n == after:
-                raise Lost
-
-        return journal, lambda: fit(clone(estimator), journal.blocks, callback=callback)
-
-    _, run = resumed(5)
-    with pytest.raises(Lost):
-        run()
-    journal, run = resumed(None)
-    assert journal.rounds == 4
-    found = run()
-    np.testing.assert_array_equal(found.coef_, expected.coef_)
-    assert found.certificate_ == expected.certificate_
 
 
 def test_rows_of_no_weight_are_not_there_and_weights_count():

@@ -14,7 +14,6 @@ from support.contract import checks_of
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import separates
 from aucdist.objectives.links import Link
@@ -252,29 +251,6 @@ def test_bad_parameters(parameters, message):
 
 
 # ---- on a cluster -----------------------------------------------------------------------------------------------------
-
-N_BLOCKS = 3
-
-
-def load(index):
-    return partition(Block.of(*drawn(n=800, seed=5)), N_BLOCKS)[index]
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"solver": "lipschitz", "xi": "bayes", "shape_samples": 100, "shape_rounds": 2, "random_state": 0},
-        {"link": "cloglog", "solver": "newton", "loss": "likelihood"},
-        {"link": "probit", "solver": "gradient"},
-    ],
-)
-def test_same_bits_on_workers(client, parameters):
-    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
-    there = DaskBlocks.load(client, load, N_BLOCKS)
-    one, other = (LinkClassifier().set_params(lam=1e-2, **parameters).fit(blocks) for blocks in (here, there))
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert one.certificate_ == other.certificate_
-    assert getattr(one, "xi_", None) == getattr(other, "xi_", None)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from imblearn.over_sampling import SMOTE
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from support.contract import checks_of
@@ -18,8 +17,6 @@ from support.margin_twins import minimum, objective, offset
 from aucdist import MarginMeanClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.checkpoint import Journal
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import margin_mean
 from aucdist.metrics import g_mean_score
@@ -219,59 +216,6 @@ def test_blocks_and_dask_collections(kernel):
         assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=0.2)
     found = chunks.predict(da.from_array(X, chunks=(150, 4))).compute()
     np.testing.assert_array_equal(found, chunks.predict(X))
-
-
-def load(index):
-    X, y = problem()
-    return partition(Block.of(X, y), 3)[index]
-
-
-def test_same_bits_on_workers(client):
-    """Scaled, sampled by a given hyperplane, in feature space with a Gram matrix kept or not; the default one has tests."""
-    here = LocalBlocks([load(i) for i in range(3)])
-    sampler = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(*problem()), random_state=0)
-    there = DaskBlocks.load(client, load, 3)
-    for parameters in ({}, {"kernel": "rbf"}, {"kernel": "rbf", "gram_bytes": 20_000}):
-        one, other = (
-            fit(blocks, sampler=sampler, solver="svrg", solver__n_outer=4, **parameters) for blocks in (here, there)
-        )
-        assert one.certificate_ == other.certificate_
-        assert (one.sample_counts_, one.raw_threshold) == (other.sample_counts_, other.raw_threshold)
-        name = "dual_coef_" if parameters else "coef_"
-        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
-
-
-class Lost(Exception):
-    pass
-
-
-@pytest.mark.parametrize("gram_bytes", [None, 40_000])
-def test_a_gaussian_fit_goes_on_from_a_checkpoint(gram_bytes, tmp_path):
-    """To the same bits; linear ones are in the tests of checkpoints."""
-    whole = fit(
-        LocalBlocks([load(i) for i in range(3)]), kernel="rbf", solver__n_outer=8, tol=0.0, gram_bytes=gram_bytes
-    )
-
-    def goes_on(lost_after):
-        journal = Journal(str(tmp_path), {}, LocalBlocks([load(i) for i in range(3)]), lambda text: None)
-
-        def callback(record):
-            journal.round_done(3, np.inf)
-            if record["round"] == lost_after:
-                raise Lost
-
-        model = MarginMeanClassifier().set_params(
-            kernel="rbf", random_state=0, solver__n_outer=8, tol=0.0, gram_bytes=gram_bytes
-        )
-        return journal.rounds, model.fit(journal.blocks, callback=callback)
-
-    with pytest.raises(Lost):
-        goes_on(5)
-    with pytest.warns(ConvergenceWarning):
-        rounds, again = goes_on(None)
-    assert rounds == 3
-    assert again.dual_coef_.tobytes() == whole.dual_coef_.tobytes()
-    assert again.certificate_ == whole.certificate_
 
 
 def test_weights():

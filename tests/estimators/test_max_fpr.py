@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from support.top_optima import top_hinge
 
-from aucdist import CollapseWarning, PairwiseHingeClassifier, PairwiseRampClassifier, lam_path
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
+from aucdist import CollapseWarning, PairwiseHingeClassifier, lam_path
 from aucdist.errors import InputError
 from aucdist.metrics import partial_roc_auc_score
 
@@ -73,34 +70,6 @@ def test_features_are_binned():
     w = model.coef_[0]
     expected = 0.5e-2 * w @ w + top_hinge(expanded, y, 0.05 * (y < 0).sum())
     assert model.certificate_.primal == pytest.approx(expected, rel=1e-6)
-
-
-TOPS = {
-    "hinge": (PairwiseHingeClassifier, {"max_fpr": 0.05}),
-    "hinge, L1": (PairwiseHingeClassifier, {"max_fpr": 0.2, "penalty": "l1"}),
-    "top push": (PairwiseHingeClassifier, {"max_false_positives": 1}),
-    "ramp": (PairwiseRampClassifier, {"max_fpr": 0.05}),
-}
-
-
-def part(index):
-    return partition(Block.of(*two_kinds_of_negatives()), 5)[index]
-
-
-@pytest.mark.filterwarnings("ignore::aucdist.CollapseWarning")
-@pytest.mark.parametrize("name", TOPS)
-def test_threads_streaming_and_workers_give_the_same_bits(name, client):
-    kind, parameters = TOPS[name]
-
-    def outcome(blocks):
-        model = kind(lam=1e-2, **parameters).fit(blocks)
-        return model.coef_.tobytes(), model.certificate_
-
-    expected = outcome(LocalBlocks.load(part, 5))
-    assert outcome(LocalBlocks.load(part, 5, n_jobs=3)) == expected
-    assert outcome(LocalBlocks.load(part, 5, stream=True)) == expected
-    assert outcome(DaskBlocks.load(client, part, 5)) == expected
-    assert outcome(DaskBlocks.load(client, part, 5, stream=True)) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,9 @@ from sklearn.base import clone
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.gev.problem import LinkProblem
-from aucdist.search.folds import masked_blocks
 from aucdist.solvers.pairs import cutting_planes
 from aucdist.solvers.signs import FREE, ZERO, outside, project_onto_cone
 
@@ -141,36 +139,6 @@ def rows(n: int = 600):
     X = r.normal(size=(n, 4))
     y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] + r.normal(size=n) > 1.3, 1, -1)
     return X, y
-
-
-def fitted(blocks, **options):
-    model = PairwiseHingeClassifier(monotone={0: "increasing", 2: "decreasing"}, **options).fit(blocks)
-    return model.coef_, model.certificate_
-
-
-@pytest.mark.parametrize("features", [None, "bins"])
-@pytest.mark.parametrize("kind", [{}, {"penalty": "l1", "tol": 1e-2}, {"max_fpr": 0.3}])
-def test_same_bits_wherever_the_rows_are(features, kind, client):
-    X, y = rows()
-    parts = partition(Block.of(X, y), 3)
-    expected = fitted(LocalBlocks(parts), features=features, **kind)
-
-    def load(index):
-        return parts[index]
-
-    for blocks in (
-        LocalBlocks(parts, n_jobs=2), LocalBlocks.load(load, 3, stream=True),
-        DaskBlocks.of_futures(client, client.scatter(list(parts))),
-    ):  # fmt: skip
-        coef, certificate = fitted(blocks, features=features, **kind)
-        np.testing.assert_array_equal(coef, expected[0])
-        assert certificate == expected[1]
-    inside = np.arange(len(y)) % 3 != 0
-    own = LocalBlocks([part.take(np.flatnonzero(inside[part.row_id]), index=part.index) for part in parts])
-    masked = masked_blocks(LocalBlocks(parts), inside)
-    np.testing.assert_array_equal(
-        fitted(masked, features=features, **kind)[0], fitted(own, features=features, **kind)[0]
-    )
 
 
 def test_columns_far_from_0_keep_their_signs():
@@ -388,21 +356,3 @@ def test_squares_of_too_many_weights_are_refused(monkeypatch):
         PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())
     with pytest.raises(InputError, match="fit one lam at a time"):
         PairwiseSquareClassifier(monotone={0: "increasing"}).path(*rows(), lams=[1.0])
-
-
-@pytest.mark.parametrize("estimator", [LinkClassifier(link="logit"), PairwiseSquareClassifier()])
-def test_links_and_squares_have_the_same_bits_wherever_the_rows_are(estimator, client):
-    X, y = rows()
-    parts = partition(Block.of(X, y), 3)
-
-    def load(index):
-        return parts[index]
-
-    def of(blocks):
-        model = clone(estimator).set_params(features="bins", monotone={0: "increasing", 2: "decreasing"}).fit(blocks)
-        return model.coef_.tolist(), model.certificate_
-
-    expected = of(LocalBlocks(parts))
-    assert of(LocalBlocks(parts, n_jobs=2)) == expected
-    assert of(LocalBlocks.load(load, 3, stream=True)) == expected
-    assert of(DaskBlocks.of_futures(client, client.scatter(list(parts)))) == expected

@@ -121,7 +121,12 @@ def bytes_of(block: Block, memory: None) -> tuple[None, Any]:
 
 @pytest.mark.parametrize(
     ("more", "limit"),
-    [({}, None), ({"cache": "stream"}, None), ({"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}, None), ({}, 0)],
+    [
+        ({}, None),
+        ({"cache": "stream"}, None),
+        ({"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}, None),
+        ({}, 0),
+    ],
 )
 def test_each_part_is_parsed_once(
     source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], limit: int | None

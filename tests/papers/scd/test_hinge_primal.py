@@ -20,9 +20,8 @@ from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import CDCD, SDCD
@@ -38,7 +37,6 @@ hinge_comid = rounds_of(COMID)
 hinge_psa = rounds_of(PSA)
 hinge_rda = rounds_of(RDA)
 
-N_BLOCKS = 4
 RADIUS = 1.5
 
 SOLVERS = {
@@ -285,26 +283,6 @@ def test_pegasos_blocks_of_one_class_and_empty_ones():
     blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
     found = solve(hinge_pegasos(blocks, 0.1, seed=0, average=True), tol=0.0, max_passes=200)
     assert found.certificate.primal < 1.01 * l2_minimum(X, y, 0.1)
-
-
-def load(index):
-    X, y, weight = problem(60, 300, 7, weighted=True)
-    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
-
-
-@pytest.fixture(scope="module")
-def on_workers(client):
-    return DaskBlocks.load(client, load, N_BLOCKS)
-
-
-@pytest.mark.parametrize(("name", "penalty"), ALL)
-def test_here_and_on_workers_same_bits(name, penalty, on_workers):
-    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
-    one, other = (
-        solve(ALL[name, penalty](b, 1e-2, intercept=True), tol=1e-10, max_passes=10) for b in (here, on_workers)
-    )
-    assert one.w.tobytes() == other.w.tobytes()
-    assert one.certificate == other.certificate
 
 
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------

@@ -9,9 +9,7 @@ from support.grouped_pairs import best_hinge, hinge, mean_loss
 from support.grouped_problem import some_problems
 from support.rounds import last, rounds_of
 
-from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
 from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
@@ -170,20 +168,3 @@ def test_all_steps_are_one_sweep_over_the_pairs_of_groups():
     blocks = LocalBlocks.of(X, y, groups=group, n_blocks=1)
     n_pairs = sum((y[group == g] > 0).sum() * (y[group == g] < 0).sum() for g in range(7))
     assert last(sdcd_perm(blocks, 1e3, seed=0, steps="all")).resume().duals.nnz == n_pairs
-
-
-def some_rows():
-    r = np.random.default_rng(6)
-    y = np.where(r.random(1200) < 0.2, 1, -1)
-    block = Block.of(r.normal(size=(1200, 4)) + 0.4 * (y[:, None] > 0), y, group=r.integers(0, 90, 1200))
-    return [block.between(400 * k, 400 * (k + 1), index=k) for k in range(3)]
-
-
-def load(index):
-    return some_rows()[index]
-
-
-def test_same_bits_on_workers_and_threads(client):
-    several = [LocalBlocks(some_rows()), LocalBlocks(some_rows(), n_jobs=3), DaskBlocks.load(client, load, 3)]
-    found = [last(sdcd(blocks, 1e-3, seed=3, epochs=3, minority_bytes=2000)) for blocks in several]
-    assert len({(one.w.tobytes(), one.primal, one.dual) for one in found}) == 1

@@ -5,9 +5,8 @@ from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import FORMS
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.engine.dask import DaskBlocks
 from aucdist.kernels.random import below
 from aucdist.papers.sdcd.online import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.base import solve
@@ -163,21 +162,3 @@ def test_many_rows_are_learnt(n_blocks):
     for solver, excess in (("oam-inf", 0.05), ("oam-seq", 0.15), ("oam-gra", 0.15)):
         options = {} if solver == "oam-inf" else {"buffer_size": 100}
         assert last(SOLVERS[solver](blocks_of(X, y, n_blocks), 1e-2, **options)).primal < (1 + excess) * best
-
-
-class Loader:
-    def __init__(self, parts):
-        self.parts = parts
-
-    def __call__(self, index):
-        return self.parts[index]
-
-
-@every_solver
-def test_a_cluster_gives_the_same_bits(solver, client):
-    X, y = rows_of(120)
-    parts = partition(Block.of(X, y), 4)
-    there = list(SOLVERS[solver](DaskBlocks.load(client, Loader(parts), 4), 1e-3, epochs=2))
-    here = list(SOLVERS[solver](LocalBlocks(parts), 1e-3, epochs=2))
-    assert [r.w.tolist() for r in there] == [r.w.tolist() for r in here]
-    assert [(r.primal, r.dual, r.passes) for r in there] == [(r.primal, r.dual, r.passes) for r in here]

@@ -7,9 +7,7 @@ from support.grouped_pairs import mean_loss, square
 from support.grouped_problem import some_problems
 
 from aucdist import PairwiseSquareClassifier
-from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.tpauc import Exact
@@ -69,18 +67,6 @@ def test_groups_that_lie_far_apart_lose_no_digits():
     )
     np.testing.assert_allclose(one.w, other.w, rtol=1e-7)
     assert other.certificate.rounding < 1e-4 * other.certificate.primal
-
-
-def load(index):
-    _, far, y, group = far_apart()
-    return Block.of(far, y, group=group).between(150 * index, 150 * (index + 1), index=index)
-
-
-def test_same_bits_on_workers(client):
-    several = [LocalBlocks([load(k) for k in range(4)]), DaskBlocks.load(client, load, 4)]
-    found = [solve(Exact().rounds(blocks, 1e-3), tol=1e-6, max_passes=9) for blocks in several]
-    assert found[0].w.tobytes() == found[1].w.tobytes()
-    assert found[0].certificate == found[1].certificate
 
 
 def test_sparse_rows_codes_and_paths():

@@ -9,20 +9,17 @@ from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
-from aucdist.data.block import Block, partition
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
 from aucdist.papers.tpauc.online import OPAUC, TPAUC
-from aucdist.papers.tpauc.univariate import UniExp, UniSqu, UnivariateLBFGS
+from aucdist.papers.tpauc.univariate import UniExp, UniSqu
 from aucdist.solvers.base import Status, solve
 
 exact = rounds_of(Exact)
 svrg = rounds_of(SVRG)
-univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
-N_BLOCKS = 5
 tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
 
 
@@ -139,36 +136,3 @@ def test_svrg_ends_where_the_weights_no_longer_change():
     X, y, _ = problem()
     solution = solve(svrg(blocks_of(X, y), 1e-2, seed=0), tol=0.0, max_passes=10_000)
     assert solution.passes < 300
-
-
-def load(index):
-    X, y, weight = problem(60, 300, 7, weighted=True)
-    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
-
-
-@pytest.fixture(scope="module")
-def on_workers(client):
-    return DaskBlocks.load(client, load, N_BLOCKS)
-
-
-ALL = {
-    "moments": exact,
-    "passes": exact,
-    "svrg": lambda b, lam: svrg(b, lam, seed=5),
-    "tpauc": lambda b, lam: tpauc(b, lam, seed=5, epochs=2),
-    "opauc": lambda b, lam: opauc(b, lam, seed=5, epochs=2),
-    "opauc sketched": lambda b, lam: opauc(b, lam, seed=5, epochs=2, rank=3),
-    "uni-exp": lambda b, lam: uni_exp(b, lam, seed=5, epochs=2),
-    "uni-squ": lambda b, lam: uni_squ(b, lam, seed=5, epochs=2),
-    "univariate lbfgs": univariate_lbfgs,
-}
-
-
-@pytest.mark.parametrize("solver", ALL)
-def test_here_and_on_workers_same_bits(solver, on_workers, request):
-    if solver == "passes":
-        request.getfixturevalue("by_passes")
-    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
-    one, other = (solve(ALL[solver](b, 1e-2), tol=1e-10, max_passes=30) for b in (here, on_workers))
-    assert one.w.tobytes() == other.w.tobytes()
-    assert one.certificate == other.certificate

@@ -19,11 +19,9 @@ from support.margin_twins import (
 )
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
-from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.papers.zovr.problem import MarginMeanProblem, score_and_evaluate
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, random_directions
 from aucdist.solvers.base import Status, solve
@@ -194,25 +192,3 @@ def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
 def parts():
     X, y = problem(300, 5)
     return partition(Block.of(X, y), N_BLOCKS)
-
-
-def load(index):
-    return parts()[index]
-
-
-def load_gram(index):
-    every = np.concatenate([part.X for part in parts()])
-    with threadpool_limits(1):
-        return load(index).with_X(load(index).X @ every.T)
-
-
-@pytest.mark.parametrize("gram", [False, True])
-@pytest.mark.parametrize("solver", [zovr, svrg])
-def test_same_bits_on_workers(client, solver, gram):
-    loader = load_gram if gram else load
-    here = LocalBlocks([loader(i) for i in range(N_BLOCKS)])
-    there = DaskBlocks.load(client, loader, N_BLOCKS)
-    with threadpool_limits(1):  # as on the workers: BLAS on more threads adds up in another order
-        one, other = (last(solver(blocks, 0.5, 5.0, seed=0, gram=gram, n_outer=4)) for blocks in (here, there))
-    assert one.w.tobytes() == other.w.tobytes()
-    assert (one.primal, one.dual, one.passes) == (other.primal, other.dual, other.passes)

@@ -1,7 +1,6 @@
 """Solvers over pairs on a real cluster."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from support.rounds import rounds_of
@@ -28,28 +27,6 @@ def parts(sparse):
 
 def load_dense(index):
     return parts(False)[index]
-
-
-def load_sparse(index):
-    return parts(True)[index]
-
-
-@pytest.mark.parametrize("load", [load_dense, load_sparse])
-@pytest.mark.parametrize(
-    ("solver", "options"),
-    [(sdcd, {"average": True}), (sdcd_perm, {"combine": "average", "minority_bytes": 3000}), (msgd, {})],
-)
-def test_same_bits_on_workers(client, solver, options, load):
-    here = LocalBlocks(parts(load is load_sparse))
-    there = DaskBlocks.load(client, load, N_BLOCKS)
-    one, other = (
-        solve(solver(blocks, 1e-2, seed=0, epochs=4, **options), tol=0.0, max_passes=1000) for blocks in (here, there)
-    )
-    assert one.w.tobytes() == other.w.tobytes()
-    assert one.certificate == other.certificate
-    pd.testing.assert_frame_equal(
-        one.history.drop(columns="seconds"), other.history.drop(columns="seconds"), check_exact=True
-    )
 
 
 def test_dual_variables_come_and_go(client):

@@ -10,7 +10,6 @@ from support.rounds import rounds_of
 
 from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
@@ -161,17 +160,6 @@ def many_rows():
     X = r.normal(size=(6000, 5)) + 0.4 * (y[:, None] > 0)
     block = Block.of(X, y, group=r.integers(0, 500, 6000))
     return [block.between(1500 * k, 1500 * (k + 1), index=k) for k in range(4)]
-
-
-def load(index):
-    return many_rows()[index]
-
-
-@pytest.mark.parametrize("solver", [all_pairs, pair_ramp])
-def test_same_bits_on_workers_and_threads(client, solver):
-    several = [LocalBlocks(many_rows()), LocalBlocks(many_rows(), n_jobs=3), DaskBlocks.load(client, load, 4)]
-    found = [solve(solver(blocks, 1e-3), tol=1e-4, max_passes=300) for blocks in several]
-    assert len({(one.w.tobytes(), one.certificate.primal, one.certificate.dual) for one in found}) == 1
 
 
 def test_many_rows_to_an_anchor():

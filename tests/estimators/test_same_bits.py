@@ -1,0 +1,92 @@
+"""Wherever the rows lie, on threads, read anew for each pass, or on workers, a fit has the same bits."""
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from support.small_sets import small
+from threadpoolctl import threadpool_limits
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.estimators import ESTIMATORS
+from aucdist.sampling.distance import DistanceUnderSampler
+
+N_BLOCKS = 3
+X, Y = small(n_pos=40, n_neg=200, d=5)
+ROWS = {
+    "dense": Block.of(X, Y),
+    "sparse": Block.of(sp.csr_matrix(X * (np.abs(X) > 0.5)), Y),
+    "weighted": Block.of(X, Y, weight=np.random.default_rng(1).uniform(0.2, 3.0, len(Y))),
+    "in groups": Block.of(X, Y, group=np.random.default_rng(2).integers(0, 20, len(Y))),
+}
+HINGE, LINK, RAMP, SQUARE = (
+    "PairwiseHingeClassifier",
+    "LinkClassifier",
+    "PairwiseRampClassifier",
+    "PairwiseSquareClassifier",
+)
+MARGIN, SIGNS = "MarginMeanClassifier", {0: "increasing", 2: "decreasing"}
+PLANE = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(X, Y), random_state=0)
+SOLVERS = [
+    (name, "weighted" if solver.sample_weight else "dense", {"solver": solver.name})
+    for name, kind in ESTIMATORS.items()
+    for solver in kind.solvers.values()
+]
+MORE = [
+    *((HINGE, rows, {"solver": "sdcd", "solver__average": True}) for rows in ("dense", "sparse", "in groups")),
+    (HINGE, "sparse", {"solver": "sdcd-perm", "solver__combine": "average", "solver__minority_bytes": 300}),
+    (HINGE, "in groups", {}), (RAMP, "in groups", {}), (SQUARE, "in groups", {}), (HINGE, "sparse", {}),
+    (HINGE, "dense", {"max_fpr": 0.05}), (HINGE, "dense", {"max_fpr": 0.2, "penalty": "l1"}),
+    (HINGE, "dense", {"max_false_positives": 1}), (RAMP, "dense", {"max_fpr": 0.05}),
+    *((HINGE, "dense", {"monotone": SIGNS, "features": features}) for features in (None, "bins")),
+    *((HINGE, "dense", {"monotone": SIGNS, "features": "bins", **more}) for more in ({"penalty": "l1"}, {"max_fpr": 0.3})),
+    (LINK, "dense", {"monotone": SIGNS}), (SQUARE, "dense", {"monotone": SIGNS, "features": "bins"}),
+    (HINGE, "dense", {"features": {"map": "nystroem", "landmarks": 20}}),
+    *((SQUARE, "dense", {"calibration": kind}) for kind in ("gev", "isotonic")),
+    (SQUARE, "dense", {"solver": "opauc", "solver__rank": 3}),
+    (LINK, "dense", {"solver": "lipschitz", "xi": "bayes", "shape_samples": 100, "shape_rounds": 2}),
+    (LINK, "dense", {"link": "cloglog", "solver": "newton", "loss": "likelihood"}),
+    (LINK, "dense", {"link": "probit", "solver": "gradient"}),
+    (MARGIN, "dense", {"sampler": PLANE, "kernel": "rbf"}),
+    (MARGIN, "dense", {"sampler": PLANE, "kernel": "rbf", "gram_bytes": 20_000}),
+    (MARGIN, "dense", {"sampler": PLANE}), (MARGIN, "dense", {"kernel": "rbf", "solver": "zovr"}),
+]  # fmt: skip
+
+
+def part(rows: str, index: int) -> Block:
+    return partition(ROWS[rows], N_BLOCKS)[index]
+
+
+def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
+    kind = ESTIMATORS[name]
+    own = {LINK: {"lam": 1e-2}, MARGIN: {"solver__n_outer": 4}}.get(name, {"lam": 1e-2})
+    own |= {"psa": {"penalty": "l1", "solver__radius": 2.0}}.get(parameters.get("solver", ""), {})
+    model = kind().set_params(**{"tol": 1e-3, "max_passes": 12, "random_state": 0} | own | parameters)
+    with (
+        warnings.catch_warnings(),
+        threadpool_limits(1),
+    ):  # as on the workers: BLAS on more threads adds up in another order
+        warnings.simplefilter("ignore")
+        model.fit(blocks)
+    arrays = [getattr(model, one).tobytes() for one in ("coef_", "dual_coef_") if hasattr(model, one)]
+    others = [getattr(model, one, None) for one in ("certificate_", "raw_threshold", "xi_", "sample_counts_")]
+    history = model.history_.drop(columns="seconds").to_json(double_precision=15)
+    return [arrays, others, history, getattr(model, "probability_", None) and model.probability_.to_json()]
+
+
+@pytest.mark.parametrize(("name", "rows", "parameters"), SOLVERS + MORE)
+def test_a_fit_has_the_same_bits_wherever_the_rows_lie(
+    name: str, rows: str, parameters: dict[str, Any], client: Any
+) -> None:
+    load = functools.partial(part, rows)
+    expected = bits(name, LocalBlocks.load(load, N_BLOCKS), parameters)
+    assert bits(name, LocalBlocks.load(load, N_BLOCKS, n_jobs=2), parameters) == expected
+    assert bits(name, LocalBlocks.load(load, N_BLOCKS, stream=True), parameters) == expected
+    for stream in (False, True):
+        assert bits(name, DaskBlocks.load(client, load, N_BLOCKS, stream=stream), parameters) == expected
