@@ -12,8 +12,6 @@ from aucdist.report import plots
 from benchmarks import suites
 from benchmarks.__main__ import app
 
-pytestmark = pytest.mark.nojit
-
 
 def tiny(slow_peers, *, threads=1):
     yield {"system": "a & <b>", "seconds": 0.0123456, "gap": 1e-9, "curve": "0.1:0.5 0.2:0.6"}

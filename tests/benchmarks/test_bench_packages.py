@@ -19,8 +19,6 @@ from flows.cli import app
 from flows.reproduce.config import load_paper
 from flows.reproduce.run import reproduce
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch):

@@ -167,6 +167,7 @@ def test_a_path_and_a_warm_start_are_shifted_too(rows):
     assert link.fit(far, y).n_passes_ < passes
 
 
+@pytest.mark.nojit
 def test_ranges_merge(rows):
     X, y = rows
     X = X * (np.abs(X) > 0.8)

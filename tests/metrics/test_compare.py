@@ -27,8 +27,6 @@ from aucdist.metrics.intervals import bootstrap_interval, t_quantile
 from aucdist.metrics.ranking import auc as auc_of
 from aucdist.metrics.ranking import auc_interval, average_precision, delong_variance
 
-pytestmark = pytest.mark.nojit
-
 
 def sample(n_pos=40, n_neg=60, seed=0, ties=True):
     r = np.random.default_rng(seed)

@@ -9,8 +9,6 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.metrics.ranking import pr_band, pr_curve
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture
 def rows():

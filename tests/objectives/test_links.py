@@ -9,8 +9,6 @@ from aucdist.kernels.link_functions import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, map_from_json
 
-pytestmark = pytest.mark.nojit
-
 ALL = [Link("gev", xi) for xi in (-1.0, -0.3, 0.0, 1e-250, 0.4, 3.0)] + [
     Link(n) for n in ("logit", "probit", "cloglog")
 ]

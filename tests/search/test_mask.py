@@ -50,7 +50,6 @@ def scored(train, held_out, tol=1e-3):
     return figures(score_path(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, MEASURES["auc"]))
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("n_blocks", [1, 3])
 @pytest.mark.parametrize(("weighted", "sparse"), [(False, False), (True, True)])
 def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
@@ -62,7 +61,6 @@ def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
     assert len({result["value"] for result in masked}) > 1
 
 
-@pytest.mark.nojit
 def test_same_bits_with_a_scaling_of_the_folds_own():
     blocks = partition(rows(), 2)
     train, held_out = sides(rows())
@@ -74,7 +72,6 @@ def test_same_bits_with_a_scaling_of_the_folds_own():
     assert masked == scored(*map(LocalBlocks, parts))
 
 
-@pytest.mark.nojit
 def test_what_the_client_knows_is_of_the_kept_rows():
     blocks, (train, _) = partition(rows(weighted=True), 3), sides(rows())
     masked, own = masked_blocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))

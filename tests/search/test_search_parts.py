@@ -15,7 +15,6 @@ from aucdist.search.folds import Fold, Folds
 from aucdist.search.schedule import Halving, paths_of, points_of, run_schedules, search_schedule
 from aucdist.selection.folds import fold_numbers
 
-pytestmark = pytest.mark.nojit
 AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
 
 

@@ -11,8 +11,6 @@ from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 
-pytestmark = pytest.mark.nojit
-
 SCHEMA = Schema(("age", "town=a", "town=b", "size"), "class", ("1",), ("-1",), {"town": ("a", "b")})
 X = np.array([[30.0, 1, 0, 5], [40, 0, 1, 6], [50, 0, 0, 7]])
 

@@ -4,8 +4,6 @@ from scipy.optimize import rosen, rosen_der
 
 from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
 
-pytestmark = pytest.mark.nojit
-
 
 def descend(evaluate, w, most):
     point, curvature = evaluate(w), Curvature()

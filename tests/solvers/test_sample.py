@@ -42,7 +42,6 @@ def large(monkeypatch):
     monkeypatch.setattr(sample, "LARGE", 1000)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("n_blocks", [2, 7])
 def test_blocks_do_not_change_the_sample(n_blocks, form):
@@ -56,7 +55,6 @@ def test_blocks_do_not_change_the_sample(n_blocks, form):
     np.testing.assert_array_equal(sp.csr_matrix(many.X).toarray(), sp.csr_matrix(block.X).toarray()[one.row_id])
 
 
-@pytest.mark.nojit
 def test_weights_stand_for_the_rows_left_out():
     block = rows(20_000, weighted=True)
     drawn = sample.draw_sample(dealt(block))
@@ -66,7 +64,6 @@ def test_weights_stand_for_the_rows_left_out():
         assert of_sample == pytest.approx(block.weight[block.y == label].sum(), rel=0.1)
 
 
-@pytest.mark.nojit
 def test_a_small_class_is_there_as_a_whole():
     block = rows()
     few = block.take(np.sort(np.concatenate([np.flatnonzero(block.y < 0), np.flatnonzero(block.y > 0)[:20]])))
@@ -75,14 +72,12 @@ def test_a_small_class_is_there_as_a_whole():
     assert np.all(drawn.weight[drawn.y > 0] == 1.0)
 
 
-@pytest.mark.nojit
 def test_small_data_start_without_a_sample(monkeypatch):
     monkeypatch.setattr(sample, "draw_sample", None)  # a call fails
     for rounds in SOLVERS.values():
         assert solve(rounds(dealt(rows(300)), 1e-2), tol=1e-2, max_passes=100).certificate.status in REACHED
 
 
-@pytest.mark.nojit
 @pytest.mark.usefixtures("large")
 def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
     monkeypatch.setattr(sample, "draw_sample", None)
@@ -102,7 +97,6 @@ def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
         assert (first.passes > 2) == near
 
 
-@pytest.mark.nojit
 def test_noise_is_in_the_units_of_lam():
     block = rows(300)
     squares = (block.X**2).sum(axis=1)
@@ -155,7 +149,6 @@ def in_groups(n_groups=2400, n=6 * N):
     return Block.of(r.normal(size=(n, D)) + 0.5 * (y[:, None] > 0), y, group=group)
 
 
-@pytest.mark.nojit
 def test_groups_are_drawn_whole():
     block = in_groups()
     one, many = (sample.draw_sample(dealt(block, k), whole_groups=True) for k in (1, 4))

@@ -8,8 +8,6 @@ from scipy.stats import chisquare
 
 from aucdist.data.shards.sharding import permuted
 
-pytestmark = pytest.mark.nojit
-
 
 @given(st.integers(1, 3000), st.integers(-(2**63), 2**63))
 def test_every_number_has_a_place_of_its_own(n, seed):

@@ -21,7 +21,6 @@ gradient = rounds_of(Gradient)
 lipschitz = rounds_of(Lipschitz)
 newton = rounds_of(Newton)
 
-nojit = pytest.mark.nojit
 SOLVERS = {"lipschitz": lipschitz, "newton": newton, "gradient": gradient}
 LINKS = [Link("gev", -0.4), Link("gev", 0.0), Link("gev", 0.3), Link("logit"), Link("probit"), Link("cloglog")]
 CONVEX = [loss for link in LINKS for name in ("calibrated", "likelihood") if (loss := LinkLoss(link, name)).convex]
@@ -71,7 +70,6 @@ def test_every_round_is_certified(both, options):
             assert state.primal - state.dual <= 1e-12
 
 
-@nojit
 def test_lipschitz_without_momentum_is_algorithm_one():
     """Sums in place of means, an intercept penalised like a weight: as printed, with the inverse written out."""
     X, y = data()
@@ -91,7 +89,6 @@ def test_lipschitz_without_momentum_is_algorithm_one():
         beta = beta - inverse @ z
 
 
-@nojit
 def test_newton_steps_by_the_inverse_hessian():
     X, y = data()
     link, lam, n = Link("gev", -0.2), 0.05, len(y)
@@ -108,7 +105,6 @@ def test_newton_steps_by_the_inverse_hessian():
         beta = beta - np.linalg.solve((x.T * bend) @ x / n + penalty, slope)
 
 
-@nojit
 def test_logit_is_logistic_regression():
     X, y = data()
     peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
@@ -118,7 +114,6 @@ def test_logit_is_logistic_regression():
         assert found.last.intercept == pytest.approx(peer.intercept_[0], rel=1e-6)
 
 
-@nojit
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("link", [Link("gev", 0.3), Link("cloglog")], ids=str)
 def test_blocks_sparse_rows_and_single_precision_change_rounding_alone(name, link):
@@ -154,7 +149,6 @@ def test_likelihood_that_is_not_convex_ends_where_the_gradient_vanishes(solver, 
     assert (np.diff(found.history["primal"]) <= 1e-13).all()
 
 
-@nojit
 @pytest.mark.parametrize("name", ["lipschitz", "newton"])
 def test_more_features_than_a_matrix_is_taken_for(name, monkeypatch):
     monkeypatch.setattr(module, "MOST_FEATURES", 2)

@@ -6,8 +6,6 @@ from support.square_twins import problem
 
 from aucdist.papers.scd.primal import lower_bound, penalty_of, shares_of
 
-pytestmark = pytest.mark.nojit
-
 
 def point(a, X, y, weight):
     m = weight / weight.sum() * a

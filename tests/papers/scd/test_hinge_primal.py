@@ -152,7 +152,6 @@ def test_the_published_step_for_l2_is_that_of_one_over_lam():
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), SOLVERS)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("n_blocks", [1, 3])
@@ -199,7 +198,6 @@ def test_l1_makes_weights_zero(name):
 # ---- above lam_max ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[1] == "l1"])
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_above_lam_max_zero_is_the_minimum_at_once(name, penalty, n_blocks):
@@ -213,7 +211,6 @@ def test_above_lam_max_zero_is_the_minimum_at_once(name, penalty, n_blocks):
     assert below.w.any() or name == "psa"  # within its ball the loss falls by less than the penalty costs
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[1] == "l1"])
 def test_above_lam_max_with_an_intercept_the_larger_class_is_all(name, penalty):
     X, y, weight = problem(weighted=True)
@@ -256,7 +253,6 @@ def test_column_blocks_reach_what_one_block_reaches(penalty, n_blocks):
     assert many == pytest.approx(one, rel=1e-3)
 
 
-@pytest.mark.nojit
 def test_the_moves_of_column_blocks_never_do_worse_than_their_mean():
     """Six equal features in three blocks: all moves added up would overshoot."""
     X, y, _ = problem(20, 60, 1)
@@ -265,7 +261,6 @@ def test_the_moves_of_column_blocks_never_do_worse_than_their_mean():
     assert values[-1] < 1.01 * minimum(np.repeat(X, 6, axis=1), y, 1e-3, "l2")
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] in ("comid", "rda", "psa")])
 def test_batch_methods_go_the_same_way_on_many_blocks(name, penalty):
     X, y, weight = problem(10, 40, weighted=True)
@@ -288,7 +283,6 @@ def test_pegasos_blocks_of_one_class_and_empty_ones():
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), SOLVERS)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_start_is_used(name, penalty, intercept):
@@ -299,7 +293,6 @@ def test_start_is_used(name, penalty, intercept):
     assert first.primal == pytest.approx(hinge_value(start[:4], X, y, 1e-2, penalty, b=start[4:].sum()))
 
 
-@pytest.mark.nojit
 def test_wrong_input_is_refused():
     X, y, _ = problem()
     with pytest.raises(InputError, match=r"weights of shape \(4,\) to start from; \(5,\) is needed"):

@@ -19,7 +19,6 @@ SOLVERS = {
     "oam-gra": lambda blocks, lam, **options: oam_gra(blocks, lam, **{"seed": 7, "buffer_size": 4} | options),
 }
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
-small_enough = pytest.mark.nojit
 
 
 def rows_of(n=60, d=5, seed=0, share=0.3):
@@ -57,7 +56,7 @@ def twin(solver, X, y, lam, *, seed=7, capacity=4, weight=None, w=None):
     return w
 
 
-@small_enough
+@pytest.mark.nojit
 @every_solver
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -70,7 +69,6 @@ def test_one_block_is_the_published_algorithm(solver, lam, weighted):
     assert found.primal == pytest.approx(pairwise_objective(found.w, X, y, lam, weight), rel=1e-10)
 
 
-@small_enough
 @every_solver
 def test_sparse_and_float32_are_dense(solver):
     X, y = rows_of()
@@ -79,7 +77,6 @@ def test_sparse_and_float32_are_dense(solver):
         np.testing.assert_allclose(last(SOLVERS[solver](blocks_of(form(X), y), 1e-3)).w, dense, rtol=1e-11)
 
 
-@small_enough
 def test_a_buffer_that_holds_all_is_oam_inf():
     X, y = rows_of()
     unlimited = last(oam_inf(blocks_of(X, y), 1e-3))
@@ -88,7 +85,6 @@ def test_a_buffer_that_holds_all_is_oam_inf():
     assert (unlimited.dual > 0, large.dual) == (True, 0.0)
 
 
-@small_enough
 @pytest.mark.parametrize("lam", [1.0, 1e-1, 1e-3])
 def test_the_bound_of_oam_inf_is_one(lam):
     X, y = rows_of()
@@ -101,7 +97,6 @@ def test_the_bound_of_oam_inf_is_one(lam):
     assert last(oam_inf(blocks_of(X, y, 2), lam)).dual == 0.0
 
 
-@small_enough
 @every_solver
 def test_epochs_go_on_from_the_last_weights_with_empty_buffers(solver):
     X, y = rows_of()
@@ -114,7 +109,6 @@ def test_epochs_go_on_from_the_last_weights_with_empty_buffers(solver):
     assert passes == sorted(passes)
 
 
-@small_enough
 @every_solver
 def test_blocks_are_averaged_by_their_rows(solver):
     X, y = rows_of(90)
@@ -124,7 +118,6 @@ def test_blocks_are_averaged_by_their_rows(solver):
     np.testing.assert_allclose(found, (20 * apart[0] + 70 * apart[1]) / 90, rtol=1e-11)
 
 
-@small_enough
 @every_solver
 def test_a_block_of_one_class_has_no_say_but_its_share(solver):
     X, y = rows_of(40)
@@ -134,7 +127,6 @@ def test_a_block_of_one_class_has_no_say_but_its_share(solver):
     np.testing.assert_allclose(both, 0.8 * one, rtol=1e-13)
 
 
-@small_enough
 @every_solver
 def test_rows_equal_in_both_classes(solver):
     X, y = np.ones((12, 3)), np.tile([1, -1, -1], 4)
@@ -143,7 +135,6 @@ def test_rows_equal_in_both_classes(solver):
     assert state.primal == pytest.approx(1.0)
 
 
-@small_enough
 def test_n_pairs_is_the_k_of_the_steps():
     X, y = rows_of()
     k = int((y > 0).sum() * (y < 0).sum())

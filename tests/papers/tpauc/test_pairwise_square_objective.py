@@ -15,8 +15,6 @@ from aucdist.papers.tpauc.moments import (
     value,
 )
 
-pytestmark = pytest.mark.nojit
-
 
 def classes(blocks, full=True):
     return [sum((class_moments(b, label, full=full) for b in blocks), ZERO) for label in (-1, 1)]

@@ -42,7 +42,6 @@ CASES = {
 }
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
@@ -63,7 +62,6 @@ def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
     assert (np.diff([record["primal"] for record in seen]) <= 1e-12).all()
 
 
-@pytest.mark.nojit
 def test_conjugate_gradients_end_after_as_many_steps_as_features(by_passes):
     X, y, _ = problem(20, 40, 6)
     solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
@@ -120,7 +118,6 @@ def test_sparse_and_float32_are_dense(solver, request):
     np.testing.assert_allclose(fit(sp.csr_matrix(X.astype(np.float32))), fit(X), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("solver", ["passes", "svrg"])
 def test_start_is_used(solver, by_passes):
     X, y, _ = problem()
@@ -131,7 +128,6 @@ def test_start_is_used(solver, by_passes):
     assert first.primal - first.dual < 1e-15
 
 
-@pytest.mark.nojit
 def test_svrg_ends_where_the_weights_no_longer_change():
     X, y, _ = problem()
     solution = solve(svrg(blocks_of(X, y), 1e-2, seed=0), tol=0.0, max_passes=10_000)

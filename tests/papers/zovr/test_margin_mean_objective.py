@@ -10,8 +10,6 @@ from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.papers.zovr.problem import class_factors
 from aucdist.papers.zovr.solvers import random_directions
 
-pytestmark = pytest.mark.nojit
-
 
 def share_of_ball_below(t, d):
     """Return how much of the unit ball in d dimensions lies below t along an axis."""

@@ -10,9 +10,6 @@ from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 
-pytestmark = pytest.mark.nojit
-
-
 TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
 CONSTANT = (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1]))
 CASES = {

@@ -43,7 +43,6 @@ CASES = {
 }
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("lam", [0.3, 1e-2, 1e-3])
 @pytest.mark.parametrize("case", CASES)
 def test_every_round_is_certified_by_counting(case, lam):

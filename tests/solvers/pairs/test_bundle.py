@@ -6,8 +6,6 @@ from aucdist.kernels.simplex import FEW_POINTS
 from aucdist.solvers.pairs.bundle import Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
 
-pytestmark = pytest.mark.nojit
-
 
 def reference(H, a, b0):
     """Return the best value that scipy's SLSQP finds."""

@@ -20,8 +20,6 @@ from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L1
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch):

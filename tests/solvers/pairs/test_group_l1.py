@@ -60,7 +60,6 @@ def test_random_problems_against_slsqp(part):
         np.testing.assert_array_equal(found.w, project_onto_cone(found.w, signs))
 
 
-@pytest.mark.nojit
 @given(st.integers(0, 10**6))
 def test_bounds_hold_at_any_weights(seed):
     r = np.random.default_rng(seed)
@@ -83,7 +82,6 @@ def test_bounds_hold_at_any_weights(seed):
     assert dual <= (state.primal + state.primal_error) * (1 + 1e-12)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("signs", [None, SIGNS])
 def test_the_proximal_point_minimises_and_its_model_is_of_second_order(signs):
     r = np.random.default_rng(0)

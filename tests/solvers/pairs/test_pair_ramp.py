@@ -14,9 +14,6 @@ from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
 
-pytestmark = pytest.mark.nojit
-
-
 CASES = {
     "few positives": small(),
     "few negatives": small(n_pos=19, n_neg=6),

@@ -75,7 +75,6 @@ def test_without_signs_the_steps_are_the_same_to_the_bit():
     np.testing.assert_allclose(free.w, plain.w, rtol=1e-6)
 
 
-@pytest.mark.nojit
 @given(st.integers(0, 10**6))
 def test_a_convex_quadratic_is_minimised_over_the_cone(seed):
     r = np.random.default_rng(seed)

@@ -10,8 +10,6 @@ from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.share import Band, TopShare, soften_in_blocks
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("width", [1e-3, 0.3, 2.0, 50.0])

@@ -21,8 +21,6 @@ from aucdist.solvers.pairs.penalty import L1, L2
 from aucdist.solvers.pairs.share import TopShare, threshold_in_blocks, threshold_of
 from aucdist.solvers.signs import project_onto_cone
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch):
