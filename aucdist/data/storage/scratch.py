@@ -6,8 +6,8 @@ which is as fast as rows in memory as long as the system keeps the file's pages;
 
 There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process in place
 of that; 0 keeps no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make
-room for others: a fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block, and
-the next ones take its room: the folds of a search leave many, one after the other.
+room for others: a fit reads its blocks in turn, so each would go just before it is used again. Copies go with their blocks:
+several are in one file, which is gone when the last of them is.
 """
 
 import copy
@@ -18,7 +18,6 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +30,8 @@ Kept = TypeVar("Kept")
 LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
 """So much of the disk is left to others."""
-FILE_BYTES = 2**32
-"""A file takes copies until it is so large. It goes when the last of them is gone."""
+FILE_BYTES = 2**29
+"""A file takes copies until it is so large: a process may have some hundred files open, and a file stays for its last copy."""
 ALIGNMENT = 64
 """The alignment of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
 
@@ -43,70 +42,38 @@ class NamelessFile:
     def __init__(self, folder: Path):
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
-        # Not in `__del__`, while which another thread could take a place in the file by a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
-        self.left: deque[tuple[int, int]] = deque()
-        """Where copies were that are gone, and their bytes. Appending needs no lock: any thread may drop the last reference."""
-        self._free: list[tuple[int, int]] = []
-
-    def take(self, size: int) -> int | None:
-        """Take so many bytes of what copies have left, and return where they begin; None where no gap is so large."""
-        gaps = sorted([*self._free, *(self.left.popleft() for _ in range(len(self.left)))])
-        self._free = []
-        for start, room in gaps:
-            if self._free and sum(self._free[-1]) == start:
-                start, room = self._free[-1][0], self._free.pop()[1] + room
-            self._free.append((start, room))
-        for k, (start, room) in enumerate(self._free):
-            if room >= size:
-                self._free[k : k + 1] = [(start + size, room - size)] if room > size else []
-                return start
-        return None
-
-    def extend(self, size: int) -> int:
-        """Make the file longer by so many bytes, and return where they begin."""
-        start, self.end = self.end, self.end + size
-        os.ftruncate(self.descriptor, self.end)  # a mapping must not reach beyond the end of the file
-        return start
-
-
-class Place:
-    """A part of a file. When nothing refers to it any more, neither a copy nor what is mapped of one, others may have it."""
-
-    def __init__(self, file: NamelessFile, start: int, size: int):
-        self.file, self.start, self.size = file, start, size
-
-    def __del__(self) -> None:
-        self.file.left.append((self.start, self.size))
 
 
 class _Mapping(mmap.mmap):
     """What is mapped, which arrays refer to."""
 
-    place: Place
+    file: NamelessFile
 
 
 @dataclass(frozen=True, eq=False)
 class Copy:
     """An object in a file: a block, or the rows of a file.
 
-    `pieces`: where each piece begins in its place, and its bytes: first the object without its arrays, written by this
+    `start` and `size`: where it begins in the file, and its bytes.
+    `pieces`: where each piece begins behind that, and its bytes: first the object without its arrays, written by this
         process, which alone reads it; then the arrays.
     """
 
-    place: Place
+    file: NamelessFile
+    start: int
+    size: int
     pieces: tuple[tuple[int, int], ...]
 
     def read(self) -> Any:
         """Return the object, whose arrays are mapped for as long as they are used."""
         # Private and writable, so that kernels meet the type of array that they were compiled for; nothing writes.
         mapped = _Mapping(
-            self.place.file.descriptor, self.place.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE,
-            offset=self.place.start,
-        )  # fmt: skip
-        mapped.place = self.place
+            self.file.descriptor, self.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=self.start
+        )
+        mapped.file = self.file
         view = memoryview(mapped)
         structure, *arrays = (view[at : at + size] for at, size in self.pieces)
         return pickle.loads(structure, buffers=arrays)
@@ -174,33 +141,27 @@ class Scratch:
         if not self._works or not any(piece.nbytes for piece in raw[1:]):
             return None
         try:
-            if (place := self._reserve(size)) is None:
-                return None
+            size = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            with self._lock:
+                if not self._has_room(size):
+                    return None
+                file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
+                file = NamelessFile(self.folder) if file is None else file
+                self._files.add(file)
+                start, file.end = file.end, file.end + size
+                os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
             for (at, _), piece in zip(pieces, raw, strict=True):
-                _write(place.file.descriptor, piece, place.start + at)
+                _write(file.descriptor, piece, start + at)
         except OSError:  # the disk is full, or the folder is gone: the fit goes on without
             self._works = False
             return None
-        return Copy(place, tuple(pieces))
+        return Copy(file, start, size, tuple(pieces))
 
-    def _reserve(self, size: int) -> Place | None:
-        """Return a place of so many bytes at least; None where a limit is reached."""
-        size = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-        with self._lock:
-            for file in self._files:
-                if (start := file.take(size)) is not None:
-                    return Place(file, start, size)
-            if self._limit is not None:
-                if self.used + size > self._limit:
-                    return None
-            else:
-                disk = shutil.disk_usage(self.folder)
-                if disk.free - size < SHARE_THAT_STAYS_FREE * disk.total:
-                    return None
-            file_or_none = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
-            file = NamelessFile(self.folder) if file_or_none is None else file_or_none
-            self._files.add(file)
-            return Place(file, file.extend(size), size)
+    def _has_room(self, size: int) -> bool:
+        if self._limit is not None:
+            return self.used + size <= self._limit
+        disk = shutil.disk_usage(self.folder)
+        return disk.free - size >= SHARE_THAT_STAYS_FREE * disk.total
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

@@ -99,42 +99,28 @@ def test_copies_go_with_their_blocks(copies):
     assert list(Path(copies.folder).iterdir()) == []
 
 
-def test_the_next_copies_take_the_room_of_those_that_are_gone(copies):
-    first = copies.copy(dense(index=9))  # keeps the file
-    kept = [copies.copy(dense(index=i)) for i in range(4)]
-    used = copies.used
-    for _ in range(5):
-        kept.clear()
-        gc.collect()
-        kept += [copies.copy(dense(index=i)) for i in range(3)]
-        kept.append(copies.copy(dense(n=200, index=3)))
-        for i, copy in enumerate(kept):
-            np.testing.assert_array_equal(copy.read().X, dense(n=200 if i == 3 else 500, index=i).X)
-    kept.clear()
+def test_files_go_with_the_last_of_their_copies(copies, monkeypatch):
+    monkeypatch.setattr(scratch, "FILE_BYTES", 3 * copies.copy(dense()).size)
+    kept = [copies.copy(dense(index=i)) for i in range(7)]
+    size = kept[0].size
+    assert copies.used == 7 * size
+    for i, copy in enumerate(kept):
+        np.testing.assert_array_equal(copy.read().X, dense(index=i).X)
+    rows = kept[3].read().X  # an array alone holds the file
+    del kept[:6], copy
     gc.collect()
-    kept.append(copies.copy(dense(n=1500)))  # gaps side by side are one
-    assert copies.used == used
-    np.testing.assert_array_equal(first.read().X, dense(index=9).X)
-
-
-def test_what_is_mapped_keeps_its_room(copies):
-    first, second = copies.copy(dense(index=1)), copies.copy(dense(index=2))
-    rows = first.read().X  # an array alone holds the place
-    del first
-    gc.collect()
-    third = copies.copy(dense(index=3))
-    np.testing.assert_array_equal(rows, dense(index=1).X)
-    np.testing.assert_array_equal(second.read().X, dense(index=2).X)
-    assert copies.used > 2 * third.place.size
+    assert copies.used == 4 * size
+    np.testing.assert_array_equal(rows, dense(index=3).X)
     del rows
     gc.collect()
-    used, fourth = copies.used, copies.copy(dense(index=4))
-    assert copies.used == used
-    for i, copy in enumerate((second, third, fourth), start=2):
-        np.testing.assert_array_equal(copy.read().X, dense(index=i).X)
+    assert copies.used == size
+    np.testing.assert_array_equal(kept[0].read().X, dense(index=6).X)
 
 
-def test_threads_share_the_room(copies):
+def test_threads_share_files(copies, monkeypatch):
+    size = copies.copy(dense()).size
+    monkeypatch.setattr(scratch, "FILE_BYTES", 2 * size)
+
     def write_and_read(number):
         for k in range(40):
             copy = copies.copy(dense(index=number))
@@ -145,12 +131,11 @@ def test_threads_share_the_room(copies):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(write_and_read, range(4)))
-    size = copies.copy(dense()).place.size
-    assert copies.used <= 12 * size
+    assert copies.used <= 16 * size
 
 
 def test_a_limit_is_kept(tmp_path, copies):
-    size = copies.copy(dense()).place.size
+    size = copies.copy(dense()).size
     few = scratch.Scratch(tmp_path, 2 * size)
     kept = [few.copy(dense(index=i)) for i in range(4)]
     assert [copy is not None for copy in kept] == [True, True, False, False]
