@@ -4,7 +4,6 @@ Every function raises an InputError if a store cannot be reached, or if what is 
 """
 
 import functools
-import io
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import fsspec
+from fsspec.spec import AbstractBufferedFile
 
 from aucdist.data.storage import s3, web
 from aucdist.data.storage.faults import explained, retried
@@ -276,38 +276,15 @@ def open_fs(url: str) -> tuple[Any, str]:
     return fs, path
 
 
-class RangeFile(io.RawIOBase):
+class RangeFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no types
     """A remote file that is read range by range, all of them of one version of it."""
 
     def __init__(self, url: str):
-        self._url = url
-        self._stat = stat(url)
-        self._at = 0
+        self.version = stat(url)
+        super().__init__(None, url, cache_type="none", size=self.version.size)
 
-    def readable(self) -> bool:
-        """Tell that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Tell that it can be read from anywhere."""
-        return True
-
-    def tell(self) -> int:
-        """Return where the next byte is read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset from the start, from here, or from the end."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat.size}[whence]
-        return self._at
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer as far as the file goes."""
-        end = min(self._at + len(buffer), self._stat.size)
-        data = read_range(self._url, self._at, end, self._stat) if end > self._at else b""
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return read_range(self.path, start, min(end, self.size), self.version)
 
 
 def local_path(url: str) -> Path | None:
