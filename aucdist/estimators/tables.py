@@ -19,7 +19,7 @@ from aucdist.maps import expander_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aucdist.data.formats.tables import Table
+    from aucdist.data.formats.survey import Parsed
 
 ENCODING = ("categories_", "feature_names_out_")
 """Fitted attributes where a column of the training rows held categories or texts."""
@@ -231,13 +231,12 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
     if not is_text(column.type):
         return None
     distinct = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    values: list[float | None] = []
-    for text in distinct.dictionary.to_pylist():
-        number = PLAIN.plain_number(text.strip())
-        if number is None and not PLAIN.is_missing_number(text.strip()):
-            return None
-        values.append(None if number is None else float(number))
-    return pa.chunked_array([pa.array(values, pa.float64()).take(distinct.indices)])
+    texts = [text.strip() for text in distinct.dictionary.to_pylist()]
+    numbers = PLAIN.plain_numbers(texts).to_pylist()
+    if any(n is None and not PLAIN.is_missing_number(text) for text, n in zip(texts, numbers, strict=True)):
+        return None
+    values = pa.array([None if number is None else float(number) for number in numbers], pa.float64())
+    return pa.chunked_array([values.take(distinct.indices)])
 
 
 def _dates(name: str, kind: str) -> str:
@@ -247,7 +246,7 @@ def _dates(name: str, kind: str) -> str:
     )
 
 
-def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Table":
+def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Parsed":
     """Return the columns by the reader of files, as the keys of a source and a schema say."""
     from aucdist.data.formats.parquet import parse_arrow
     from aucdist.data.formats.source_fields import SourceFields
@@ -268,8 +267,8 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
     from aucdist.data.formats.text import unique
 
-    parsed = _parsed(table, None, {**LENIENT, "categorical": list(texts)})
-    categories = dict(parsed.categories)
+    survey = _parsed(table, None, {**LENIENT, "categorical": list(texts)}).survey
+    categories = dict(survey.categories)
     for name in categories:
         column = table[name]
         stated = pa.types.is_dictionary(column.type)
@@ -283,7 +282,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
                 "look like an identifier: leave it out"
                 + ("" if stated else ", or give it the type of categories (astype('category') in pandas)")
             )
-    names = unique(feature_names(parsed.features, categories, {}), "X")
+    names = unique(feature_names(survey.columns, categories, {}), "X")
     return categories, np.asarray(names, dtype=object)
 
 

@@ -1,6 +1,5 @@
 """The distinct cells of a table, each with its rows and those that are positive, and how the numbers among them are written."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aucdist.data.formats.table_form import SPACES, Spelling
+from aucdist.data.formats.table_form import Spelling
 
 MOSTLY = 0.9
 """A column of which so large a share of the cells are numbers, or dates, is one of these; the others count as missing."""
@@ -19,8 +18,6 @@ STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (","
 """Decimal sign and groups; of several that fit as many columns and cells, the first."""
 EMPTY = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
 """An empty text. `pa.array`, as `to_numpy`, loads pandas, which takes as long as all of `aucdist init`."""
-ACCOUNTING = r"^\(([^()-]*\d[^()-]*)\)$"
-"""A negative number as accountants write it: (1,234.50)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,21 +117,9 @@ class Cells:
 
 def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
     """Return the numbers that texts are, written in this way; nan for those that are none, float64."""
-    texts = pc.replace_substring_regex(texts, ACCOUNTING, r"-\1")
-    if spelling.symbols:
-        symbols = "|".join(map(re.escape, sorted(spelling.symbols, key=len, reverse=True)))
-        texts = pc.replace_substring_regex(texts, rf"^([+-]?)(?:{symbols})[{SPACES}]*", r"\1")
-        texts = pc.replace_substring_regex(texts, rf"[{SPACES}]*(?:{symbols})$", "")
-    groups = SPACES if spelling.thousands == "space" else spelling.thousands or ""
-    point = re.escape(spelling.decimal)
-    whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(groups)}]\d{{3}})+|\d+)" if groups else r"\d+"
-    number = rf"^[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?$"
-    numbers, are_numbers = np.full(len(texts), np.nan), pc.match_substring_regex(texts, number)
-    texts = texts.filter(are_numbers)
-    for sign in groups:
-        texts = pc.replace_substring(texts, sign, "")
-    texts = pc.utf8_ltrim(pc.replace_substring(texts, spelling.decimal, "."), "+")
-    numbers[as_numpy(are_numbers)] = as_numpy(texts.cast(pa.float64()))
+    plain = spelling.plain_numbers(texts)
+    numbers = np.full(len(texts), np.nan)
+    numbers[as_numpy(plain.is_valid())] = as_numpy(pc.utf8_ltrim(plain.drop_null(), "+").cast(pa.float64()))
     return numbers
 
 

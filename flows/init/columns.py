@@ -10,7 +10,7 @@ import numpy as np
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
-from aucdist.data.formats.table_form import ANY_CASE, MISSING_NUMBER, Spelling, parse_date
+from aucdist.data.formats.table_form import ANY_CASE, COMPACT, DATE_FORMATS, MISSING_NUMBER, Spelling, parse_date
 from aucdist.drift import columns as single
 from flows.init.cells import MOSTLY, Cells, numbers_in
 
@@ -42,14 +42,6 @@ TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
 """A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
 DATE = re.compile(r"\d{1,4}[-./ ]([A-Za-z]{3}|\d{1,2})[-./ ]\d{1,4}([T ].*)?")
 ZERO_DATE = re.compile(r"0[0 :./T-]*")
-DAYS = (
-    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
-    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
-)  # fmt: skip
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-DATE_FORMATS = tuple(day + time for day in DAYS for time in TIMES)
-"""Spellings other than those of ISO 8601 that are recognised; of several that fit, the first."""
-COMPACT = "%Y%m%d"
 YEARS = (1900, 2100)
 
 

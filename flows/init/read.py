@@ -77,8 +77,6 @@ def survey(source: Source) -> "tuple[Survey, bool]":
 
     Raises InputError if the file cannot be read.
     """
-    from aucdist.data.formats.parts import survey_of
-
     urls, of = files.expand(source.source), source.format_of()
     if source.format == "svmlight":
         data, whole = head_of(urls[0])
@@ -86,7 +84,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
     def read(source: Source) -> "Survey":
-        return survey_of(of.parse(data, source, FilePart(urls[0]), None), files.shown(urls[0]))  # type: ignore[attr-defined]  # both are of files
+        return of.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]  # both are of files
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
         with_missing = read(source.model_copy(update={"missing": "keep"}))

@@ -22,11 +22,7 @@ from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.survey import Survey
-    from aucdist.data.formats.svmlight import SparseRows
-    from aucdist.data.formats.tables import Table
-
-    Parsed = Table | SparseRows
+    from aucdist.data.formats.survey import Parsed, Survey
 
 
 @dataclass(frozen=True)

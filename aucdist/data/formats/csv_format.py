@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.base import Parsed
+    from aucdist.data.formats.survey import Parsed
     from aucdist.data.formats.table_form import TableForm
-    from aucdist.data.formats.tables import Table
 
 HEAD = 2**16
 """So many bytes are tried first, as a column with a cell that is no number costs another reading of all bytes."""
@@ -209,7 +208,7 @@ class CsvText:
         return table.unify_dictionaries() if table.num_rows else table
 
 
-def parse_cells(text: CsvText, form: "TableForm") -> "Table":
+def parse_cells(text: CsvText, form: "TableForm") -> "Parsed":
     """Return lines of cells as a table. Each number is that which Python's `float` makes of its text.
 
     Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.

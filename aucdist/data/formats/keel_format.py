@@ -12,7 +12,7 @@ from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.base import Parsed
+    from aucdist.data.formats.survey import Parsed
 
 ATTRIBUTE = re.compile(
     r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I

@@ -30,8 +30,9 @@ import pyarrow.parquet as pq
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.source_fields import Condition, SourceFields
+from aucdist.data.formats.survey import Parsed
 from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import Table, table_of
+from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique
 from aucdist.data.own_files import parse_any
 from aucdist.data.storage import files
@@ -349,7 +350,7 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
 
-def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
+def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Parsed:
     """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
 
     `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.parquet.path_values`.
@@ -362,7 +363,7 @@ def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Sch
         return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), source, part, schema)
 
 
-def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Table:
+def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Return the columns of a table of Arrow, wherever it comes from. Other parameters and errors as `parse_parquet`."""
     form, read = _form(source, schema, table.column_names, where)
     if source.where is not None:
@@ -381,7 +382,7 @@ def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], whe
     return form, list(dict.fromkeys(name for name in (*form.features, form.label, form.groups, form.cost) if name))
 
 
-def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
+def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None) -> Parsed:
     """Read the row groups of a part. Parameters and errors as `parse_parquet`."""
     with _sound(part.url), opened(part.url) as file:
         return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
@@ -455,7 +456,7 @@ def _conditions_explained(where: str) -> AbstractContextManager[None]:
 
 def _parsed(
     file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, schema: Schema | None
-) -> Table:
+) -> Parsed:
     where, folders = files.shown(part.url), path_values(part.url)
     of_file = unique(file.schema_arrow.names, where)
     added = {name: value for name, value in folders.items() if name not in of_file}

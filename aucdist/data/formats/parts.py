@@ -24,32 +24,15 @@ from aucdist.data.formats.source_fields import (
     EachOf,
     SourceFields,
 )
-from aucdist.data.formats.survey import Survey, check_expectations, feature_names, refuse_identifiers
-from aucdist.data.formats.svmlight import SparseRows
+from aucdist.data.formats.survey import Parsed, Survey, check_expectations, feature_names, refuse_identifiers
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
-from aucdist.data.formats.tables import Table
 from aucdist.data.label_sets import places, sets_of_topics
 from aucdist.data.labels import above_lowest, choose_each, choose_positive
-from aucdist.data.storage import files
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
 
-Parsed = Table | SparseRows
 NONE = -1
 """In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
-
-
-def survey_of(parsed: Table | SparseRows, where: str) -> Survey:
-    """Return the survey of a part."""
-    labels = parsed.labels
-    common = Survey(where, len(labels.codes), labels.counts(), labels.names if labels.topics else ())
-    if isinstance(parsed, SparseRows):
-        return replace(common, stored=parsed.X.nnz, width=parsed.X.shape[1])
-    single = parsed.numbers.dtype == np.float32 and parsed.numbers.shape[1] > 0
-    return replace(
-        common, single=single, label=parsed.label, columns=parsed.features, categories=parsed.categories,
-        hashed=parsed.hashed, dates=parsed.dates, missing=parsed.missing, unknown=parsed.unknown,
-    )  # fmt: skip
 
 
 class StoredPart(Stored[Parsed]):
@@ -67,7 +50,7 @@ class StoredPart(Stored[Parsed]):
 
         Raises InputError if the part cannot be read or is malformed.
         """
-        return survey_of(self.read(), files.shown(self.item.url))
+        return self.read().survey
 
 
 def parse_part(source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None) -> Parsed:
@@ -77,7 +60,7 @@ def parse_part(source: SourceFields, schema: Schema | None, part: FilePart, dige
 
 def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
     """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
-    return survey_of(parse_part(source, schema, part), files.shown(part.url))
+    return parse_part(source, schema, part).survey
 
 
 def decided(
@@ -150,8 +133,8 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     `first_row`: the first row's number in the data set; the others follow.
     Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.
     """
-    if isinstance(parsed, SparseRows):
-        X = parsed.X
+    X: Any = parsed.X
+    if sp.issparse(X):
         X.resize(X.shape[0], len(schema.feature_names))
         X = X.toarray() if source.layout == "dense" else X
     else:
@@ -168,7 +151,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
             X = X.astype(source.dtype)
         if np.isinf(X.data if sp.issparse(X) else X).any():
             raise InputError(f"{where}: a value is too large for {source.dtype}; read it as float64")
-    cost = None if isinstance(parsed, SparseRows) else parsed.cost
+    cost = parsed.cost
     if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
         row = int(np.argmax(wrong))
         raise InputError(
@@ -179,7 +162,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)
 
 
-def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
+def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -> Any:
     """Return the features of a table side by side.
 
     `schema`: names the features, and the categories in the order of theirs.
@@ -187,15 +170,15 @@ def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) ->
         numbers.
     Raises InputError if the features are not those of the schema.
     """
-    categories = {name: schema.categories.get(name, ()) for name in table.categories}
-    names = feature_names(table.features, categories, table.hashed)
+    categories = {name: schema.categories.get(name, ()) for name in table.survey.categories}
+    names = feature_names(table.survey.columns, categories, table.survey.hashed)
     check_features(names, schema, where)
     pieces = list(_pieces(table, categories))
     if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
-        return table.numbers
+        return table.X
     if sparse:
-        return sp.hstack([_sparse(*piece, table.numbers.dtype) for piece in pieces], format="csr")
-    start, X = 0, np.zeros((len(table.numbers), len(names)), dtype=table.numbers.dtype)
+        return sp.hstack([_sparse(*piece, table.X.dtype) for piece in pieces], format="csr")
+    start, X = 0, np.zeros((len(table.X), len(names)), dtype=table.X.dtype)
     for piece, width in pieces:
         if piece.ndim == 2:
             X[:, start : start + width] = piece
@@ -206,18 +189,19 @@ def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) ->
     return X
 
 
-def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
+def _pieces(table: Parsed, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
     """Yield features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`)."""
-    start, texts = 0, {*categories, *table.hashed}
-    for is_number, run in itertools.groupby(table.features, lambda name: name not in texts):
+    start, hashed = 0, table.survey.hashed
+    texts = {*categories, *hashed}
+    for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in texts):
         of_run = list(run)
         if is_number:
-            yield table.numbers[:, start : start + len(of_run)], len(of_run)
+            yield table.X[:, start : start + len(of_run)], len(of_run)
             start += len(of_run)
             continue
         for name in of_run:
-            column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
-            if name in table.hashed:
+            column, width = table.texts[name], hashed.get(name) or len(categories[name])
+            if name in hashed:
                 # 64 bits that depend on the text alone, in every process and on every machine.
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(digest, "little") % width for digest in hashes]

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.base import Parsed
-    from aucdist.data.formats.survey import Survey
+    from aucdist.data.formats.survey import Parsed, Survey
 
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
@@ -326,7 +325,7 @@ class EmbeddedFormat(Format):
             raise InputError("format 'embedded' takes the name of one data set")
         if source.source not in EMBEDDED:
             raise unknown("embedded data set", source.source, EMBEDDED)
-        table, digest = embedded_table(getattr(sklearn.datasets, f"load_{source.source}")())
+        table, digest = embedded_table(getattr(sklearn.datasets, f"load_{source.source}")(), source.source)
         if digests is not None:
             digests.append(digest)
         return table

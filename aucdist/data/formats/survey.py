@@ -1,13 +1,19 @@
-"""Surveys of parts: what must be known of all parts of a data set before the first of them can be encoded."""
+"""What parts hold, and their surveys: what must be known of all parts of a data set before the first of them can be encoded."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
 from aucdist.data.formats.text import unique
+from aucdist.data.labels import Labels
 from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class Survey:
     missing: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
+        """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
+        return cls(where, len(labels.codes), labels.counts(), labels.names if labels.topics else (), **columns)
+
     def __add__(self, other: "Survey") -> "Survey":
         """Return the survey of both.
 
@@ -62,6 +73,26 @@ class Survey:
             single=self.single and other.single,
             categories={k: tuple(sorted({*values, *other.categories[k]})) for k, values in self.categories.items()},
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What a part holds.
+
+    `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
+        row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
+        that are numbers, in order. Finite, or nan where values may be missing.
+    `texts`: of a table the categorical and hashed columns: categoricals without missing values and without blanks around them,
+        their categories in alphabetical order.
+    `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
+    """
+
+    survey: Survey
+    labels: Labels
+    X: "np.ndarray | sp.csr_matrix"
+    texts: "dict[str, pd.Categorical]" = field(default_factory=dict)
+    group: "np.ndarray | None" = None
+    cost: "np.ndarray | None" = None
 
 
 def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from aucdist.data.formats.survey import Parsed, Survey
 from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
@@ -62,20 +63,6 @@ class Text:
         return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """The rows of a file, or of a part of one.
-
-    `X`, of shape (n_samples, width), float32 or float64: without zeros. The width is that of the widest row, written
-        zeros included, where it was not given.
-    `group`, of shape (n_samples,), int64, or None: the query of each row.
-    """
-
-    X: sp.csr_matrix
-    labels: Labels
-    group: np.ndarray | None = None
-
-
 def parse_svmlight(
     data: bytes,
     where: str,
@@ -86,7 +73,7 @@ def parse_svmlight(
     qid: str = "refuse",
     dtype: str = "float64",
     first_line: int = 1,
-) -> SparseRows:
+) -> Parsed:
     """Read a file, or a part of one that consists of whole lines. It may have no rows.
 
     `n_features`: the width; None takes the largest index that occurs.
@@ -126,7 +113,8 @@ def parse_svmlight(
         raise text.fault(
             at, "the row has no query id right after its label (qid:7), which `qid: use` needs of every row"
         )
-    return SparseRows(X, _labels(text, spans[:n], topics), group)
+    labels = _labels(text, spans[:n], topics)
+    return Parsed(Survey.of(where, labels, stored=X.nnz, width=X.shape[1]), labels, X, group=group)
 
 
 def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:

@@ -24,6 +24,7 @@ from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 ANY_CASE = ("", "?", "<null>", "nan")
 """What says in any column and in any case that a value is missing."""
@@ -41,7 +42,7 @@ NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
 NOT_OF_LABELS = ("None",)
 """A class may be called so."""
 SPACES = " \u00a0\u202f\u2009"
-ACCOUNTING = re.compile(r"\(([^()-]*\d[^()-]*)\)")
+ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
 
 
@@ -97,41 +98,32 @@ class Spelling:
         """The numbers that say that a value is missing, such as -999."""
         return np.array([float(text) for text in self.missing if is_finite_number(text)])
 
-    def plain_number(self, text: str) -> str | None:
-        """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
-        if negative := ACCOUNTING.fullmatch(text):
-            text = f"-{negative[1].strip()}"
-        text = self._without_symbols(text)
-        if self._number.fullmatch(text) is None:
-            return None
-        for group in self._groups:
-            text = text.replace(group, "")
-        return text.replace(self.decimal, ".")
+    def plain_numbers(self, texts: "Sequence[str] | pa.StringArray") -> "pa.StringArray":
+        """Return numbers as Python's `float` reads them, from the way they are written here; null for what is no number.
 
-    def _without_symbols(self, text: str) -> str:
-        """Return a text without one symbol before its digits and one behind them; a sign may stand before or behind it."""
-        sign, text = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
-        for symbol in sorted(self.symbols, key=len, reverse=True):
-            if text.startswith(symbol):
-                text = text[len(symbol) :].lstrip(SPACES)
-                break
-        for symbol in sorted(self.symbols, key=len, reverse=True):
-            if text.endswith(symbol):
-                text = text[: -len(symbol)].rstrip(SPACES)
-                break
-        return sign + text
+        One symbol may stand before the digits and one behind them, and a sign before or behind the first of these.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-    @property
-    def _groups(self) -> str:
-        return SPACES if self.thousands == "space" else self.thousands or ""
-
-    @cached_property
-    def _number(self) -> re.Pattern[str]:
+        texts = pc.replace_substring_regex(pa.array(texts, pa.string()), ACCOUNTING, r"-\1")
+        if self.symbols:
+            symbols = "|".join(map(re.escape, sorted(self.symbols, key=len, reverse=True)))
+            texts = pc.replace_substring_regex(texts, rf"^([+-]?)(?:{symbols})[{SPACES}]*", r"\1")
+            texts = pc.replace_substring_regex(texts, rf"[{SPACES}]*(?:{symbols})$", "")
+        groups = SPACES if self.thousands == "space" else self.thousands or ""
         point = re.escape(self.decimal)
-        whole = r"\d+"
-        if self._groups:
-            whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(self._groups)}]\d{{3}})+|\d+)"
-        return re.compile(rf"[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+        whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(groups)}]\d{{3}})+|\d+)" if groups else r"\d+"
+        number = rf"^[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?$"
+        are_numbers = pc.match_substring_regex(texts, number)
+        for sign in groups:
+            texts = pc.replace_substring(texts, sign, "")
+        return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), None)
+
+    def plain_number(self, text: str) -> str | None:
+        """Return what `plain_numbers` makes of one text."""
+        number: str | None = self.plain_numbers([text])[0].as_py()
+        return number
 
 
 PLAIN = Spelling()
@@ -179,21 +171,14 @@ ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
 """How MySQL, among others, writes a date that is missing."""
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 DAYS = (
-    "%d.%m.%Y",
-    "%Y/%m/%d",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%y",
-    "%m/%d/%y",
-    "%d/%m/%y",
-    "%Y%m%d",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-)
-DATE_FORMATS = tuple(f"{day}{clock}" for day in DAYS for clock in CLOCKS) + tuple(
-    f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]
-)
+    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
+    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
+)  # fmt: skip
+DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
 """Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
+COMPACT = "%Y%m%d"
+OTHER_FORMATS = (*(COMPACT + clock for clock in CLOCKS), *(f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]))
+"""Spellings that are named besides where a cell is no date: numbers of eight digits may be something else."""
 
 
 def parse_date(text: str, form: str | None) -> datetime | None:
@@ -232,7 +217,7 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     if parse_date(text, form) is not None:
         return None
     expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
-    fitting = next((other for other in DATE_FORMATS if parse_date(text, other) is not None), None)
+    fitting = next((other for other in (*DATE_FORMATS, *OTHER_FORMATS) if parse_date(text, other) is not None), None)
     hint = (
         f"; give `date_format: '{fitting}'`" if fitting else "; other spellings need `date_format`" if not form else ""
     )

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aucdist.data.dataset import DatePart, date_features
+from aucdist.data.dataset import date_features
+from aucdist.data.formats.survey import Parsed, Survey
 from aucdist.data.formats.table_form import (
     MISSING_CATEGORY,
     REMEDY,
@@ -34,54 +35,16 @@ SHOWN = 40
 CACHED = 2**17  # values
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The columns of a file, and which of them are what.
-
-    `numbers`, of shape (n_samples, n_numbers), float32 or float64: the features that are numbers, in order. Finite, or
-        nan where values may be missing.
-    `texts`: the label and the categorical columns: categoricals without missing values and without blanks around them,
-        their categories in alphabetical order.
-    `label`: the column with the classes.
-    `features`: the columns that are features, in order.
-    `categories`: the values of the categorical ones among them, in the order of their features.
-    `hashed`: for those that are hashed the number of their features.
-    `dates`: for each column of dates the parts that are among the numbers, where `features` has them as
-        ``column.part``.
-    `missing` and `unknown`: missing values, and categories that are not allowed, of the columns that have some.
-    `group`: of shape (n_samples,), int64, or None.
-    `cost`, of shape (n_samples,), float64, or None: of columns of groups and of costs, see `Block`.
-    """
-
-    numbers: np.ndarray
-    texts: dict[str, pd.Categorical]
-    label: str
-    features: tuple[str, ...]
-    categories: dict[str, tuple[str, ...]]
-    hashed: dict[str, int] = field(default_factory=dict)
-    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
-    missing: dict[str, int] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
-    group: np.ndarray | None = None
-    cost: np.ndarray | None = None
-
-    @property
-    def labels(self) -> Labels:
-        """The class of each row."""
-        column = self.texts[self.label]
-        return Labels.of(column.codes, tuple(column.categories))
-
-
-def embedded_table(bunch: Any) -> tuple[Table, str]:
+def embedded_table(bunch: Any, where: str) -> tuple[Parsed, str]:
     """Return a data set that comes with scikit-learn, and the checksum of its numbers."""
     X = np.ascontiguousarray(bunch.data, dtype=np.float64)
     codes = np.asarray(bunch.target, dtype=np.int64)
-    classes = [str(c) for c in bunch.target_names]
-    table = Table(X, {"target": _categorical(codes, classes)}, "target", tuple(map(str, bunch.feature_names)), {})
-    return table, hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
+    labels = Labels.of(codes, [str(c) for c in bunch.target_names])
+    survey = Survey.of(where, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
+    return Parsed(survey, labels, X), hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
 
 
-def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Table:
+def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:
     """Return columns as a table; dates become numbers.
 
     `columns`: those of ``form.texts`` and ``form.parsed_numbers``.
@@ -156,7 +119,7 @@ class _TableReader:
     place: Place
     are_cells: bool
 
-    def table(self) -> Table:
+    def table(self) -> Parsed:
         """Return the table."""
         form, columns = self.form, self.columns
         for name in columns.column_names:
@@ -196,26 +159,28 @@ class _TableReader:
         if form.groups:
             column = texts.pop(form.groups)
             group = numbers_of_texts(tuple(column.categories))[column.codes]
-        if not form.label:  # rows that are only to be scored are of one class
-            texts[""] = _categorical(np.zeros(columns.num_rows, np.int8), ["?"])
+        column = texts.pop(form.label, None)  # rows that are only to be scored are of one class
+        classes = (np.zeros(columns.num_rows, np.int8), ["?"]) if column is None else (column.codes, column.categories)
+        labels = Labels.of(*classes)
         categories = {
             name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
             for name in form.features
             if name in form.categorical
         }
-        return Table(
-            numbers, texts, form.label, tuple(features), categories, dict(form.hashed), dict(form.dates), missing, unknown,
-            group, cost,
+        survey = Survey.of(
+            self.where, labels, single=kind == "float32" and numbers.shape[1] > 0, label=form.label, columns=tuple(features),
+            categories=categories, hashed=dict(form.hashed), dates=dict(form.dates), missing=missing, unknown=unknown,
         )  # fmt: skip
+        return Parsed(survey, labels, numbers, texts, group, cost)
 
     def holds_numbers(self, column: pa.ChunkedArray, are_cells: bool) -> bool:
         """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
         if not (are_cells and _is_text(column.type)):
             return is_number(column.type)
-        spelling = self.form.spelling
+        spelling, texts = self.form.spelling, [text.strip() for text in _dictionary(column)[1]]
         return all(
-            spelling.plain_number(text) is not None or (self.form.missing and spelling.is_missing_number(text))
-            for text in map(str.strip, _dictionary(column)[1])
+            plain is not None or (self.form.missing and spelling.is_missing_number(text))
+            for text, plain in zip(texts, spelling.plain_numbers(texts).to_pylist(), strict=True)
         )
 
     def _may_miss(self, name: str) -> bool:
@@ -238,10 +203,9 @@ class _TableReader:
     def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
         """Return the numbers of a column of texts."""
         codes, texts = _dictionary(column)
-        spelling = self.form.spelling
+        spelling, texts = self.form.spelling, [text.strip() for text in texts]
         values = np.empty(len(texts), dtype=self.form.dtype or "float64")
-        for code, text in enumerate(map(str.strip, texts)):
-            plain = spelling.plain_number(text)
+        for code, (text, plain) in enumerate(zip(texts, spelling.plain_numbers(texts).to_pylist(), strict=True)):
             with np.errstate(over="ignore"):
                 values[code] = np.nan if plain is None else float(plain)
             if plain is None:
@@ -308,7 +272,9 @@ class _TableReader:
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))
         position = {value: i for i, value in enumerate(ordered)}
-        return _categorical(np.array([position[v] for v in values], dtype=np.int32)[codes], ordered), missing, unknown
+        categories: Any = pd.Index(ordered, dtype=object)
+        own = np.array([position[v] for v in values], dtype=np.int32)[codes]
+        return pd.Categorical.from_codes(own, categories=categories), missing, unknown
 
     def _as_texts(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         """Return the texts of a column of labels or categories that are of another type."""
@@ -326,11 +292,6 @@ class _TableReader:
         if (codes < 0).any():  # nan, which is no null
             raise self._fault(codes < 0, name, f"the value is missing ('nan'); {REMEDY}")
         return pa.chunked_array([pa.array([str(value) for value in distinct], pa.string()).take(pa.array(codes))])
-
-
-def _categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
-    categories: Any = pd.Index(list(values), dtype=object)
-    return pd.Categorical.from_codes(codes, categories=categories)
 
 
 def _inexact(integers: np.ndarray) -> np.ndarray:

@@ -55,8 +55,8 @@ def test_it_reads_what_the_csv_module_writes(rows, separator, quoting, end, quot
 )
 def test_one_table_in_many_spellings(data, separator):
     table = parse_cells(text_of(data, "abc", separator=separator), TableForm("b", ("a", "c")))
-    assert table.numbers.tolist() == [[1, 2], [3, 4]]
-    assert list(table.texts["b"]) == ["a", "b"]
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+    assert [table.labels.names[code] for code in table.labels.codes] == ["a", "b"]
 
 
 @given(
@@ -74,7 +74,7 @@ def test_pyarrow_and_plain_python_read_the_same(data, separator, keep):
             table = parse_cells(text, form)
         except InputError as e:
             return str(e)
-        return table.numbers.tobytes(), list(table.texts["b"]), table.missing
+        return table.X.tobytes(), table.labels.codes.tolist(), table.labels.names, table.survey.missing
 
     by_hand = text_of(data + "\n", "ab", separator=separator)
     by_hand.__dict__["_arrow_agrees"] = False
@@ -97,10 +97,10 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     ]
     expected = [-8.0 if cell == "(8)" else float(cell) for cell in numbers]
     data = "".join(f"{cell},y\n" for cell in numbers)
-    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).numbers[:, 0].tolist() == expected
+    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
     monkeypatch.setattr(csv_format, "HEAD", 4)  # the head is tried first, and holds none of the odd ones
-    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).numbers[:, 0].tolist() == expected
-    rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).numbers
+    assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
+    rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).X
     assert rounded.dtype == np.float32
     assert rounded[0, 0] == np.float32(0.1)
 

@@ -12,9 +12,8 @@ import pytest
 import yaml
 from support.command_line import run
 
-from aucdist.data.formats.table_form import Spelling
 from aucdist.model import load_model
-from flows.init.cells import SYMBOLS, Cells, numbers_in
+from flows.init.cells import Cells
 from flows.init.columns import Table
 
 N = 140
@@ -179,16 +178,3 @@ def test_words_for_missing_values(counts: dict[str, int], words: list[str] | Non
     ).columns()
     found = sorted(column.words) if column.kind == "number" else None
     assert found == words
-
-
-@pytest.mark.parametrize("symbols", [(), SYMBOLS])
-@pytest.mark.parametrize(("decimal", "thousands"), [(".", None), (".", ","), (",", "."), (",", "space"), (".", "'")])
-def test_numbers_are_those_that_the_reader_reads(decimal: str, thousands: str | None, symbols: tuple[str, ...]) -> None:
-    texts = [
-        "1", "+2.5", "-3,5", "5.", ".5", "1e-3", "(12)", "(1,234.5)", "1,234.5", "1.234,5", "1 234,5", "1'234.5", "$ 5", "-$4",
-        "5 %", "US$ 3", "1.99.", "12 cm", "", "a", "1_0", "0x1", "1,23,4", "inf", "nan", "\u0661",
-    ]  # fmt: skip
-    spelling = Spelling(decimal=decimal, thousands=thousands, symbols=symbols)
-    plain = [spelling.plain_number(text) for text in texts]
-    expected = [np.nan if text is None else float(text) for text in plain]
-    np.testing.assert_array_equal(numbers_in(pa.array(texts), spelling), expected)
