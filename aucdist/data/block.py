@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, DenseRows, Rows, project
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 """The weights that a row may have: the product of the weights of a pair, and sums over all pairs, must be floats above zero."""
@@ -114,6 +114,17 @@ class Block:
         out = np.empty(self.n_samples)
         project(self.rows, w, out)
         return out
+
+    def sums(self, coefs: np.ndarray) -> np.ndarray:
+        """Return X' times a coefficient for each row, float64 of shape (n_features,)."""
+        out = np.zeros(self.n_features)
+        accumulate(self.rows, np.arange(self.n_samples), coefs, out)
+        return out
+
+    @property
+    def label(self) -> np.ndarray:
+        """The label of each row; where there are several classes, the place of its set of classes."""
+        return self.y if self.code is None else self.code
 
     @property
     def n_samples(self) -> int:

@@ -16,7 +16,6 @@ from aucdist.estimators.classes import map_once
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
-from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
@@ -218,9 +217,7 @@ def scored_groups(
 
 
 def _score_groups(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    return None, _with_weight(block, scores)
+    return None, _with_weight(block, block.scores(w))
 
 
 def _decide_groups(block: Block, memory: None, model: Any) -> tuple[None, Summary]:

@@ -137,46 +137,14 @@ class Folds:
         return self._made[repeat, fold]
 
 
-def row_ids_and_labels(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Return id (int64) and label (int8) of every row, or the place of its set of classes (int32), block by block."""
-    gathered = blocks.without_memory().reduce(_row_ids_and_labels)
-    return np.concatenate(gathered["row_id"]), np.concatenate(gathered["y"])
+def gathered(blocks: Blocks, *names: str) -> list[np.ndarray]:
+    """Return these attributes of all rows, block by block: row_id, label, group, ..."""
+    columns = blocks.without_memory().reduce(_attributes, names)
+    return [np.concatenate(columns[name]) for name in names]
 
 
-def groups_of(blocks: Blocks) -> np.ndarray | None:
-    """Return the group of every row (int64), block by block; None where rows have none."""
-    if not blocks.has_groups:
-        return None
-    return np.concatenate(blocks.without_memory().reduce(_groups)["group"])
-
-
-def costs_of_rows(blocks: Blocks) -> np.ndarray:
-    """Return what a wrong decision on each row costs (float64), block by block."""
-    return np.concatenate(blocks.without_memory().reduce(_costs)["cost"])
-
-
-def lowest_grade(blocks: Blocks) -> float | None:
-    """Return the lowest grade of the rows; None where they have none."""
-    if not blocks.has_grades:
-        return None
-    return float(min(blocks.without_memory().reduce(_lowest)["grade"]))
-
-
-def _lowest(block: Block, memory: None) -> tuple[None, Summary]:
-    assert block.grade is not None
-    return None, {"grade": [block.grade.min(initial=np.inf)]}
-
-
-def _groups(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"group": [np.array(block.group)]}
-
-
-def _costs(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"cost": [np.array(block.cost)]}
-
-
-def _row_ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"row_id": [np.array(block.row_id)], "y": [np.array(block.y if block.code is None else block.code)]}
+def _attributes(block: Block, memory: None, names: tuple[str, ...]) -> tuple[None, Summary]:
+    return None, {name: [np.array(getattr(block, name))] for name in names}
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,7 +133,7 @@ class Rows:
 
         In place of the label, rows with several classes have the place of their set of classes (int32).
         """
-        parts = self.each(parallel_map)(_row_ids_and_labels)
+        parts = self.each(parallel_map)(operator.attrgetter("row_id", "label"))
         row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row_id, y
 
@@ -279,10 +279,6 @@ def _time_feature(time: str, schema: Schema) -> int:
 
 def _itself(block: Block) -> Block:
     return block
-
-
-def _row_ids_and_labels(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    return block.row_id, block.y if block.code is None else block.code
 
 
 CALIBRATION_SEED = 1

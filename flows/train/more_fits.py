@@ -20,7 +20,7 @@ from aucdist.maps.explain import values_at_bins
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.folds import masked_blocks, row_ids_and_labels
+from aucdist.search.folds import gathered, masked_blocks
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
@@ -75,12 +75,12 @@ def more_fits(
     if wants_band:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
-        row_id, y = row_ids_and_labels(train)
+        ids_and_labels = gathered(train, "row_id", "label")
         of_halves = []
         for k in range(config.halves or 0):
-            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
+            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(*ids_and_labels, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
-        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
+        bands = [(np.min(values, 0), np.max(values, 0)) for values in zip(*of_halves, strict=True)]
     return MoreFits(free, bands, config.halves if wants_band else None)
 
 
