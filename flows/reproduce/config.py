@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from aucdist.errors import InputError, unknown
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import configs_folder, explain, find_config, read_mapping
+from flows.config.loading import config_of, configs_folder, explain, read_mapping
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
 from flows.reproduce.gmean import GMeans
@@ -130,20 +130,12 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
     """
     path = _find_paper(paper)
     raw = read_mapping(path)
-    if output is not None:
-        raw["output"] = output
-    if cluster is not None:
-        raw["cluster"] = cluster
-    if isinstance(raw.get("cluster"), str):
-        raw["cluster"] = read_mapping(find_config(raw["cluster"], "cluster"))
     experiments = raw.get("experiments")
     for experiment in experiments.values() if isinstance(experiments, dict) else ():
         if isinstance(experiment, dict) and isinstance(experiment.get("targets"), str):
             experiment["targets"] = _read_targets(path.parent / experiment["targets"])
-    try:
-        config = Paper.model_validate(raw)
-    except ValidationError as e:
-        raise InputError(explain(e, Paper, str(path))) from None
+    settings = [] if cluster is None else [f"cluster={cluster}"]
+    config = config_of(Paper, raw, str(path), path.parent, settings, output)
     return config.quick_version() if quick else config
 
 

@@ -38,7 +38,6 @@ from flows.reproduce.kind import (
     Version,
     auc_on,
     by_system,
-    check_names,
     fit_on_fold,
     fit_scaling,
     n_ahead,
@@ -217,9 +216,6 @@ class Descent(Kind):
     def _check_systems(self) -> "Descent":
         for system in self.systems.values():
             system.all_points()
-        check_names(
-            "system of a claim", (s for claim in self.claims for s in (claim.system, *claim.than)), self.systems
-        )
         return self
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:

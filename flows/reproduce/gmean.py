@@ -126,14 +126,9 @@ class GMeans(ProtocolKind):
     claims: list[Claim] = Field(default=[], description="Statements of the paper; the page counts where they hold")
 
     @model_validator(mode="after")
-    def _check_names(self) -> "GMeans":
+    def _check_systems(self) -> "GMeans":
         for system in self.systems.values():
             system.all_points()
-        check_names("data set of a target", (target.dataset for target in self.targets), self.datasets)
-        check_names("system of a target", (target.system for target in self.targets), self.systems)
-        check_names(
-            "system of a claim", (s for claim in self.claims for s in (claim.system, *claim.than)), self.systems
-        )
         return self
 
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:

@@ -130,6 +130,14 @@ class Kind(Strict):
     title: str
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0, description="Not used by this kind")
 
+    @model_validator(mode="after")
+    def _names_are_known(self) -> "Kind":
+        targets, claims, systems = (getattr(self, name, ()) for name in ("targets", "claims", "systems"))
+        check_names("data set of a target", (target.dataset for target in targets), self.datasets)
+        check_names("system of a target", (target.system for target in targets), systems)
+        check_names("system of a claim", (s for claim in claims for s in (claim.system, *claim.than)), systems)
+        return self
+
     def packages(self) -> set[str]:
         """Return the modules of optional packages that the tasks import; a run checks them before its first task."""
         return set()

@@ -25,7 +25,6 @@ from flows.reproduce.kind import (
     System,
     Task,
     auc_on,
-    check_names,
     choose,
     choose_once,
     fit_on_fold,
@@ -144,11 +143,9 @@ class Table(ProtocolKind):
     figure: str | None = Field(default=None, description="Title of a figure: the mean AUC at every point of the grid")
 
     @model_validator(mode="after")
-    def _check_grid_and_targets(self) -> "Table":
+    def _check_grid(self) -> "Table":
         for system in self.systems.values():
             system.all_points(self.grid)
-        check_names("data set of a target", (target.dataset for target in self.targets), self.datasets)
-        check_names("system of a target", (target.system for target in self.targets), self.systems)
         if self.figure is not None and len(self.grid) != 1:
             raise InputError("`figure` draws the AUC against one parameter, but `grid` has another number of them")
         return self
