@@ -9,6 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import row_squares
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.shards.simulate import simulate
@@ -26,7 +27,6 @@ from aucdist.papers.scd.kernels import (
     Active,
     DualSweeps,
     dual_sweeps,
-    square_rows,
 )
 from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.report import plots
@@ -102,7 +102,7 @@ def measure_epochs(form: str, block: Block) -> Iterator[Row]:
     random, copied, operations = np.random.default_rng(0), _copy_speed_of(rows), 4.0 * rows.values.size
     order = random.permutation(n)
     table = np.empty((n, N_COLUMNS))
-    square_rows(rows, table[:, SQUARE])
+    table[:, SQUARE] = row_squares(rows)
     table[:, UPPER], table[:, LABEL] = 1.0 / (LAM * n), block.y
     positions, w = order.astype(np.int32), np.zeros(d + 1)
 

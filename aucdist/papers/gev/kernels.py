@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.link_functions import curvature, gev_likelihood, loss_and_slope, shape_terms, slope_of
 from aucdist.kernels.random import fill_normal, u64, uniform01
-from aucdist.kernels.rows import BATCH, add_sums, project, row_dot, sums_for, table_axpys, table_dot, table_of
+from aucdist.kernels.rows import add_sums, row_dot, sums_for, table_axpys, table_dot, table_of
 
 # Links are kernels of scores, which know no rows: they are compiled once, not again for each kind of rows.
 
@@ -73,17 +73,11 @@ def _losses_and_slopes(y, weight, first, terms, work, sums):
         n_held[c] += slope != 0.0
 
 
-def curvatures(data, theta, terms, out):
-    """Write each row's weight times the curvature of its loss into out, float64 of shape (n_rows,)."""
-    project(data.rows, theta[:-1], out)
-    _curvatures(data.y, data.weight, theta[-1], terms, out)
-
-
 @kernel
-def _curvatures(y, weight, bias, terms, out):
-    """Replace scores without the bias by weighted curvatures."""
+def curvatures(y, weight, terms, out):
+    """Replace scores by each row's weight times the curvature of its loss."""
     for i in range(out.shape[0]):
-        out[i] = weight[i] * curvature(terms, out[i] + bias, y[i] > 0)
+        out[i] = weight[i] * curvature(terms, out[i], y[i] > 0)
 
 
 @kernel
@@ -117,54 +111,21 @@ def slopes_along_move(along, terms, steps, out):
                 out[k] += weight[i] * moves[i] * slope_of(terms, scores[i] + steps[k] * moves[i], y[i] > 0)
 
 
-def shape_rows(data, theta, xi, mixed):
-    """Sum the derivatives of minus the log-likelihood by the shape over the rows.
+@kernel
+def shape_slopes(y, weight, xi, scores, totals):
+    """Replace scores by the expected second derivatives of minus the weighted log-likelihood by the shape and the score.
 
-    Parameters
-    ----------
-    data, theta, xi
-    mixed : ndarray of shape (n_features + 1,), float64
-        The expected second derivatives by xi and each weight, and by xi and the intercept, are added to it.
-
-    Returns
-    -------
-    slope, information : float
-        The derivative of minus the log-likelihood by xi, and its expected second derivative.
+    `totals`, of shape (3,), float64: its derivatives by the shape, the expected second ones, and those above are added up.
     """
-    weight_sums, totals = mixed[:-1], np.zeros(3)
-    sums = sums_for(data.rows, weight_sums)
-    work = Work(np.empty(BATCH), np.empty(BATCH, np.uint64), np.empty(BATCH), np.empty(1, np.int64))
-    _shape_rows(data, (table_of(data.rows, theta[:-1]), theta[-1]), xi, work, sums, totals)
-    add_sums(data.rows, sums, weight_sums)
-    mixed[-1] += totals[2]
-    return float(totals[0]), float(totals[1])
-
-
-@kernel
-def _shape_rows(data, line, xi, work, sums, totals):
-    (rows, y, weight), (table, bias), (scores, picked, coefs, n_held) = data, line, work
-    for first in range(0, y.shape[0], scores.shape[0]):
-        end = min(first + scores.shape[0], y.shape[0])
-        for i in range(first, end):
-            scores[i - first] = table_dot(rows, i, table) + bias
-        _shape_derivatives(y[first:end], weight[first:end], first, xi, work, totals)
-        table_axpys(rows, picked, coefs, n_held[0], sums)
-
-
-@kernel
-def _shape_derivatives(y, weight, first, xi, work, totals):
-    """Add the derivatives of these rows, of which the first has this number, and pick those of a weight above 0."""
-    scores, picked, coefs, n_held = work
-    n_held[0] = 0
-    for i in range(y.shape[0]):
+    for i in range(scores.shape[0]):
         if weight[i] == 0.0:
+            scores[i] = 0.0
             continue
         slope, information, mixed = shape_terms(xi, scores[i], y[i] > 0)
         totals[0] += weight[i] * slope
         totals[1] += weight[i] * information
-        totals[2] += weight[i] * mixed
-        picked[n_held[0]], coefs[n_held[0]] = first + i, weight[i] * mixed
-        n_held[0] += 1
+        scores[i] = weight[i] * mixed
+        totals[2] += scores[i]
 
 
 @kernel

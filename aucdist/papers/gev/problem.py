@@ -30,7 +30,7 @@ from aucdist.data.block import Block
 from aucdist.data.code_rows import second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
+from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.objectives.links import LinkLoss
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
@@ -250,8 +250,8 @@ def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.n
     """Return each row's weight times the curvature of its loss at theta, or its weight if theta is None."""
     if theta is None:
         return block.weights()
-    out = np.empty(block.n_samples)
-    curvatures(LabelledRows.of(block), theta, loss.terms, out)
+    out = block.scores(theta[:-1]) + theta[-1]
+    curvatures(block.y, block.weights(), loss.terms, out)
     return out
 
 
@@ -261,12 +261,12 @@ def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
     total = np.zeros((d + 1, d + 1))
     if isinstance(block.rows, CsrRows):
         sparse_moments(block.rows, coefs, total)
-        accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
+        total[d, :d] = block.sums(coefs)
         total[d, d] = coefs.sum()
         return np.tril(total) + np.tril(total, -1).T
     if isinstance(block.rows, BinRows):
         total[:d, :d] = second_moments_of_codes(block.rows, coefs)
-        accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
+        total[d, :d] = block.sums(coefs)
         total[d, d] = coefs.sum()
         total[:d, d] = total[d, :d]
         return total

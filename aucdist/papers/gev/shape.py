@@ -32,7 +32,7 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.errors import InputError
 from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_rows
+from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
 from aucdist.papers.gev.problem import LinkPoint, LinkProblem
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
 
@@ -131,9 +131,10 @@ def _move_shape(
 
 def shape_derivatives(block: Block, memory: object, theta: np.ndarray, xi: float) -> tuple[object, Summary]:
     """Return the derivative of minus the log-likelihood by xi, and its expected second derivatives by xi and each weight."""
-    mixed = np.zeros(len(theta))
-    slope, information = shape_rows(LabelledRows.of(block), theta, xi, mixed)
-    return memory, {"slope": slope, "information": information, "mixed": mixed}
+    scores, totals = block.scores(theta[:-1]) + theta[-1], np.zeros(3)
+    shape_slopes(block.y, block.weights(), xi, scores, totals)
+    slope, information, mixed = totals.tolist()
+    return memory, {"slope": slope, "information": information, "mixed": np.append(block.sums(scores), mixed)}
 
 
 N_CHAINS = 4

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +11,6 @@ from aucdist.data.block import Block
 from aucdist.data.code_rows import column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
 from aucdist.papers.gev.kernels import ScoresAlong, slopes_along_move
 from aucdist.papers.gev.problem import (
@@ -102,20 +100,9 @@ def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
 
 def absolute_moments(block: Block, memory: object) -> tuple[object, Summary]:
     """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
-    if isinstance(block.rows, BinRows):
-        return memory, {"bound": _absolute_moments_of_codes(block)}
-    size = abs(block.X)
-    reach = block.weights() * (np.asarray(size.sum(axis=1, dtype=np.float64)).ravel() + 1.0)
-    return memory, {"bound": np.append(size.T @ reach, reach.sum())}
-
-
-def _absolute_moments_of_codes(block: Block) -> np.ndarray:
-    rows = elementwise(block.rows, np.abs)
-    reach, bound = np.empty(block.n_samples), np.zeros(block.n_features)
-    project(rows, np.ones(block.n_features), reach)
-    reach = block.weights() * (reach + 1.0)
-    accumulate(rows, np.arange(block.n_samples), reach, bound)
-    return np.append(bound, reach.sum())
+    size = replace(block, rows=elementwise(block.rows, np.abs))
+    reach = block.weights() * (size.scores(np.ones(block.n_features)) + 1.0)
+    return memory, {"bound": np.append(size.sums(reach), reach.sum())}
 
 
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
@@ -166,20 +153,13 @@ def _conjugate_gradients(
 def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
     """Keep the rows' curvatures at theta, and return the diagonal of the Hessian of the losses."""
     curved = curvature_of(block, theta, loss)
-    if isinstance(block.rows, BinRows):
-        return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
-    X = block.X
-    squares = X.multiply(X).T @ curved if hasattr(X, "multiply") else np.einsum("ij,ij,i->j", X, X, curved)
-    return curved, {"diagonal": np.append(squares, curved.sum())}
+    return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
 
 
 def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, Summary]:
     """Return the product of the Hessian of the losses and a vector."""
-    scores, product = np.empty(block.n_samples), np.zeros(block.n_features)
-    project(block.rows, np.ascontiguousarray(direction[:-1]), scores)
-    coefs = memory * (scores + direction[-1])
-    accumulate(block.rows, np.arange(block.n_samples), coefs, product)
-    return memory, {"product": np.append(product, coefs.sum())}
+    coefs = memory * (block.scores(direction[:-1]) + direction[-1])
+    return memory, {"product": np.append(block.sums(coefs), coefs.sum())}
 
 
 def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
@@ -373,11 +353,8 @@ def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, leng
 
 def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
     """Keep the scores at theta and their change along the move."""
-    scores = np.empty((2, block.n_samples))
-    for k, vector in enumerate((theta, move)):
-        project(block.rows, np.ascontiguousarray(vector[:-1]), scores[k])
-        scores[k] += vector[-1]
-    return ScoresAlong(scores[0], scores[1], block.y, block.weights()), {}
+    scores, moves = (block.scores(vector[:-1]) + vector[-1] for vector in (theta, move))
+    return ScoresAlong(scores, moves, block.y, block.weights()), {}
 
 
 @without_rows

@@ -30,7 +30,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, columns_of
-from aucdist.kernels.rows import accumulate, project
+from aucdist.kernels.rows import project
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, mean_hinge, row_shares
 from aucdist.solvers.base import Round
@@ -76,9 +76,7 @@ def keep_rows(block: Block, memory: None, rows: SweptRows) -> tuple[SweptRows, S
 
 def margins_of_features(block: Block, memory: SweptRows, w: np.ndarray) -> tuple[SweptRows, Summary]:
     """Return the part of the margins that comes from the block's features."""
-    margins = np.zeros(len(memory.labels))
-    accumulate(block.rows, np.arange(block.n_samples), w[block.row_id], margins)
-    return memory, {"margins": margins}
+    return memory, {"margins": block.sums(w[block.row_id])}
 
 
 def sweep(

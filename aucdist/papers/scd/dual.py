@@ -28,9 +28,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd.kernels import (
     DUAL,
@@ -42,7 +42,6 @@ from aucdist.papers.scd.kernels import (
     DualSweeps,
     dual_sweeps,
     find_slopes,
-    square_rows,
 )
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, shares_of
 from aucdist.solvers.base import Round, Solver
@@ -82,16 +81,14 @@ def set_up_duals(
     if before.shape != (n,):
         raise InputError(f"{len(before)} dual variables to start from, but block {block.index} has {n} rows")
     table = np.empty((n, N_COLUMNS))
-    square_rows(block.rows, table[:, SQUARE])
-    table[:, SQUARE] += constant * constant
+    table[:, SQUARE] = row_squares(block.rows) + constant * constant
     table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
     table[:, LABEL] = block.y
     table[:, DUAL] = np.minimum(before, table[:, UPPER])
     # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, table[:, DUAL], table[:, UPPER])
-    signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
-    accumulate(block.rows, np.arange(n), signed, w[:-1])
-    w[-1] = constant * signed.sum()
+    signed = table[:, DUAL] * table[:, LABEL]
+    w = np.append(block.sums(signed), constant * signed.sum())
     return RowDuals(table, np.arange(n, dtype=np.int32), Active(n), w), {"w": w}
 
 

@@ -7,7 +7,7 @@ the squared length of the row, `UPPER`, the upper end of its dual variable, `DUA
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pair_rows import prefetch, prefetch_row
@@ -19,35 +19,6 @@ N_COLUMNS = 4
 
 AHEAD = 4
 """How many steps ahead a row is prefetched from memory."""
-
-
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
-def _sum_of_squares(values):
-    total = 0.0
-    for k in range(values.shape[0]):
-        total += np.float64(values[k]) * np.float64(values[k])
-    return total
-
-
-def row_square(rows, i):
-    """Return the squared length of row i, summed in float64."""
-    if isinstance(rows, CsrRows):
-        return _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
-    return _sum_of_squares(rows.values[i])
-
-
-@overload(row_square)
-def _row_square_by_type(rows, i):
-    if _is_csr(rows):
-        return lambda rows, i: _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
-    return lambda rows, i: _sum_of_squares(rows.values[i])
-
-
-@kernel
-def square_rows(rows, out):
-    """Write the rows' squared lengths into out, float64 of shape (n_samples,) with any stride."""
-    for i in range(out.shape[0]):
-        out[i] = row_square(rows, i)
 
 
 class DualSweeps(NamedTuple):
@@ -156,7 +127,6 @@ SMALLEST_SCALE = 1e-100
 # ---- along columns ----------------------------------------------------------------------------------------------------
 
 
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _dense_active(columns, j, shares, margins):
     column, total = columns.values[j], 0.0
     for i in range(margins.shape[0]):
@@ -165,7 +135,6 @@ def _dense_active(columns, j, shares, margins):
     return total
 
 
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _csr_active(columns, j, shares, margins):
     total = 0.0
     for k in range(np.uint64(columns.offsets[j]), np.uint64(columns.offsets[j + 1])):
@@ -177,16 +146,12 @@ def _csr_active(columns, j, shares, margins):
 
 def active_sum(columns, j, shares, margins):
     """Return the sum of ``shares * column j`` over the rows whose margin is below 1."""
-    if isinstance(columns, CsrRows):
-        return _csr_active(columns, j, shares, margins)
-    return _dense_active(columns, j, shares, margins)
+    return (_csr_active if isinstance(columns, CsrRows) else _dense_active)(columns, j, shares, margins)
 
 
-@overload(active_sum)
+@overload(active_sum, jit_options={"fastmath": SUM_IN_ANY_ORDER})
 def _active_sum_by_type(columns, j, shares, margins):
-    if _is_csr(columns):
-        return lambda columns, j, shares, margins: _csr_active(columns, j, shares, margins)
-    return lambda columns, j, shares, margins: _dense_active(columns, j, shares, margins)
+    return _csr_active if _is_csr(columns) else _dense_active
 
 
 @kernel

@@ -30,8 +30,7 @@ from aucdist.data.block import Block
 from aucdist.data.code_rows import column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
-from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, accumulate, project
+from aucdist.kernels.rows import accumulate
 from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
@@ -95,9 +94,7 @@ def row_shares(block: Block, shares: ClassWeight) -> np.ndarray:
 
 def margins_of(block: Block, w: np.ndarray) -> np.ndarray:
     """Return ``y (X w + intercept)``."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    return block.y * (scores + w[-1])
+    return block.y * (block.scores(w) + w[-1])
 
 
 def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
@@ -128,13 +125,7 @@ def loss_and_dual_point(block: Block, memory: None, w: np.ndarray, shares: Class
 
 def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
     """Return the mean square of each feature."""
-    rows, own = block.rows, row_shares(block, shares)
-    if isinstance(rows, CsrRows):
-        squares = np.repeat(own, np.diff(rows.offsets)) * rows.values.astype(np.float64) ** 2
-        return None, {"squares": np.bincount(rows.indices, squares, minlength=block.n_features)}
-    if isinstance(rows, BinRows):
-        return None, {"squares": column_squares(rows, own)}
-    return None, {"squares": np.einsum("i,ij,ij->j", own, rows.values, rows.values, dtype=np.float64)}
+    return None, {"squares": column_squares(block.rows, row_shares(block, shares))}
 
 
 # ---- the state: kept by the client ------------------------------------------------------------------------------------

@@ -34,10 +34,11 @@ from typing import ClassVar
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import row_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.papers.epochs import epochs
-from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps, square_rows
+from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, row_shares
 from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
@@ -189,6 +190,10 @@ class PSA(SubgradientSolver):
         return rule
 
 
+PegasosMemory = tuple[int, np.ndarray]
+"""The steps that a block has taken, and the squared lengths of its rows."""
+
+
 @dataclass(frozen=True)
 class PegasosEpoch:
     """As many steps as the block has rows, whose length depends on how many the block has taken before.
@@ -208,14 +213,15 @@ class PegasosEpoch:
     lam: float
     free: float
 
-    def __call__(self, block: Block, memory: int | None, w: np.ndarray, seed: int) -> tuple[int, np.ndarray, Summary]:
+    def __call__(
+        self, block: Block, memory: PegasosMemory | None, w: np.ndarray, seed: int
+    ) -> tuple[PegasosMemory, np.ndarray, Summary]:
         """Take the steps; parameters and returns as of `Epoch`."""
-        n, taken, squares = block.n_samples, memory or 0, np.empty(block.n_samples)
-        square_rows(block.rows, squares)
+        n, (taken, squares) = block.n_samples, memory or (0, row_squares(block.rows))
         if n:
             steps = PegasosSteps(seed, n, self.lam, taken, self.free, np.sqrt(0.5 / self.lam))
             pegasos_steps(block.rows, block.y, self.n_rows * row_shares(block, self.shares), squares, steps, w)
-        return taken + n, w, {}
+        return (taken + n, squares), w, {}
 
 
 def count_rows(block: Block, memory: None) -> tuple[None, Summary]:

@@ -31,7 +31,6 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.random import uniform01
-from aucdist.kernels.rows import accumulate, project
 from aucdist.papers.epochs import random_order
 from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.papers.tpauc.moments import (
@@ -88,9 +87,7 @@ def score_rows(
 ) -> tuple[SquareDescentMemory, Summary]:
     """Compute the scores at w, with no moves yet. `weights` holds the total weights of the negatives and of the positives."""
     share = row_factors(block.y, block.weights(), *weights, 1)
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    return SquareDescentMemory(share, scores, np.zeros((1 + n_moves, block.n_samples))), {}
+    return SquareDescentMemory(share, block.scores(w), np.zeros((1 + n_moves, block.n_samples))), {}
 
 
 def move_scores(
@@ -109,9 +106,7 @@ def score_again(
     block: Block, memory: SquareDescentMemory, w: np.ndarray, means: tuple[float, float]
 ) -> tuple[SquareDescentMemory, Summary]:
     """Compute the scores at w in place of those that were moved there, and return what `move_scores` returns."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    memory = replace(memory, scores=scores)
+    memory = replace(memory, scores=block.scores(w))
     return memory, _within_classes(block, memory, means)
 
 
@@ -119,9 +114,7 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: tuple[floa
     """Return the block's part of w'S w and of S w, with S the sum of the two class covariances."""
     centred = memory.scores - np.where(block.y > 0, means[1], means[0])
     coefs = memory.share * centred
-    covariance_w = np.zeros(block.n_features)
-    accumulate(block.rows, np.arange(block.n_samples), coefs, covariance_w)
-    return {"variance": float(coefs @ centred), "covariance_w": covariance_w}
+    return {"variance": float(coefs @ centred), "covariance_w": block.sums(coefs)}
 
 
 def variance_within_classes(
@@ -138,9 +131,7 @@ def score_direction(
 
     `means` has one row per direction: the change of the scores of the class means, negative class first.
     """
-    scores = np.empty(block.n_samples)
-    project(block.rows, z, scores)
-    moves = np.vstack([scores, memory.moves])
+    moves = np.vstack([block.scores(z), memory.moves])
     centred = moves - np.where(block.y > 0, means[:, 1:], means[:, :1])
     return replace(memory, moves=moves), {"covariance": (centred * memory.share) @ centred.T}
 

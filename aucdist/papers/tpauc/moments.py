@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.code_rows import basis_matrix, code_histogram, second_moments
+from aucdist.data.code_rows import basis_matrix, code_histogram, row_squares, second_moments
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, project
+from aucdist.kernels.rows import CsrRows
 
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
@@ -234,18 +234,7 @@ def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
     `vectors`: of shape (n_vectors, n_features), float64.
     Returns an array of shape (n_rows, n_vectors), float64.
     """
-    out = np.empty((len(vectors), block.n_samples))
-    for k, vector in enumerate(vectors):
-        project(block.rows, vector, out[k])
-    return np.ascontiguousarray(out.T)
-
-
-def squared_lengths(block: Block) -> np.ndarray:
-    """Return the squared Euclidean length of each row, summed in float64."""
-    X = block.X
-    if isinstance(X, np.ndarray):
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.column_stack([block.scores(vector) for vector in vectors])
 
 
 def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> np.ndarray:
@@ -258,4 +247,4 @@ def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> 
     own = (block.y > 0).astype(np.int64)
     with_own = products[np.arange(block.n_samples), own]
     # Rounding can make the distance of a row that equals its class mean slightly negative.
-    return np.maximum(squared_lengths(block) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)
+    return np.maximum(row_squares(block.rows) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.epochs import Epoch, LabelledRows, epochs, random_order
@@ -42,7 +43,6 @@ from aucdist.papers.tpauc.moments import (
     products_with,
     row_factors,
     squared_distances,
-    squared_lengths,
 )
 from aucdist.parameters import Constraints, OneOf, above_0, count
 from aucdist.solvers.base import Round, Solver
@@ -203,7 +203,7 @@ class OnePassEpoch:
         if self.rank is None:
             opauc_full(data, order, rates, statistics, w)
         else:
-            opauc_sketched(data, squared_lengths(block), order, rates, statistics, w)
+            opauc_sketched(data, row_squares(block.rows), order, rates, statistics, w)
         return statistics, w, {}
 
     def _empty(self, block: Block) -> FullStatistics | SketchedStatistics:
@@ -217,7 +217,7 @@ class OnePassEpoch:
 
 def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
     """Return the largest weight times squared length of a row."""
-    return None, {"largest": [float((block.weights() * squared_lengths(block)).max(initial=0.0))]}
+    return None, {"largest": [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,12 +21,13 @@ from typing import ClassVar
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import row_squares
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.rows import accumulate, project
+from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import Epoch, random_order
 from aucdist.papers.tpauc.descent import moments_of, within_class_covariance
 from aucdist.papers.tpauc.kernels import UnivariateSteps, univariate_epoch
-from aucdist.papers.tpauc.moments import PairMoments, lower_bound, row_factors, squared_lengths
+from aucdist.papers.tpauc.moments import PairMoments, lower_bound, row_factors
 from aucdist.papers.tpauc.online import EpochSolver, Evaluate, largest
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
@@ -118,7 +119,7 @@ class UnivariateLBFGS(Solver):
 def largest_curvature(block: Block, memory: None, weights: tuple[float, float], n_samples: int) -> tuple[None, Summary]:
     """Return the largest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
     factors = row_factors(block.y, block.weights(), *weights, n_samples)
-    return None, {"largest": [float((factors * (1.0 + squared_lengths(block))).max(initial=0.0))]}
+    return None, {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
 
 
 # ---- value and gradient -----------------------------------------------------------------------------------------------
@@ -145,8 +146,7 @@ def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[float, float]) -> tuple[None, Summary]:
-    scores, share = np.empty(block.n_samples), row_factors(block.y, block.weights(), *weights, 1)
-    project(block.rows, w, scores)
+    scores, share = block.scores(w), row_factors(block.y, block.weights(), *weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
         mine = np.flatnonzero(block.y == label)

@@ -28,7 +28,6 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.gaussian import KernelBlock
 from aucdist.parameters import Constraints, count
 from aucdist.solvers.base import Round, Solver
@@ -148,18 +147,12 @@ def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
     """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
     if memory.first is not None:
         return [coefs]
-    out = np.zeros(block.n_features)
-    accumulate(block.rows, np.arange(block.n_samples), coefs, out)
-    return out
+    return block.sums(coefs)
 
 
 def products(block: Block, vector: np.ndarray) -> np.ndarray:
     """Return the inner products of the rows with a vector."""
-    if isinstance(block, KernelBlock):
-        return block.times(vector)
-    out = np.empty(block.n_samples)
-    project(block.rows, vector, out)
-    return out
+    return block.times(vector) if isinstance(block, KernelBlock) else block.scores(vector)
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from support.hinge_twins import (
 from support.square_twins import FORMS, problem
 
 from aucdist.data.block import as_rows
+from aucdist.data.code_rows import row_squares
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
 from aucdist.papers.scd.subgradient import onto_ball
@@ -33,7 +34,7 @@ def data(request):
 
 def table_of(X, y, uppers, one):
     table = np.zeros((len(y), N_COLUMNS))
-    kernels.square_rows(as_rows(X), table[:, SQUARE])
+    table[:, SQUARE] = row_squares(as_rows(X))
     table[:, SQUARE] += one * one
     table[:, UPPER], table[:, LABEL] = uppers, y
     table[table[:, SQUARE] == 0.0, DUAL] = uppers[table[:, SQUARE] == 0.0]
@@ -42,9 +43,7 @@ def table_of(X, y, uppers, one):
 
 def test_squares(data):
     X, dense, _, _ = data
-    out = np.zeros(N)
-    kernels.square_rows(as_rows(X), out)
-    np.testing.assert_allclose(out, (dense**2).sum(axis=1), rtol=1e-15)
+    np.testing.assert_allclose(row_squares(as_rows(X)), (dense**2).sum(axis=1), rtol=1e-15)
 
 
 @pytest.mark.parametrize("one", [0.0, 1.0])
