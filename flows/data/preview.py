@@ -240,19 +240,8 @@ WIDTH, HEIGHT = 160.0, 56.0
 
 
 @dataclass(frozen=True)
-class Bar:
-    """The shares of the negative and of the positive rows in a bin, as heights and places in a drawing."""
-
-    x: float
-    width: float
-    negative: float
-    positive: float
-    label: str
-
-
-@dataclass(frozen=True)
 class Shown:
-    """A column as the page shows it."""
+    """A column as the page shows it; of each bar the shares of the negative and of the positive rows, as heights, and a label."""
 
     name: str
     kind: str
@@ -260,7 +249,7 @@ class Shown:
     missing: str
     auc: str
     suspicious: bool
-    bars: list[Bar]
+    bars: list[tuple[float, float, str]]
 
 
 def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dict[str, Any]]) -> None:
@@ -342,20 +331,15 @@ def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict
     return Shown(name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(there.mean())), said, suspicious, bars)
 
 
-def _bars(negative: np.ndarray, positive: np.ndarray, sides: np.ndarray, labels: list[str]) -> list[Bar]:
+def _bars(
+    negative: np.ndarray, positive: np.ndarray, sides: np.ndarray, labels: list[str]
+) -> list[tuple[float, float, str]]:
     """Return bars whose heights are shares of each class, the highest filling the drawing."""
     negative, positive = negative / max(1, int((~sides).sum())), positive / max(1, int(sides.sum()))
-    top = max(float(negative.max(initial=0.0)), float(positive.max(initial=0.0))) or 1.0
-    step = WIDTH / max(1, len(labels))
+    top = max(negative.max(initial=0.0), positive.max(initial=0.0)) or 1.0
     return [
-        Bar(
-            i * step,
-            step,
-            HEIGHT * float(n) / top,
-            HEIGHT * float(p) / top,
-            f"{label}: {n:.1%} of negative, {p:.1%} of positive",
-        )
-        for i, (n, p, label) in enumerate(zip(negative, positive, labels, strict=True))
+        (HEIGHT * n / top, HEIGHT * p / top, f"{label}: {n:.1%} of negative, {p:.1%} of positive")
+        for n, p, label in zip(negative.tolist(), positive.tolist(), labels, strict=True)
     ]
 
 

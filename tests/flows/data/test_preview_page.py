@@ -55,10 +55,10 @@ def test_heights_are_shares_of_each_class() -> None:
         shown_columns(Sample(values, positive, np.arange(200)), Schema(("few", "many"), "y", ("1",), ("0",), {})),
         key=lambda column: column.name,
     )
-    assert [(bar.negative, bar.positive) for bar in few.bars] == [(0.0, HEIGHT / 2), (HEIGHT, HEIGHT / 2)]
-    assert few.bars[0].label == "0: 0.0% of negative, 50.0% of positive"
+    assert [bar[:2] for bar in few.bars] == [(0.0, HEIGHT / 2), (HEIGHT, HEIGHT / 2)]
+    assert few.bars[0][2] == "0: 0.0% of negative, 50.0% of positive"
     assert len(many.bars) == BINS
-    assert max(bar.positive for bar in many.bars) == HEIGHT
+    assert max(positive for _, positive, _ in many.bars) == HEIGHT
 
 
 @pytest.mark.skipif(installed() is None, reason="there is no Chromium here (Debian: apt-get install chromium)")
