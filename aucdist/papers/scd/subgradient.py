@@ -26,7 +26,7 @@ sqrt(t)); in RDA, against the sum of its subgradients times 2 / sqrt(t).
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -48,9 +48,6 @@ FACTOR = 1.0
 
 FACTOR_OF_MEANS = 4.0
 """The factor for RDA with L1, which can be larger because the mean of all subgradients varies less than a single one."""
-
-Rule = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last entries of w and g belong to the intercept."""
 
 
 def free_step(t: int) -> float:
@@ -77,9 +74,16 @@ class SubgradientSolver(PrimalSolver):
 
     takes_codes = True
 
+    def factor(self, state: PrimalState) -> float:
+        """Return the factor of the length of the first step, see `PrimalState.usual_eta`."""
+        return FACTOR
+
     @abstractmethod
-    def rule(self, state: PrimalState) -> Rule:
-        """Return the rule of the steps from this state."""
+    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
+        """Return the weights after step t = 1, 2, ..., the intercept last.
+
+        `g` and `total`: the newest subgradient, and the sum of all of them; their last entries belong to the intercept.
+        """
 
     def rounds(
         self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2",
@@ -100,12 +104,13 @@ class SubgradientSolver(PrimalSolver):
         """
         penalty = penalty if len(self.penalties) > 1 else self.penalties[0]
         state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
-        rule = self.rule(state)
+        eta, total = self.first_step(state, self.factor(state)), np.zeros_like(state.w)
         for t in count(1):
             newest, g = state.evaluate()
             yield newest
             g[-1] *= state.intercept
-            state.w = rule(state.w, g, t)
+            total = total + g
+            state.w = self.step(state, eta, g, total, t)
 
 
 class COMID(SubgradientSolver):
@@ -113,17 +118,12 @@ class COMID(SubgradientSolver):
 
     name = "comid"
 
-    def rule(self, state: PrimalState) -> Rule:
-        """Return the rule of the steps from this state."""
-        lam, eta = state.lam, self.first_step(state, FACTOR)
-
-        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-            step = state.step(eta, t)
-            reached = (w - 0.5 * step * g)[:-1]
-            features = soften(reached, 0.5 * step * lam) if state.penalty == "l1" else reached / (1.0 + step * lam)
-            return np.append(features, w[-1] - free_step(t) * g[-1])
-
-        return rule
+    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
+        """Return the weights after step t."""
+        length, lam = state.step(eta, t), state.lam
+        reached = (state.w - 0.5 * length * g)[:-1]
+        features = soften(reached, 0.5 * length * lam) if state.penalty == "l1" else reached / (1.0 + length * lam)
+        return np.append(features, state.w[-1] - free_step(t) * g[-1])
 
 
 class RDA(SubgradientSolver):
@@ -131,22 +131,18 @@ class RDA(SubgradientSolver):
 
     name = "rda"
 
-    def rule(self, state: PrimalState) -> Rule:
-        """Return the rule of the steps from this state."""
-        lasso = state.penalty == "l1"
-        lam, eta = state.lam, self.first_step(state, FACTOR_OF_MEANS if lasso else FACTOR)
-        total = np.zeros_like(state.w)
+    def factor(self, state: PrimalState) -> float:
+        """Return the factor of the length of the first step."""
+        return FACTOR_OF_MEANS if state.penalty == "l1" else FACTOR
 
-        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-            nonlocal total
-            total = total + g
-            if lasso:
-                features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
-            else:
-                features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
-            return -np.append(features, free_step(t) * total[-1])
-
-        return rule
+    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
+        """Return the weights after step t."""
+        lam = state.lam
+        if state.penalty == "l1":
+            features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
+        else:
+            features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
+        return -np.append(features, free_step(t) * total[-1])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -178,16 +174,11 @@ class PSA(SubgradientSolver):
                 "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
             )
 
-    def rule(self, state: PrimalState) -> Rule:
-        """Return the rule of the steps from this state."""
+    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
+        """Return the weights after step t."""
         assert self.radius is not None  # or it is refused
-        radius, eta = self.radius, self.first_step(state, FACTOR)
-
-        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-            features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
-            return np.append(features, w[-1] - free_step(t) * g[-1])
-
-        return rule
+        features = onto_ball((state.w - 0.5 * state.step(eta, t) * g)[:-1], self.radius)
+        return np.append(features, state.w[-1] - free_step(t) * g[-1])
 
 
 PegasosMemory = tuple[int, np.ndarray]
