@@ -2,7 +2,6 @@
 
 import io
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -84,12 +83,12 @@ def digests_of(block: Block) -> np.ndarray:
 
 def fit_digests(blocks: Blocks) -> RowDigests:
     """Return the digests of all rows; one reduction."""
-    digests: RowDigests = blocks.without_memory().reduce(_digests_step)["digests"]
+    digests: RowDigests = blocks.sum(_digests_step)["digests"]
     return digests
 
 
-def _digests_step(block: Block, memory: Any) -> tuple[Any, Summary]:
-    return memory, {"digests": RowDigests(smallest(digests_of(block), MOST_KEPT))}
+def _digests_step(block: Block) -> Summary:
+    return {"digests": RowDigests(smallest(digests_of(block), MOST_KEPT))}
 
 
 def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
@@ -103,10 +102,10 @@ def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
 
 def count_known(blocks: Blocks, known: RowDigests) -> tuple[int, int]:
     """Return what `RowDigests.look_up` returns of all rows; one reduction."""
-    counts = blocks.without_memory().reduce(_known_step, known)
+    counts = blocks.sum(_known_step, known)
     return int(counts["checked"]), int(counts["known"])
 
 
-def _known_step(block: Block, memory: Any, known: RowDigests) -> tuple[Any, Summary]:
+def _known_step(block: Block, known: RowDigests) -> Summary:
     checked, n_known = known.look_up(digests_of(block))
-    return memory, {"checked": checked, "known": n_known}
+    return {"checked": checked, "known": n_known}

@@ -181,7 +181,7 @@ def fit_columns(
         The weights. They decide what is watched if there are more than `MOST_COLUMNS` columns.
     """
     columns = _watched(schema, preprocessor, draw_rows(blocks), coef)
-    totals = blocks.without_memory().reduce(_count_step, tuple(columns))
+    totals = blocks.sum(_count_step, tuple(columns))
     ranges: ColumnRanges = totals["ranges"]
     counted, place = [], 0
     for column in columns:
@@ -247,7 +247,7 @@ def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> l
     return sorted(order[:most].tolist())
 
 
-def _count_step(block: Block, memory: Any, columns: tuple[WatchedColumn, ...]) -> tuple[Any, Summary]:
+def _count_step(block: Block, columns: tuple[WatchedColumn, ...]) -> Summary:
     values = Columns(block)
     counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
-    return memory, {"cells": np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), "ranges": ColumnRanges.of(block)}
+    return {"cells": np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), "ranges": ColumnRanges.of(block)}

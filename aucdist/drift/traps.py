@@ -53,19 +53,19 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MOST_ROWS` rows of blocks, chosen by their ids, whatever the blocks."""
     wide = blocks.n_features > MOST_FEATURES
     rates = [min(1.0, MOST_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    sampled = blocks.without_memory().reduce(_sampled, rates, 0 if wide else blocks.n_features)
+    sampled = blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)
     order = np.argsort(np.concatenate(sampled["row_id"]), kind="stable")
     values, positive, row_id = (np.concatenate(sampled[key])[order] for key in ("values", "positive", "row_id"))
     return Sample(values, positive, row_id, rates[1] / rates[0])
 
 
-def _sampled(block: Block, memory: None, rates: list[float], n_features: int) -> tuple[None, Summary]:
+def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
     """Return the rows of a block whose scrambled ids are small enough."""
     share = np.where(block.y == 1, rates[1], rates[0])
     chosen = np.flatnonzero(scrambled(block.row_id, 0) / 2.0**64 <= share)
     X = block.X[chosen][:, :n_features]
     values = sp.csr_matrix(X).toarray() if isinstance(block.rows, CsrRows) else np.asarray(X)
-    return None, {
+    return {
         "values": [values.astype(np.float64)],
         "positive": [block.y[chosen] == 1],
         "row_id": [block.row_id[chosen]],

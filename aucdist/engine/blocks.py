@@ -8,11 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
@@ -236,7 +234,7 @@ class Blocks(ABC):
             if len(known) == len(self.infos):
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
-                self._ranges = self.without_memory().reduce(find_ranges)["ranges"]
+                self._ranges = self.sum(find_ranges)["ranges"]
         assert self._ranges is not None
         return self._ranges
 
@@ -269,6 +267,10 @@ class Blocks(ABC):
         *args
             Sent to every block: arrays, numbers, tuples of them.
         """
+
+    def sum(self, function: Callable[..., Summary], *args: Any) -> Summary:
+        """Return the sum of what a module-level function, ``function(block, *args)``, returns of each block."""
+        return self.reduce(_WithoutMemory(function), *args)
 
     # As of rows with several classes (`aucdist.engine.classes.ClassBlocks`):
 
@@ -417,9 +419,20 @@ class LocalBlocks(Blocks):
         return tree.total()
 
 
-def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
+class _WithoutMemory:
+    """A step of a function that needs no memory: that stays as it is. Errors and journals name the function."""
+
+    def __init__(self, function: Callable[..., Summary]):
+        self.function, self.__name__ = function, function.__name__
+
+    def __call__(self, block: Block, memory: Any, *args: Any) -> tuple[Any, Summary]:
+        """Return the memory, and what the function returns."""
+        return memory, self.function(block, *args)
+
+
+def find_ranges(block: Block) -> Summary:
     """Find the ranges of the columns."""
-    return memory, {"ranges": ColumnRanges.of(block)}
+    return {"ranges": ColumnRanges.of(block)}
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:
@@ -431,44 +444,3 @@ def block_seed(seed: int, round_: int, index: int) -> int:
         The run's seed, the round's number, the block's index; not negative.
     """
     return int(np.random.SeedSequence((seed, round_, index)).generate_state(1, np.uint64)[0] >> 1)
-
-
-_MADE: WeakKeyDictionary[Blocks, Blocks] = WeakKeyDictionary()
-"""What was made of which blocks, for as long as those live."""
-
-
-def columns_of(blocks: Blocks) -> Blocks:
-    """Return the columns of the rows, each row multiplied by its label, dealt out to as many blocks.
-
-    What is returned has a block for each of `blocks`, or for each feature if there are fewer. Its block b holds features b,
-    b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
-    features they are. The samples are in the order of the blocks and, within a block, of its rows. The labels mean nothing.
-
-    It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
-    from one to another directly.
-    """
-    rows = blocks.same_rows
-    if rows not in _MADE:
-        _MADE[rows] = rows.exchange(cut_columns, join_columns, min(rows.n_blocks, rows.n_features))
-    return _MADE[rows].without_memory()
-
-
-def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
-    """Cut the block's columns into pieces, one for each block to come."""
-    if isinstance(block.X, np.ndarray):
-        # Transposed one by one, so that no more than a piece is held twice.
-        pieces: list[Any] = [
-            np.ascontiguousarray((block.X[:, first::n_blocks] * block.y[:, np.newaxis]).T) for first in range(n_blocks)
-        ]
-    else:
-        columns = block.X.tocsc()
-        columns.data *= block.y[columns.indices]
-        pieces = [columns[:, first::n_blocks].T for first in range(n_blocks)]
-    return None, {"pieces": [pieces]}
-
-
-def join_columns(pieces: list[Any], index: int, n_blocks: int) -> Block:
-    """Return the block of these columns, given what each block of rows has of them."""
-    X = np.hstack(pieces) if isinstance(pieces[0], np.ndarray) else sp.hstack(pieces, format="csr")
-    n = X.shape[0]
-    return Block.of(X, np.ones(n, dtype=np.int8), row_id=index + n_blocks * np.arange(n), index=index)

@@ -131,7 +131,7 @@ class Side:
 
 
 def _folds(blocks: Blocks) -> np.ndarray:
-    rows = blocks.without_memory().reduce(_ids_and_labels)
+    rows = blocks.sum(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:
@@ -148,7 +148,7 @@ def _folds(blocks: Blocks) -> np.ndarray:
     return folds
 
 
-def _ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
+def _ids_and_labels(block: Block) -> Summary:
     there = block.weights() > 0
     groups = {} if block.group is None else {"group": [block.group[there]]}
-    return None, {"row_id": [block.row_id[there]], "y": [block.y[there]], **groups}
+    return {"row_id": [block.row_id[there]], "y": [block.y[there]], **groups}

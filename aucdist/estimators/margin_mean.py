@@ -115,7 +115,7 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     with np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     ):  # what is beyond floating point is refused below
-        summary = blocks.without_memory().reduce(_moments)
+        summary = blocks.sum(_moments)
         total = summary["moments"]
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
@@ -125,12 +125,12 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
 
-def _moments(block: Block, memory: None) -> tuple[None, Summary]:
+def _moments(block: Block) -> Summary:
     there = block.weights() > 0
     rows = block.rows if there.all() else block.take(np.flatnonzero(there)).rows
     with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
         of_block = moments(rows)
-    return None, {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
+    return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
 
 
 def composed(first: Preprocessor, then: Preprocessor) -> Preprocessor:
@@ -141,14 +141,14 @@ def composed(first: Preprocessor, then: Preprocessor) -> Preprocessor:
     return Preprocessor((), "standard", shift, first.factor * then.factor)
 
 
-def rows_of(block: Block, memory: None) -> tuple[None, Summary]:
+def rows_of(block: Block) -> Summary:
     """Send the rows and their labels."""
-    return None, {"X": [block.X], "y": [block.y]}
+    return {"X": [block.X], "y": [block.y]}
 
 
-def count_machine_scores(block: Block, memory: None, machine: Machine) -> tuple[None, Summary]:
+def count_machine_scores(block: Block, machine: Machine) -> Summary:
     """Count the scores of a kernel machine."""
-    return None, {"counts": BoundedCounts.from_scores(block.y, machine.scores(block), block.weight)}
+    return {"counts": BoundedCounts.from_scores(block.y, machine.scores(block), block.weight)}
 
 
 KERNELS = ("linear", "rbf")
@@ -362,7 +362,7 @@ class MarginMeanClassifier(BlockClassifier):
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
             )
-        rows = scaled.reduce(rows_of)
+        rows = scaled.sum(rows_of)
         labels = self.classes_[(rows["y"][0] > 0).astype(int)]
         X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
@@ -371,7 +371,7 @@ class MarginMeanClassifier(BlockClassifier):
         """Gather the rows of the fit, and return the Gram matrix's."""
         bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
         at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
-        parts = sample.reduce(rows_of)["X"]
+        parts = sample.sum(rows_of)["X"]
         self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
         if isinstance(self.sigma, str | None):  # the median
             few = np.argsort(scrambled(np.arange(sample.n_samples), seed))[:FEW]
@@ -386,7 +386,7 @@ class MarginMeanClassifier(BlockClassifier):
         self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"].counts
+            counts = blocks.sum(count_machine_scores, self._machine())["counts"].counts
             self.margin_threshold_ = threshold = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor

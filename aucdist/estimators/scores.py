@@ -40,7 +40,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
 
     `w`: of shape (n_features,), float64.
     """
-    return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
+    return blocks.sum(_count, w, intercept)["counts"].counts
 
 
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostC
     `w`: of shape (n_features,), float64.
     `cost`: ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
-    summary = blocks.without_memory().reduce(_count_costs, w, dict(cost))
+    summary = blocks.sum(_count_costs, w, dict(cost))
     return CostCounts(summary["counts"].counts, float(summary["weight"]))
 
 
@@ -66,7 +66,7 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
 
     `w`: of shape (n_features,), float64.
     """
-    few = blocks.without_memory().reduce(_count_few, w)["counts"]
+    few = blocks.sum(_count_few, w)["counts"]
     # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
     if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
         return auc(few)
@@ -78,11 +78,11 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
     `w`: of shape (n_features,), float64.
     """
-    ends = blocks.without_memory().reduce(_inner_ends, w)
+    ends = blocks.sum(_inner_ends, w)
     return bool(min(ends["lowest"]) > max(ends["highest"]))
 
 
-def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     """Give the lowest score of a positive row and the highest of a negative one; of a few rows where those overlap already."""
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
@@ -92,21 +92,21 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:
             break
-    return None, {"lowest": [lowest], "highest": [highest]}
+    return {"lowest": [lowest], "highest": [highest]}
 
 
-def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:
+def _count(block: Block, w: np.ndarray, intercept: float) -> Summary:
     scores = block.scores(w)
-    return None, {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
+    return {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
 
 
-def _count_costs(block: Block, memory: None, w: np.ndarray, cost: dict[str, Any]) -> tuple[None, Summary]:
+def _count_costs(block: Block, w: np.ndarray, cost: dict[str, Any]) -> Summary:
     scores, weight = block.scores(w), block.weights()
     of_rows = weight * costs_of_labels(block.y, block.cost, cost)
-    return None, {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
+    return {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
 
 
-def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+def _count_few(block: Block, w: np.ndarray) -> Summary:
     if block.weight is None and block.n_samples <= FEW:
         few = block
     else:
@@ -114,7 +114,7 @@ def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary
         of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
         few = block.take(np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes]))
     scores = few.scores(w)
-    return None, {"counts": ScoreCounts.from_scores(few.y, scores)}
+    return {"counts": ScoreCounts.from_scores(few.y, scores)}
 
 
 def _thresholds_of_rows(

@@ -277,7 +277,7 @@ def _on_rows(function: Callable[[Any], np.ndarray], rows: Any, names: Any, tail:
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
     """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
-    ends = blocks.without_memory().reduce(_weight_range)
+    ends = blocks.sum(_weight_range)
     if min(ends["low"]) != max(ends["high"]):
         return blocks
     view = ViewBlocks(blocks, _unweighted)
@@ -285,10 +285,10 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     return view
 
 
-def _weight_range(block: Block, memory: None) -> tuple[None, Summary]:
+def _weight_range(block: Block) -> Summary:
     """Return the smallest and the largest weight of the block's rows."""
     weight = block.weights()
-    return None, {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
+    return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
 
 
 def _unweighted(block: Block) -> Block:
@@ -297,13 +297,13 @@ def _unweighted(block: Block) -> Block:
 
 def with_lowest_grade(blocks: Blocks) -> Blocks:
     """Return rows with grades whose labels say what is above the lowest grade of a row that weighs something."""
-    lowest = min(blocks.without_memory().reduce(_lowest_grade)["lowest"])
+    lowest = min(blocks.sum(_lowest_grade)["lowest"])
     return ViewBlocks(blocks, partial(_graded, lowest))
 
 
-def _lowest_grade(block: Block, memory: None) -> tuple[None, Summary]:
+def _lowest_grade(block: Block) -> Summary:
     assert block.grade is not None
-    return None, {"lowest": [float(block.grade[block.weights() > 0].min(initial=np.inf))]}
+    return {"lowest": [float(block.grade[block.weights() > 0].min(initial=np.inf))]}
 
 
 def _graded(lowest: float, block: Block) -> Block:

@@ -18,7 +18,6 @@ AUC at the best of lam 1e-1, 1e-2, 1e-3 was .882 at strength 1, .871 at 1/2, .86
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -203,30 +202,29 @@ def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = Fal
     """
     most = max(64, min(most, MOST_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
-    blank = blocks.without_memory()
     if whole_groups and max(blocks.n_neg, blocks.n_pos) > most:
-        drawn = stacked(blank.reduce(draw_groups, 2.0 * most / blocks.n_samples)["parts"])
+        drawn = stacked(blocks.sum(draw_groups, 2.0 * most / blocks.n_samples)["parts"])
         assert drawn.group is not None
         if len(np.unique(drawn.group)) >= LEAST_GROUPS:
             return drawn.take(np.argsort(drawn.row_id, kind="stable"))
-    drawn = stacked(blank.reduce(draw_from_block, shares)["parts"])
+    drawn = stacked(blocks.sum(draw_from_block, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
 def missing_columns(blocks: Blocks) -> np.ndarray:
     """Return whether each column has a missing value in any row of a weight above 0, ndarray of bool."""
-    return np.asarray(blocks.without_memory().reduce(_count_missing)["missing"] > 0)
+    return np.asarray(blocks.sum(_count_missing)["missing"] > 0)
 
 
-def _count_missing(block: Block, memory: Any) -> tuple[Any, Summary]:
+def _count_missing(block: Block) -> Summary:
     rows = block.rows
     if not has_missing(rows):
-        return memory, {"missing": np.zeros(block.n_features, dtype=np.int64)}
+        return {"missing": np.zeros(block.n_features, dtype=np.int64)}
     if block.weight is not None:
         rows = block.take(np.flatnonzero(block.weight > 0)).rows
     if isinstance(rows, CsrRows):
-        return memory, {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
-    return memory, {"missing": np.isnan(rows.values).sum(axis=0)}
+        return {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
+    return {"missing": np.isnan(rows.values).sum(axis=0)}
 
 
 def column_of(block: Block, j: int) -> np.ndarray:

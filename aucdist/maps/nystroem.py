@@ -154,7 +154,7 @@ class NystroemMap(Expander):
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
-            total: Moments = blocks.without_memory().reduce(_moments)["moments"]
+            total: Moments = blocks.sum(_moments)["moments"]
             spread = np.sqrt(total.m2 / max(total.count, 1))
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         constant = total.ranges.constant
@@ -177,10 +177,10 @@ class NystroemMap(Expander):
         )
 
 
-def _moments(block: Block, memory: Any) -> tuple[Any, Summary]:
+def _moments(block: Block) -> Summary:
     if block.weight is not None and not (block.weight > 0).all():
         block = block.take(np.flatnonzero(block.weight > 0))
-    return memory, {"moments": moments(block.rows)}
+    return {"moments": moments(block.rows)}
 
 
 def landmark_rows(blocks: Blocks, most: int) -> Block:
@@ -191,12 +191,12 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     n = max(2, min(most, blocks.n_samples // 2))
     of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
     n_of_classes = (n - of_pos, of_pos)
-    drawn = stacked(blocks.without_memory().reduce(_least_hashes, n_of_classes)["parts"])
+    drawn = stacked(blocks.sum(_least_hashes, n_of_classes)["parts"])
     return drawn.take(_of_least_hashes(drawn, n_of_classes))
 
 
-def _least_hashes(block: Block, memory: Any, n_of_classes: tuple[int, int]) -> tuple[Any, Summary]:
-    return memory, {"parts": [replace(block.take(_of_least_hashes(block, n_of_classes)), weight=None)]}
+def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
+    return {"parts": [replace(block.take(_of_least_hashes(block, n_of_classes)), weight=None)]}
 
 
 def _of_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:

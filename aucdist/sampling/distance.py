@@ -217,7 +217,7 @@ class DistanceUnderSampler(Sampler):
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
-        measured = blocks.without_memory().reduce(measure_distances, model, majority, seed)
+        measured = blocks.sum(measure_distances, model, majority, seed)
         distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
         if not len(distances) or not np.isfinite(distances).all():
             raise InputError("the distances to the hyperplane are not all finite")
@@ -256,15 +256,15 @@ class DistanceUnderSampler(Sampler):
                 raise InputError(
                     "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
                 ) from None
-            rows = blocks.without_memory().reduce(_send_rows)
+            rows = blocks.sum(_send_rows)
             return clone(self.svm).fit(rows["X"][0], rows["y"][0])
         return self.svm
 
 
-def measure_distances(block: Block, memory: None, model: Any, majority: int, seed: int) -> tuple[None, Summary]:
+def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:
     """Return the distances of the block's majority rows, and a random number for each row."""
     _, near, lots = _majority_rows(block, model, majority, seed)
-    return None, {"distances": [near], "lots": [lots]}
+    return {"distances": [near], "lots": [lots]}
 
 
 def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -304,5 +304,5 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _send_rows(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"X": [block.X], "y": [block.y]}
+def _send_rows(block: Block) -> Summary:
+    return {"X": [block.X], "y": [block.y]}

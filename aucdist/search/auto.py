@@ -358,10 +358,10 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     """
     plain = {"features": None, "warm_start": False, "calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
     plain = {name: value for name, value in plain.items() if name in estimator.get_params(deep=False)}
-    missing = any(rows.of_all().without_memory().reduce(_has_missing)["missing"])
+    missing = any(rows.of_all().sum(_has_missing)["missing"])
     chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing).parameters
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 
 
-def _has_missing(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"missing": [bool(np.isnan(block.rows.values).any())]}
+def _has_missing(block: Block) -> Summary:
+    return {"missing": [bool(np.isnan(block.rows.values).any())]}

@@ -153,7 +153,7 @@ def measured(
         counts = count_scores(mapped, model.coef_[0])
         threshold, shift = model.raw_threshold, model.decision_intercept
     else:
-        counts = blocks.unmapped.without_memory().reduce(_count_decisions, model)["counts"].counts
+        counts = blocks.unmapped.sum(_count_decisions, model)["counts"].counts
         threshold = shift = 0.0
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
@@ -209,19 +209,19 @@ def scored_groups(
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         mapped = mapped_rows(model, blocks) if mapped is None else mapped
-        gathered = mapped.without_memory().reduce(_score_groups, model.coef_[0])
+        gathered = mapped.sum(_score_groups, model.coef_[0])
     else:
-        gathered = blocks.without_memory().reduce(_decide_groups, model)
+        gathered = blocks.sum(_decide_groups, model)
     y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
-def _score_groups(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
-    return None, _with_weight(block, block.scores(w))
+def _score_groups(block: Block, w: np.ndarray) -> Summary:
+    return _with_weight(block, block.scores(w))
 
 
-def _decide_groups(block: Block, memory: None, model: Any) -> tuple[None, Summary]:
-    return None, _with_weight(block, model.decision_function(block.X) if block.n_samples else np.zeros(0))
+def _decide_groups(block: Block, model: Any) -> Summary:
+    return _with_weight(block, model.decision_function(block.X) if block.n_samples else np.zeros(0))
 
 
 def _with_weight(block: Block, scores: np.ndarray) -> Summary:
@@ -234,6 +234,6 @@ def _with_weight(block: Block, scores: np.ndarray) -> Summary:
     }  # fmt: skip
 
 
-def _count_decisions(block: Block, memory: None, model: Any) -> tuple[None, Summary]:
+def _count_decisions(block: Block, model: Any) -> Summary:
     scores = model.decision_function(block.X) if block.n_samples else np.zeros(0)
-    return None, {"counts": BoundedCounts.from_scores(block.y, scores, block.weight)}
+    return {"counts": BoundedCounts.from_scores(block.y, scores, block.weight)}

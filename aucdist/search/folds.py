@@ -139,12 +139,12 @@ class Folds:
 
 def gathered(blocks: Blocks, *names: str) -> list[np.ndarray]:
     """Return these attributes of all rows, block by block: row_id, label, group, ..."""
-    columns = blocks.without_memory().reduce(_attributes, names)
+    columns = blocks.sum(_attributes, names)
     return [np.concatenate(columns[name]) for name in names]
 
 
-def _attributes(block: Block, memory: None, names: tuple[str, ...]) -> tuple[None, Summary]:
-    return None, {name: [np.array(getattr(block, name))] for name in names}
+def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
+    return {name: [np.array(getattr(block, name))] for name in names}
 
 
 @dataclass(frozen=True, eq=False)

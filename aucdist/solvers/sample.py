@@ -84,12 +84,11 @@ def share_of_groups(blocks: Blocks) -> float:
 
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
-    blank = blocks.without_memory()
     if whole_groups:
-        parts = blank.reduce(draw_groups, share_of_groups(blocks))["parts"]
+        parts = blocks.sum(draw_groups, share_of_groups(blocks))["parts"]
     else:
         shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-        parts = blank.reduce(draw_from_block, shares)["parts"]
+        parts = blocks.sum(draw_from_block, shares)["parts"]
     drawn = stacked(parts)
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
@@ -104,18 +103,18 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
+def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
     which = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
-    return memory, {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
+    return {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
 
 
-def draw_groups(block: Block, memory: object, share: float) -> tuple[object, Summary]:
+def draw_groups(block: Block, share: float) -> Summary:
     """Return the block's rows of the groups that are drawn, this share of all."""
     assert block.group is not None
     uniform = uniforms(block.group, SEED)
-    return memory, {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
+    return {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
 
 
 def noise(drawn: Block) -> float:

@@ -205,7 +205,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
-    of_labels = rows.of_all().without_memory().reduce(_costs_of_labels, n_labels)["costs"]
+    of_labels = rows.of_all().sum(_costs_of_labels, n_labels)["costs"]
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
@@ -218,8 +218,8 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
                 )
 
 
-def _costs_of_labels(block: Block, memory: None, n_labels: int) -> tuple[None, Summary]:
+def _costs_of_labels(block: Block, n_labels: int) -> Summary:
     """Add up the costs of the rows with each label: of negatives and positives, or in each set of classes."""
     assert block.cost is not None
     places = block.code if block.code is not None else (block.y > 0).astype(np.intp)
-    return None, {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}
+    return {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}

@@ -39,26 +39,24 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     counts, scores, tables = [], [], []
     for model, of_class in zip(models, rows.each_class(), strict=True):
         with_rows = isinstance(rows, Blocks)
-        summary = of_class.without_memory().reduce(
-            _score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows
-        )
+        summary = of_class.sum(_score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows)
         counts.append(summary["counts"].counts)
         scores.append(np.concatenate(summary["scores"]))
         tables = summary["tables"]
     if isinstance(rows, ClassBlocks):
-        tables = rows.of_all().without_memory().reduce(_tabulate_block)["tables"]
+        tables = rows.of_all().sum(_tabulate_block)["tables"]
     table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in tables])
     return counts, table, np.column_stack(scores)
 
 
-def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any, with_rows: bool) -> tuple[None, Summary]:
+def _score_block(block: Block, w: np.ndarray, fitted: Any, with_rows: bool) -> Summary:
     scores = encoded_rows(block.X, fitted).scores(w)
     counts = BoundedCounts.from_scores(block.y, scores, block.weight)
-    return None, {"counts": counts, "scores": [scores], "tables": [_stream(block)] if with_rows else []}
+    return {"counts": counts, "scores": [scores], "tables": [_stream(block)] if with_rows else []}
 
 
-def _tabulate_block(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"tables": [_stream(block)]}
+def _tabulate_block(block: Block) -> Summary:
+    return {"tables": [_stream(block)]}
 
 
 def _stream(block: Block) -> bytes:

@@ -47,7 +47,7 @@ def usable_classes(
     if tables is None:
         return rows, blocks
     assert isinstance(train, ClassBlocks)
-    n = train.blocks.without_memory().reduce(_count_classes, train.sets)["n"]
+    n = train.blocks.sum(_count_classes, train.sets)["n"]
     enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
     if enough.all():
         return rows, blocks
@@ -66,9 +66,9 @@ def usable_classes(
     return replace(rows, schema=schema, tables=tables.only(which)), TrainTestBlocks(train, test, calibration)
 
 
-def _count_classes(block: Block, memory: None, sets: LabelSets) -> tuple[None, Summary]:
+def _count_classes(block: Block, sets: LabelSets) -> Summary:
     assert block.code is not None
-    return None, {"n": sets.counts(block.code)}
+    return {"n": sets.counts(block.code)}
 
 
 def fit(

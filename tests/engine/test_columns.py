@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import _MADE, LocalBlocks, columns_of
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
+from aucdist.papers.scd.columns import _MADE, columns_of
 from aucdist.search.folds import masked_blocks
 
 N_BLOCKS = 3

@@ -8,15 +8,13 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import (
     Blocks,
     LocalBlocks,
-    columns_of,
-    cut_columns,
-    join_columns,
     reads_rows_itself,
     without_rows,
 )
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.estimators.conditioning import Shift
+from aucdist.papers.scd.columns import columns_of, cut_columns, join_columns
 from aucdist.search.folds import Mask
 
 N_BLOCKS = 3

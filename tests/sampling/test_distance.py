@@ -73,7 +73,7 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        _, found = measure_distances(part, None, AXIS, -1, rule.seed)
+        found = measure_distances(part, AXIS, -1, rule.seed)
         (near,), (lots,) = found["distances"], found["lots"]
         assert near.min() >= rule.low
         taken += ((near < rule.high) | ((near == rule.high) & (lots <= np.uint64(rule.last_lot)))).sum()

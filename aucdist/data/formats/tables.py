@@ -159,9 +159,12 @@ class _TableReader:
         if form.groups:
             column = texts.pop(form.groups)
             group = numbers_of_texts(tuple(column.categories))[column.codes]
-        column = texts.pop(form.label, None)  # rows that are only to be scored are of one class
-        classes = (np.zeros(columns.num_rows, np.int8), ["?"]) if column is None else (column.codes, column.categories)
-        labels = Labels.of(*classes)
+        labels = Labels.of(
+            np.zeros(columns.num_rows, np.int8), ["?"]
+        )  # rows that are only to be scored are of one class
+        if form.label:
+            column = texts.pop(form.label)
+            labels = Labels.of(column.codes, tuple(column.categories))
         categories = {
             name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
             for name in form.features

@@ -276,7 +276,7 @@ def open_fs(url: str) -> tuple[Any, str]:
     return fs, path
 
 
-class RangeFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no types
+class RangeFile(AbstractBufferedFile):
     """A remote file that is read range by range, all of them of one version of it."""
 
     def __init__(self, url: str):

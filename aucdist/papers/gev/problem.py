@@ -144,7 +144,7 @@ class LinkProblem:
 
     def evaluate(self, theta: np.ndarray) -> LinkPoint:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
-        summary = self.blocks.reduce(evaluate, theta, self.loss)
+        summary = self.blocks.sum(evaluate, theta, self.loss)
         gradients, sums = summary["gradients"] / self.weight, summary["sums"] / self.weight
         slope = self.penalty * theta
         primal = float(sums[0, 0] + sums[1, 0] + 0.5 * slope @ theta)
@@ -191,7 +191,7 @@ class LinkProblem:
         theta : ndarray of shape (n_features + 1,), or None
             c_i is the curvature of the row's loss at theta, or 1 if theta is None.
         """
-        total: np.ndarray = self.blocks.reduce(second_moments, theta, self.loss)["moments"] / self.weight
+        total: np.ndarray = self.blocks.sum(second_moments, theta, self.loss)["moments"] / self.weight
         return total
 
     def solver(self, moments: np.ndarray, damping: float = 0.0, fixed: np.ndarray | None = None) -> Solve:
@@ -232,18 +232,18 @@ def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def evaluate(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[object, Summary]:
+def evaluate(block: Block, theta: np.ndarray, loss: LinkLoss) -> Summary:
     """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
     at_a_time = min(max(CHUNK // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
     evaluate_rows(LabelledRows.of(block), theta, loss.terms, at_a_time, gradients, sums)
-    return memory, {"gradients": gradients, "sums": sums}
+    return {"gradients": gradients, "sums": sums}
 
 
-def second_moments(block: Block, memory: object, theta: np.ndarray | None, loss: LinkLoss) -> tuple[object, Summary]:
+def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Summary:
     """Return the sum of the rows' outer products, each times its weight and its curvature at theta."""
-    return memory, {"moments": weighted_moments(block, curvature_of(block, theta, loss))}
+    return {"moments": weighted_moments(block, curvature_of(block, theta, loss))}
 
 
 def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:

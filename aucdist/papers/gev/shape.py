@@ -109,7 +109,7 @@ def _move_shape(
     The step is tried with the weights following xi first, and then with fixed weights.
     """
     weight = problem.weight
-    derivatives = problem.blocks.reduce(shape_derivatives, point.theta, xi)
+    derivatives = problem.blocks.sum(shape_derivatives, point.theta, xi)
     mixed = derivatives["mixed"] / weight
     mixed[-1] *= problem.fit_intercept
     follow = -solver(mixed)[0]
@@ -129,12 +129,12 @@ def _move_shape(
     return problem, point, xi
 
 
-def shape_derivatives(block: Block, memory: object, theta: np.ndarray, xi: float) -> tuple[object, Summary]:
+def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
     """Return the derivative of minus the log-likelihood by xi, and its expected second derivatives by xi and each weight."""
     scores, totals = block.scores(theta[:-1]) + theta[-1], np.zeros(3)
     shape_slopes(block.y, block.weights(), xi, scores, totals)
     slope, information, mixed = totals.tolist()
-    return memory, {"slope": slope, "information": information, "mixed": np.append(block.sums(scores), mixed)}
+    return {"slope": slope, "information": information, "mixed": np.append(block.sums(scores), mixed)}
 
 
 N_CHAINS = 4
@@ -235,7 +235,7 @@ def gather_rows(blocks: Blocks) -> Block:
             f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
             f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
         )
-    return stacked(blocks.reduce(send_rows)["parts"])
+    return stacked(blocks.sum(send_rows)["parts"])
 
 
 def effective_size(samples: np.ndarray) -> float:
@@ -281,9 +281,9 @@ def _skipped(n_samples: int) -> int:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def send_rows(block: Block, memory: object) -> tuple[object, Summary]:
+def send_rows(block: Block) -> Summary:
     """Return the rows of the block."""
-    return memory, {"parts": [block]}
+    return {"parts": [block]}
 
 
 @dataclass(frozen=True, eq=False)

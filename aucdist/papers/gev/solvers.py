@@ -93,16 +93,16 @@ def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
     """Return the function that divides a gradient by the upper bound on all Hessians."""
     if problem.blocks.n_features <= MOST_FEATURES:
         return problem.solver(curvature * problem.second_moments(None))
-    bound = problem.blocks.reduce(absolute_moments)["bound"] / problem.weight
+    bound = problem.blocks.sum(absolute_moments)["bound"] / problem.weight
     diagonal = curvature * bound + problem.penalty
     return lambda gradient: gradient / diagonal
 
 
-def absolute_moments(block: Block, memory: object) -> tuple[object, Summary]:
+def absolute_moments(block: Block) -> Summary:
     """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
     size = replace(block, rows=elementwise(block.rows, np.abs))
     reach = block.weights() * (size.scores(np.ones(block.n_features)) + 1.0)
-    return memory, {"bound": np.append(size.sums(reach), reach.sum())}
+    return {"bound": np.append(size.sums(reach), reach.sum())}
 
 
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------

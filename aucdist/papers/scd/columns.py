@@ -25,11 +25,14 @@ features.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary, block_seed, columns_of
+from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, mean_hinge, row_shares
@@ -61,12 +64,56 @@ class SweptRows:
     alone: bool
 
 
+# ---- columns of rows -----------------------------------------------------------------------------------------------------
+
+
+_MADE: WeakKeyDictionary[Blocks, Blocks] = WeakKeyDictionary()
+"""What was made of which blocks, for as long as those live."""
+
+
+def columns_of(blocks: Blocks) -> Blocks:
+    """Return the columns of the rows, each row multiplied by its label, dealt out to as many blocks.
+
+    What is returned has a block for each of `blocks`, or for each feature if there are fewer. Its block b holds features b,
+    b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
+    features they are. The samples are in the order of the blocks and, within a block, of its rows. The labels mean nothing.
+
+    It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
+    from one to another directly.
+    """
+    rows = blocks.same_rows
+    if rows not in _MADE:
+        _MADE[rows] = rows.exchange(cut_columns, join_columns, min(rows.n_blocks, rows.n_features))
+    return _MADE[rows].without_memory()
+
+
+def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
+    """Cut the block's columns into pieces, one for each block to come."""
+    if isinstance(block.X, np.ndarray):
+        # Transposed one by one, so that no more than a piece is held twice.
+        pieces: list[Any] = [
+            np.ascontiguousarray((block.X[:, first::n_blocks] * block.y[:, np.newaxis]).T) for first in range(n_blocks)
+        ]
+    else:
+        columns = block.X.tocsc()
+        columns.data *= block.y[columns.indices]
+        pieces = [columns[:, first::n_blocks].T for first in range(n_blocks)]
+    return None, {"pieces": [pieces]}
+
+
+def join_columns(pieces: list[Any], index: int, n_blocks: int) -> Block:
+    """Return the block of these columns, given what each block of rows has of them."""
+    X = np.hstack(pieces) if isinstance(pieces[0], np.ndarray) else sp.hstack(pieces, format="csr")
+    n = X.shape[0]
+    return Block.of(X, np.ones(n, dtype=np.int8), row_id=index + n_blocks * np.arange(n), index=index)
+
+
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def send_labels(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
+def send_labels(block: Block, shares: ClassWeight) -> Summary:
     """Return the labels and the shares of a block of rows."""
-    return None, {"labels": [block.y.astype(np.float64)], "shares": [row_shares(block, shares)]}
+    return {"labels": [block.y.astype(np.float64)], "shares": [row_shares(block, shares)]}
 
 
 def keep_rows(block: Block, memory: None, rows: SweptRows) -> tuple[SweptRows, Summary]:
@@ -175,7 +222,7 @@ class SCD(PrimalSolver):
         """
         state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
         eta = self.first_step(state, FACTOR)
-        summary = blocks.without_memory().reduce(send_labels, state.shares)
+        summary = blocks.sum(send_labels, state.shares)
         labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
         rows = SweptRows(labels, shares, intercept, columns.n_blocks == 1)

@@ -105,12 +105,12 @@ def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
     return float((shares * np.maximum(1.0 - margins, 0.0)).sum())
 
 
-def hinge_loss(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
+def hinge_loss(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
     """Return the mean hinge at w."""
-    return None, {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
+    return {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
 
 
-def loss_and_dual_point(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
+def loss_and_dual_point(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
     """Return the mean hinge at w, and the dual point of the rows whose margin is below 1."""
     margins, active = margins_of(block, w), row_shares(block, shares)
     loss = mean_hinge(active, margins)
@@ -120,12 +120,12 @@ def loss_and_dual_point(block: Block, memory: None, w: np.ndarray, shares: Class
         mine = np.flatnonzero(block.y == label)
         point[k, -1] = active[mine].sum()
         accumulate(block.rows, mine, active[mine], point[k, :-1])
-    return None, {"loss": loss, "point": point}
+    return {"loss": loss, "point": point}
 
 
-def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
+def mean_squares(block: Block, shares: ClassWeight) -> Summary:
     """Return the mean square of each feature."""
-    return None, {"squares": column_squares(block.rows, row_shares(block, shares))}
+    return {"squares": column_squares(block.rows, row_shares(block, shares))}
 
 
 # ---- the state: kept by the client ------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class PrimalState:
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(f"weights of shape {np.shape(start)} to start from; ({n_weights},) is needed")
         self.rounding = Rounding.of(blocks)
-        self.blocks, self.lam = blocks.without_memory(), lam
+        self.blocks, self.lam = blocks, lam
         self.penalty, self.intercept, self.average = penalty, intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)
@@ -235,10 +235,10 @@ class PrimalState:
     def evaluate(self) -> tuple[Round, np.ndarray]:
         """Return the round at `w` and the gradient of the loss there; one pass, or one and a half with an average."""
         share = self.next_round()
-        summary = self.blocks.reduce(loss_and_dual_point, self.w, self.shares)
+        summary = self.blocks.sum(loss_and_dual_point, self.w, self.shares)
         loss, point = float(summary["loss"]), summary["point"]
         if self.average:
-            loss = float(self.blocks.reduce(hinge_loss, self._mean, self.shares)["loss"])
+            loss = float(self.blocks.sum(hinge_loss, self._mean, self.shares)["loss"])
         self.passes += 1.5 if self.average else 1.0
         return self.end_round(loss, point, share), point[0] - point[1]
 
@@ -249,7 +249,7 @@ class PrimalState:
         squares themselves. For L2 the result is at most 1/lam. On five data sets, sparse and dense, the factors in use came
         within four times of the best step.
         """
-        squares = self.blocks.reduce(mean_squares, self.shares)["squares"]
+        squares = self.blocks.sum(mean_squares, self.shares)["squares"]
         total = float(squares @ squares)
         eta = factor * float(squares.sum()) / total if total > 0.0 else 1.0
         return min(eta, 1.0 / self.lam) if self.penalty == "l2" else eta

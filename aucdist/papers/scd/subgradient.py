@@ -215,9 +215,9 @@ class PegasosEpoch:
         return (taken + n, squares), w, {}
 
 
-def count_rows(block: Block, memory: None) -> tuple[None, Summary]:
+def count_rows(block: Block) -> Summary:
     """Return the number of rows, those of weight 0 included."""
-    return None, {"rows": block.n_samples}
+    return {"rows": block.n_samples}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -253,7 +253,7 @@ class Pegasos(Solver):
         """
         state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, self.average)
         own = blocks.without_memory()
-        n_rows = own.reduce(count_rows)["rows"]
+        n_rows = own.sum(count_rows)["rows"]
         steps = epochs(own, PegasosEpoch(state.shares, n_rows, lam, float(intercept)), state.w, seed, n_samples=n_rows)
         while True:
             newest, _ = state.evaluate()

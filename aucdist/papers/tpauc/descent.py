@@ -77,9 +77,9 @@ class SquareDescentMemory:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def moments_of_both_classes(block: Block, memory: Any, full: bool) -> tuple[Any, Summary]:
+def moments_of_both_classes(block: Block, full: bool) -> Summary:
     """Return the moments of both classes, with full scatter matrices or their diagonals."""
-    return memory, {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
+    return {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
 
 
 def score_rows(
@@ -118,10 +118,10 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: tuple[floa
 
 
 def variance_within_classes(
-    block: Block, memory: Any, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
-) -> tuple[Any, Summary]:
+    block: Block, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
+) -> Summary:
     """Return the scores' within-class variance at w, and S w. The memory is left alone."""
-    return memory, _within_classes(block, score_rows(block, None, w, weights, 0)[0], means)
+    return _within_classes(block, score_rows(block, None, w, weights, 0)[0], means)
 
 
 def score_direction(
@@ -141,13 +141,13 @@ def score_direction(
 
 def moments_of(blocks: Blocks, *, full: bool = False) -> PairMoments:
     """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
-    summary = blocks.reduce(moments_of_both_classes, full)
+    summary = blocks.sum(moments_of_both_classes, full)
     return PairMoments.of(summary["neg"], summary["pos"])
 
 
 def within_class_covariance(blocks: Blocks, moments: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return w'S w, which is the within-class variance of the scores, and S w, by one pass."""
-    summary = blocks.reduce(variance_within_classes, w, moments.weights, moments.scores_of_means(w))
+    summary = blocks.sum(variance_within_classes, w, moments.weights, moments.scores_of_means(w))
     return summary["variance"], summary["covariance_w"]
 
 

@@ -57,7 +57,7 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
 def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
     """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
     if groups is None:
-        moments = moments_of(blocks.without_memory(), full=True)
+        moments = moments_of(blocks, full=True)
         return moments, moments, Rounding.of(blocks), 1
     return *moments_in_groups(blocks, groups), 2
 
@@ -161,10 +161,9 @@ def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, 
             f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Take "
             "PairwiseHingeClassifier, which needs none, or fewer features"
         )
-    blank = blocks.without_memory()
-    summary = blank.reduce(sum_groups, groups)
+    summary = blocks.sum(sum_groups, groups)
     centres = summary["sums"] / summary["weights"][:, np.newaxis]
-    summary = blank.reduce(centred_moments, groups, centres)
+    summary = blocks.sum(centred_moments, groups, centres)
     pos, neg, factor = summary["pos"], summary["neg"], groups.factor
     (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
     mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
@@ -179,20 +178,20 @@ def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sum_groups(block: Block, memory: object, groups: PairGroups) -> tuple[object, Summary]:
+def sum_groups(block: Block, groups: PairGroups) -> Summary:
     """Return the weighted sum of the rows of each group that has pairs, and their weight."""
     positions, key = groups.keys_of(block)
     weight = block.weights()[positions]
     n_keys = len(groups.keys)
     choose = sp.csr_matrix((weight, (key, positions)), (n_keys, block.n_samples))
     sums = choose @ _matrix(block)
-    return memory, {
+    return {
         "sums": np.asarray(sums.todense() if sp.issparse(sums) else sums, dtype=np.float64),
         "weights": np.bincount(key, weight, minlength=n_keys),
     }
 
 
-def centred_moments(block: Block, memory: object, groups: PairGroups, centres: np.ndarray) -> tuple[object, Summary]:
+def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Summary:
     """Return the second moment of the rows minus their group's mean, and the sums of both classes of each group."""
     n, d, n_groups = block.n_samples, block.n_features, groups.n_groups
     weight, (weight_pos, weight_neg) = block.weights(), groups.weights
@@ -218,7 +217,7 @@ def centred_moments(block: Block, memory: object, groups: PairGroups, centres: n
         scatter += z.T @ (z * coefs[here, np.newaxis])
         for total, chosen in zip(sums, choose, strict=True):
             total += chosen[:, here] @ z
-    return memory, {"scatter": scatter, "pos": sums[0], "neg": sums[1], "largest": [largest]}
+    return {"scatter": scatter, "pos": sums[0], "neg": sums[1], "largest": [largest]}
 
 
 def _matrix(block: Block) -> np.ndarray | sp.csr_matrix:

@@ -99,11 +99,6 @@ class EpochSolver(Solver):
             yield evaluate(summary["w"][:d], passes + number)
 
 
-def largest(blocks: Blocks, step: Callable[..., Any], *args: Any) -> float:
-    """Return the largest of what the blocks return as `largest`."""
-    return float(max(blocks.reduce(step, *args)["largest"]))
-
-
 # ---- TPAUC ------------------------------------------------------------------------------------------------------------
 
 
@@ -172,9 +167,13 @@ class TPAUC(EpochSolver):
                 f"class_means has shape {means.shape}; two rows of {blocks.n_features} finite numbers are needed, the negative "
                 "class first"
             )
-        curvature = largest(own, prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
+        prepared = own.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
         difference = means[1] - means[0]
-        eta = 1.0 / (curvature + 2.0 * float(difference @ difference) + lam) if self.eta is None else self.eta
+        eta = (
+            1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
+            if self.eta is None
+            else self.eta
+        )
         return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, TwoPassEpoch(eta, lam)
 
 
@@ -215,9 +214,9 @@ class OnePassEpoch:
         return SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
 
 
-def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
+def longest_row(block: Block) -> Summary:
     """Return the largest weight times squared length of a row."""
-    return None, {"largest": [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]}
+    return {"largest": [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -256,6 +255,6 @@ class OPAUC(EpochSolver):
         if rank is None:
             rank = RANK if d > MOST_FEATURES else "full"
         moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
-        eta = 1.0 / (10.0 * largest(own, longest_row) + lam) if self.eta is None else self.eta
+        eta = 1.0 / (10.0 * max(own.sum(longest_row)["largest"]) + lam) if self.eta is None else self.eta
         epoch = OnePassEpoch(eta, lam, None if isinstance(rank, str) else rank, seed)
         return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, epoch

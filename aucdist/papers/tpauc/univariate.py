@@ -28,7 +28,7 @@ from aucdist.papers.epochs import Epoch, random_order
 from aucdist.papers.tpauc.descent import moments_of, within_class_covariance
 from aucdist.papers.tpauc.kernels import UnivariateSteps, univariate_epoch
 from aucdist.papers.tpauc.moments import PairMoments, lower_bound, row_factors
-from aucdist.papers.tpauc.online import EpochSolver, Evaluate, largest
+from aucdist.papers.tpauc.online import EpochSolver, Evaluate
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
 from aucdist.solvers.rounding import Rounding, higher
@@ -75,7 +75,9 @@ class UniExp(EpochSolver):
         loss, weights = _loss_and_gradient(own, self.exponential), (blocks.weight_neg, blocks.weight_pos)
         eta = self.eta
         if eta is None:
-            eta = 1.0 / ((4.0 if self.exponential else 1.0) * largest(own, largest_curvature, weights, n) + lam)
+            eta = 1.0 / (
+                (4.0 if self.exponential else 1.0) * max(own.sum(largest_curvature, weights, n)["largest"]) + lam
+            )
         epoch = UnivariateEpoch(weights, n, self.exponential, eta, lam)
         return lambda w, passes: _round_at(_objective(loss, w, lam), lam, passes, rounding), own, epoch
 
@@ -116,10 +118,10 @@ class UnivariateLBFGS(Solver):
             yield replace(newest, dual=bound[0], dual_error=bound[1])
 
 
-def largest_curvature(block: Block, memory: None, weights: tuple[float, float], n_samples: int) -> tuple[None, Summary]:
+def largest_curvature(block: Block, weights: tuple[float, float], n_samples: int) -> Summary:
     """Return the largest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
     factors = row_factors(block.y, block.weights(), *weights, n_samples)
-    return None, {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
+    return {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
 
 
 # ---- value and gradient -----------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def largest_curvature(block: Block, memory: None, weights: tuple[float, float], 
 def _loss_and_gradient(blocks: Blocks, exponential: bool) -> LossAndGradient:
     """Return the function that gives the mean loss minimised over b, and its gradient, exactly and in one pass."""
     if exponential:
-        return partial(_exponential, blocks.without_memory())
+        return partial(_exponential, blocks)
     return partial(_square, blocks, moments_of(blocks))
 
 
@@ -140,12 +142,12 @@ def _square(blocks: Blocks, known: PairMoments, w: np.ndarray) -> tuple[float, n
 
 def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the root of the product of the mean losses of the classes, and its gradient."""
-    sums = blocks.reduce(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
+    sums = blocks.sum(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
     value = float(np.sqrt(sums["pos"] * sums["neg"]))
     return value, 0.5 * value * (sums["slope_pos"] / sums["pos"] + sums["slope_neg"] / sums["neg"])
 
 
-def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[float, float]) -> tuple[None, Summary]:
+def _exponential_sums(block: Block, w: np.ndarray, weights: tuple[float, float]) -> Summary:
     scores, share = block.scores(w), row_factors(block.y, block.weights(), *weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
@@ -155,7 +157,7 @@ def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[
         slope = np.zeros(block.n_features)
         accumulate(block.rows, mine, -label * losses, slope)
         summary |= {name: losses.sum(), f"slope_{name}": slope}
-    return None, summary
+    return summary
 
 
 def _objective(loss_and_gradient: LossAndGradient, w: np.ndarray, lam: float) -> Point:

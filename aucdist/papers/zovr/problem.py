@@ -118,9 +118,9 @@ def score_and_evaluate(
     return evaluate_margins(block, replace(memory, scores=products(block, w)), *evaluation)
 
 
-def send_products(block: Block, memory: MarginMemory, vector: np.ndarray) -> tuple[MarginMemory, Summary]:
+def send_products(block: Block, vector: np.ndarray) -> Summary:
     """Return the inner products of the rows with a vector."""
-    return memory, {"products": [products(block, vector)]}
+    return {"products": [products(block, vector)]}
 
 
 def evaluate_margins(
@@ -271,7 +271,7 @@ class MarginMeanProblem:
 
     def _raise_bound(self, active: float) -> None:
         """Add the dual point at the current weights, whose active rows have this share of the weight."""
-        image = self._joined(self.blocks.reduce(send_products, self.cut)["products"]) if self.gram else self.cut
+        image = self._joined(self.blocks.sum(send_products, self.cut)["products"]) if self.gram else self.cut
         height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
         bound = self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
         self._bound = higher(self._bound, (bound, self._bound_error(active)))

@@ -165,13 +165,13 @@ def side(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def find_levels(block: Block, memory: object) -> tuple[object, Summary]:
+def find_levels(block: Block) -> Summary:
     """Return the grades of the rows that count."""
     assert block.grade is not None
-    return memory, {"levels": [np.unique(block.grade[block.weights() > 0])]}
+    return {"levels": [np.unique(block.grade[block.weights() > 0])]}
 
 
-def weigh_groups(block: Block, memory: object, levels: np.ndarray, exact: bool) -> tuple[object, Summary]:
+def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
     """Return the groups of the block's rows, and what either class weighs and counts at each threshold in each of them."""
     weight = block.weights()
     there = weight > 0
@@ -184,7 +184,7 @@ def weigh_groups(block: Block, memory: object, levels: np.ndarray, exact: bool) 
             mine = label == of_class
             sums[:, t, c] = np.bincount(at[mine], weight[there][mine], minlength=len(keys))
             sums[:, t, 2 + c] = np.bincount(at[mine], minlength=len(keys))
-    return memory, {"keys": [keys], "sums": [sums]}
+    return {"keys": [keys], "sums": [sums]}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -213,14 +213,14 @@ def pair_groups(
     """
     if not (blocks.has_groups or blocks.has_grades or (weighted and blocks.has_weights)):
         return None
-    blank, levels, exact = blocks.without_memory(), np.zeros(0), grade_weight == "one"
+    levels, exact = np.zeros(0), grade_weight == "one"
     if blocks.has_grades:
-        levels = np.unique(np.concatenate(blank.reduce(find_levels)["levels"]))
+        levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
         if len(levels) > MOST_GRADES:
             raise InputError(
                 f"{len(levels)} different grades; at most {MOST_GRADES} are possible: divide them into steps"
             )
-    weighed = blank.reduce(weigh_groups, levels, exact)
+    weighed = blocks.sum(weigh_groups, levels, exact)
     keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)
     sums = np.zeros((len(keys), *weighed["sums"][0].shape[1:]))
     np.add.at(sums, at, np.concatenate(weighed["sums"]))
