@@ -75,12 +75,12 @@ def more_fits(
     if wants_band:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
-        ids_and_labels = gathered(train, "row_id", "label")
+        row_id, y = gathered(train, "row_id", "label")
         of_halves = []
         for k in range(config.halves or 0):
-            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(*ids_and_labels, k)))
+            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
-        bands = [(np.min(values, 0), np.max(values, 0)) for values in zip(*of_halves, strict=True)]
+        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
     return MoreFits(free, bands, config.halves if wants_band else None)
 
 
