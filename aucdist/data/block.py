@@ -132,6 +132,11 @@ class Block:
         return len(self.y)
 
     @property
+    def n_pos(self) -> int:
+        """Number of positive rows."""
+        return int((self.y == 1).sum())
+
+    @property
     def n_features(self) -> int:
         """Number of columns."""
         return n_columns(self.rows)
@@ -305,4 +310,4 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
         dealt[of_class] = np.arange(of_class.sum()) % n_blocks
     if n_blocks == 1:
         return [replace(block, index=0)]
-    return [block.take(np.flatnonzero(dealt == b), index=b) for b in range(n_blocks)]
+    return [block.take(dealt == b, index=b) for b in range(n_blocks)]

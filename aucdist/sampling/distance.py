@@ -108,7 +108,7 @@ class Rule:
 
     def __call__(self, block: Block) -> Block:
         """Return the block of the rows that are kept."""
-        return block.take(np.flatnonzero(self.stays(block)), index=block.index)
+        return block.take(self.stays(block), index=block.index)
 
 
 class DistanceUnderSampler(Sampler):

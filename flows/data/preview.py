@@ -45,7 +45,7 @@ def classes_of(schema: Schema, block: Block) -> list[dict[str, Any]]:
         alone = columns_alone(sample_of(LocalBlocks([view])), schema) if rank < MOST_CLASSES else {}
         best = max(alone, key=lambda column: alone[column].auc) if alone else None
         about = {"column": best, "auc": None if best is None else alone[best].auc}
-        classes.append({"class": name, "rows": int((view.y == 1).sum()), **about})
+        classes.append({"class": name, "rows": view.n_pos, **about})
     return classes
 
 
@@ -111,7 +111,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
     return {
         "name": data_set.name,
         "rows": data_set.block.n_samples,
-        "positives": int((data_set.block.y == 1).sum()),
+        "positives": data_set.block.n_pos,
         "positive": list(schema.positive),
         "negative": list(schema.negative),
         **({"classes": classes} if classes else {}),
@@ -264,7 +264,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dic
         block = replace(block, y=sets.signs(sets.names().index(classes[0]["class"]))[block.code], code=None)
     sample = sample_of(LocalBlocks([block]))
     columns = shown_columns(sample, data.schema)
-    n, n_pos = block.n_samples, int((block.y == 1).sum())
+    n, n_pos = block.n_samples, block.n_pos
     page = render_template(
         Path(aucdist.report.html.__file__).with_name("preview.html"),
         title=data.name.rpartition("/")[2],

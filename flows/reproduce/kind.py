@@ -102,7 +102,7 @@ def read_version(dataset: DataSet) -> Version:
     data = read(source, name=dataset.name)
     location = source.source if isinstance(source.source, str) else ", ".join(source.source)
     return Version(
-        dataset.name, location, data.block.n_samples, data.block.n_features, int((data.block.y > 0).sum()),
+        dataset.name, location, data.block.n_samples, data.block.n_features, data.block.n_pos,
         ", ".join(data.schema.positive), data.fingerprint, note,
     )  # fmt: skip
 

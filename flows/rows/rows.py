@@ -83,9 +83,8 @@ class Rows:
         """Return rows that this process has."""
         n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
         n_blocks = wanted_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
-        n_pos = int((block.y == 1).sum())
         return cls(
-            _itself, [block], block.n_samples, block.n_features, n_pos, n_bytes, math.ceil(n_bytes / n_blocks),
+            _itself, [block], block.n_samples, block.n_features, block.n_pos, n_bytes, math.ceil(n_bytes / n_blocks),
             n_blocks, wanted_blocks,
         )  # fmt: skip
 

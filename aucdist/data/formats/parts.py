@@ -39,11 +39,18 @@ class StoredPart(Stored[Parsed]):
     """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
     `schema`: that of the training data, for rows that are to be encoded like them.
+    `parsed`: what it holds, where that is kept in memory.
     """
+
+    parsed: Parsed | None = None
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
         super().__init__(functools.partial(parse_part, source, schema), part)
         self.source, self.schema, self.index = source, schema, index
+
+    def read(self) -> Parsed:
+        """Return what the part holds."""
+        return super().read() if self.parsed is None else self.parsed
 
     def survey(self) -> Survey:
         """Return what must be known of the part.

@@ -285,7 +285,7 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     stored = StoredFile.of(data, f"shard-{index:05d}")
     files.write_bytes(below(url, stored.file), data)
     return Shard(
-        stored.file, stored.size, stored.sha256, block.n_samples, n_pos(block), nbytes(block), zlib.crc32(data), values_at,
+        stored.file, stored.size, stored.sha256, block.n_samples, block.n_pos, nbytes(block), zlib.crc32(data), values_at,
     )  # fmt: skip
 
 
@@ -374,11 +374,6 @@ def _fault_of_run(data: pa.Buffer, block: Block, manifest: Manifest, shard: Shar
     return None if same else f"the values at byte {shard.values_at} are not those of the column"
 
 
-def n_pos(block: Block) -> int:
-    """Return the number of positive rows."""
-    return int((block.y == 1).sum())
-
-
 def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
     if not 0 <= index < len(manifest.shards):
         shown = files.shown(manifest.folder)
@@ -395,7 +390,7 @@ def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> B
         raise InputError(f"{where}: {e}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
         raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}") from None
-    if (block.n_samples, n_pos(block)) != (shard.rows, shard.positives):
+    if (block.n_samples, block.n_pos) != (shard.rows, shard.positives):
         raise InputError(f"{where}: its rows or positives are not those in the manifest")
     return block
 

@@ -21,11 +21,11 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part, survey_part
-from aucdist.data.formats.survey import Parsed, Survey, check_expectations, refuse_identifiers
+from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, below, manifest_of, n_pos, read_schema, read_shard
+from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
@@ -314,22 +314,12 @@ def _surveyed(
     return reader, items, surveys
 
 
-class _PartInMemory(StoredPart):
-    """A part that is parsed once, and kept in memory."""
-
-    def __init__(self, stored: StoredPart, digests: list[str]):
-        super().__init__(stored.source, stored.index, stored.item, stored.schema)
-        self.parsed = parse_part(stored.source, stored.schema, stored.item, digests)
-
-    def read(self) -> Parsed:
-        """Return what was parsed."""
-        return self.parsed
-
-
-def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> list[StoredPart]:
-    """Parse the parts; `digests` get the checksums of what was read."""
+def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> Sequence[StoredPart]:
+    """Parse the parts, and keep what they hold in memory; `digests` get the checksums of what was read."""
     digests.clear()  # where the parts are read again, as some columns are categorical after all
-    return [_PartInMemory(part, digests) for part in parts]
+    for part in parts:
+        part.parsed = parse_part(part.source, part.schema, part.item, digests)
+    return parts
 
 
 def _positives(
@@ -342,7 +332,7 @@ def _positives(
 
 
 def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:
-    return n_pos(reader.read(item))
+    return reader.read(item).n_pos
 
 
 def default_parts(source: Source) -> int:

@@ -81,7 +81,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         moments = _stored_moments(basis_matrix(block.rows.basis), code_histogram(block.rows, coefs), mass)
         return replace(moments, scatter=second_moments(block.rows, coefs, centred=True)) if full else moments
     if isinstance(block.rows, CsrRows) and not full:
-        mine = block.take(np.flatnonzero(block.y == label))
+        mine = block.take(block.y == label)
         return _stored_moments(mine.X, mine.weights(), mass)
     X, step = block.X, max(FEWEST_ROWS, CHUNK // max(d, 1))
     for i in range(0, block.n_samples, step):
