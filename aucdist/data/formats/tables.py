@@ -159,9 +159,8 @@ class _TableReader:
         if form.groups:
             column = texts.pop(form.groups)
             group = numbers_of_texts(tuple(column.categories))[column.codes]
-        labels = Labels.of(
-            np.zeros(columns.num_rows, np.int8), ["?"]
-        )  # rows that are only to be scored are of one class
+        # Rows that are only to be scored are of one class.
+        labels = Labels.of(np.zeros(columns.num_rows, np.int8), ["?"])
         if form.label:
             column = texts.pop(form.label)
             labels = Labels.of(column.codes, tuple(column.categories))

@@ -42,6 +42,7 @@ class NamelessFile:
     def __init__(self, folder: Path):
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
+        # Not in `__del__`, while which another thread could take the file by a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
