@@ -39,6 +39,8 @@ CHANGING = {
     "digests", "seconds", "run", "versions", "fingerprint", "output", "report", "peak_memory", "timings", "created",
 }  # fmt: skip
 """Keys that say when, where and by which versions something was made."""
+TIMES = {"optimisers.csv"}
+"""Tables of seconds."""
 
 
 def machine() -> str:
@@ -92,8 +94,10 @@ def of_folder(folder: Path) -> dict[str, Any]:
             kept[name] = without_changing(json.loads(path.read_text()))
         elif path.suffix == ".npy":
             kept[name] = of_array(np.load(path, allow_pickle=False))
-        elif path.suffix in {".parquet", ".csv"} and "history" not in path.name:
+        elif path.suffix in {".parquet", ".csv"} and "history" not in path.name and path.name not in TIMES:
             table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+            if "measure" in table:
+                table = table[table["measure"] != "seconds"]
             numbers = table.select_dtypes("number").drop(
                 columns=[c for c in table if "second" in str(c)], errors="ignore"
             )
