@@ -86,7 +86,7 @@ class Scorecard:
         The scale of the points: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
         shift`` points, and the scale that was asked for.
     rounding : dict
-        What whole points cost: see `aucdist.export.cards.rounding_of`.
+        What whole points cost: see `aucdist.export.cards`.
     about : dict
         The description of the model that the card was made of.
     """

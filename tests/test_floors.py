@@ -1,6 +1,8 @@
 """Imports only run down from floor to floor; the packages that cost seconds stay out of the library's way."""
 
 import importlib.util
+import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,6 @@ USE_CASES = {
         "promote",
         "threshold",
         "audit",
-        "rollback",
-        "models",
         "watch",
         "keep_current",
         "init",
@@ -31,7 +31,6 @@ USE_CASES = {
         "explain",
         "export",
         "shard",
-        "simulate",
         "data",
         "up",
         "reproduce",
@@ -73,13 +72,11 @@ BETWEEN_USE_CASES = {
     ("audit", "export"),  # the rows of a run, read again
     ("audit", "train"),  # trains again
     ("cv", "train"),  # a search ends with a training run of the chosen setting
-    ("simulate", "shard"),  # both describe the shards that they wrote
     ("keep_current", "train"),  # a night of all of them
     ("keep_current", "promote"),
     ("keep_current", "score"),
     ("keep_current", "watch"),
     ("watch", "score"),  # the format of the rows that a model was trained on
-    ("models", "promote"),  # the name of what decided a promotion
     ("promote", "compare"),  # the paired tests of two runs
 }
 """The use cases that another one is allowed to import."""
@@ -167,3 +164,16 @@ def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
             [*PEERS, *DRAWN],
         ),
     )
+
+
+def test_names_in_the_architecture_exist() -> None:
+    """Files and dotted names that ARCHITECTURE.md prints as code are there."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/-]+\.(?:py|md|yaml))`", text)
+    missing = [
+        name for name in files if not any(path.match(name) for path in ROOT.glob(f"[a-z]*/**/{Path(name).name}"))
+    ]
+    assert files
+    assert missing == []
+    for name in re.findall(r"`((?:aucdist|flows)(?:\.\w+)+)`", text):
+        pkgutil.resolve_name(name)

@@ -63,8 +63,8 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
     """Ask the adaptive scaling of the cluster for so many workers, for as long as the context lasts.
 
-    A fit is a chain of tasks of milliseconds with pauses between them. By its load a cluster would lose its workers, and the
-    blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.
+    A fit is a chain of calls of milliseconds, which the scheduler does not see. By its load a cluster would lose its
+    workers, and the blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.
     """
     client.run_on_scheduler(_wish, client=client.id, n_workers=n_workers)
     try:

@@ -1,7 +1,6 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
 import importlib
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -120,9 +119,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
             fitted, chosen = search.with_chosen_features(self, rows)
             fitted.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "pairs=")  # of few rows: folds have chosen them
-                counts = fitted._fit_any(rows, callback)
+            counts = fitted._fit_any(rows, callback)
             forget_fit(self)
             parameters = self.get_params(deep=False)
             self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
@@ -311,7 +308,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         self.check_parameters()
         rows = training_blocks(self, X, y, sample_weight, groups)
         if isinstance(rows, ClassBlocks):
-            raise InputError(f"y has {rows.sets.n_classes} classes, and this takes two: give y == one_class")
+            raise InputError(f"y has {rows.sets.n_classes} classes, and exactly two are needed here: pass y == label")
         return self._ready(rows)
 
     def _ready(self, blocks: Blocks) -> Blocks:

@@ -34,7 +34,8 @@ class HingeClassifier(LinearClassifier):
         The weight of the penalty. "1/n" is one over the number of rows, the choice of the paper. The C of liblinear is 1 /
         (2 lam n).
     solver : str, dict or Solver, default="sdcd"
-        All but ``psa`` go with ``penalty="l2"``; with ``penalty="l1"`` go ``scd``, ``comid``, ``rda`` and ``psa``.
+        With ``penalty="l2"`` every solver but ``psa`` is available; with ``penalty="l1"`` these are: ``scd``, ``comid``, ``rda``
+        and ``psa``.
 
         ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows; they close the gap, and the first
         is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features. ``comid``, ``rda``, ``psa``: steps

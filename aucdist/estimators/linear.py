@@ -103,7 +103,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def n_features_kept(self) -> int | None:
-        """How many features, or pairs of them, have a weight: of a penalty that leaves some out; None for another penalty.
+        """The number of features, or pairs of them, with a weight, if the penalty leaves some out; otherwise None.
 
         With a map whose weights are not of single features, as landmarks are, it is the number of weights that are not 0.
         """

@@ -182,8 +182,8 @@ class MarginMeanClassifier(BlockClassifier):
     sampler : "auto", None or object, default="auto"
         What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
         the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
-        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and
-        unless it is a `DistanceUnderSampler` rows in one block and no weights.
+        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs a method
+        `fit_resample`. Unless it is a `DistanceUnderSampler`, the rows must be in one block and have no weights.
     lam1, lam2 : float, default=1.0, 10.0
         The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     max_passes : int, default=10000

@@ -291,7 +291,7 @@ class PairwiseRampClassifier(RankingClassifier):
         The weight of the penalty. A smaller value makes the ramp steeper. With standardised features, try values from 1e-5
         to 1e-2.
     solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.solvers.pairs.loss`; deterministic.
+        See `aucdist.solvers.pairs.smooth`; deterministic.
     tol : float, default=1e-3
         The fit ends when the convex majorant of the objective that touches it at the weights cannot decrease by more than
         this share.

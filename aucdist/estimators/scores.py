@@ -243,7 +243,7 @@ class WithThreshold:
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
         if per is not None:
             if alerts is None or not alerts <= per:
-                raise InputError(f"per is {per}: it says of how many rows alerts is a number, and alerts is {alerts}")
+                raise InputError(f"alerts is {alerts} and per is {per}: `alerts` counts flagged rows among `per` rows")
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:
             raise InputError("set_threshold: confidence is for fpr, alerts, precision and recall, not for cost")

@@ -10,7 +10,7 @@ weight may go, and one `lam` is to suit all of them:
   there are. A smaller strength makes the shapes straighter: the model goes to a linear one as it goes to 0.
 * A **cell** of a one-hot code, and the missing values of a feature, have the value ``strength``, and **hats** too. Where a
   feature has a direction its hats become **ramps**: the sums of all hats from one knot on, up to ``strength / sqrt(knots - 1)``.
-  They span the same shapes but for a constant, and a shape rises if no weight of a ramp is negative.
+  Ramps and hats span the same shapes up to a constant. A shape rises if the weights of all its ramps are at least 0.
 * A **pair** of features has a step for each corner of its grid, 1 above both edges, times ``strength / sqrt(number of corners)``.
 
 With few rows of a class a larger `lam` does better, and not another strength: over nine KEEL sets of 17 to 58 positives the mean

@@ -110,8 +110,8 @@ class BinMap(FittedMap):
             x = values.column(j)
             if not self.missing[j] and np.isnan(x).any():
                 raise InputError(
-                    f"feature {j} (from 0) has a missing value, and had none in the training rows: fill it in, or train on "
-                    "rows that have missing values there"
+                    f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
+                    "train on rows that have missing values there"
                 )
             encode_column(x, self.bins[j].edges, int(self.missing[j]), column)
             out[:, k] = column
@@ -243,8 +243,7 @@ class BinExpander(Expander):
         Whether the feature itself, standardised and as the mean of its bin, is a column too.
     pairs : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by FAST
-        (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs `y`. With
-        fewer than some hundred rows of a class they make the model worse, and a warning says so.
+        (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs `y`.
     strength, pair_strength : float, default=1.0
         The scale of the prior, for steps, cells and hats, and for the corners of pairs (`aucdist.maps.binning`).
     sparse_output : bool, default=True

@@ -6,7 +6,6 @@ much of the residual a table of its cells explains beyond its row and column sum
 Where rows have groups or grades, all of this is over the pairs that these make.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,6 @@ LAM, TOL, MOST_PASSES = 1e-3, 3e-2, 60
 """How the rough additive model is fitted."""
 MOST_COMPARED = 200
 """So many features are compared in pairs; of more, those whose shape has the largest spread."""
-FEW = 300
-"""With fewer rows of a class a warning says that pairs may hurt."""
 PRIOR = 10.0
 """What is added to the weight of each cell, in rows."""
 
@@ -61,13 +58,6 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
         raise InputError("pairs of features are chosen by what they say of the classes: rows of both are needed")
-    if min(blocks.n_pos, blocks.n_neg) < FEW:
-        warnings.warn(
-            f"pairs={n_pairs} with {min(blocks.n_pos, blocks.n_neg)} rows of the smaller class: below {FEW} rows, "
-            "interactions are mostly chance and usually make the model worse",
-            UserWarning,
-            stacklevel=5,
-        )
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
     rounds = AllPairs().rounds(rows, LAM)

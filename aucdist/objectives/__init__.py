@@ -1,1 +1,1 @@
-"""Objectives: their values, gradients and lower bounds."""
+"""What objectives share: the Gaussian kernel, link functions, and maps from scores to probabilities."""

@@ -182,7 +182,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     elif certificate["status"] == "rounding":
         texts.append(
             f"Rounding ended the fit after {number_text(report.run['passes'], 6)} passes: the objective is "
-            f"{certificate_text(certificate)}, and both values are sure to {certificate.get('rounding', 0.0):.2g} only. "
+            f"{certificate_text(certificate)}, and both values are accurate to {certificate.get('rounding', 0.0):.2g} only. "
             "Scale the columns."
         )
     elif certificate["status"] != "converged":
@@ -419,7 +419,7 @@ def _warnings(run: Json, tested: bool) -> list[str]:
         texts.append(f"The fit did not converge for {_listed(early)}.")
     if tested and (absent := [row["name"] for row in run["classes"] if row["test_auc"] is None]):
         which = "these" if len(absent) > 1 else "it"
-        texts.append(f"The test rows do not have both sides of {_listed(absent)}: the means leave {which} out.")
+        texts.append(f"No positive or no negative test rows: {_listed(absent)}. The means leave {which} out.")
     if not tested:
         texts.append("There are no test rows: all measures are of the training rows, which is optimistic.")
     chance = [

@@ -1,6 +1,5 @@
 """Configuration of keeping a model current."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -9,7 +8,7 @@ from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import FileOptions, load_config
+from flows.config.loading import FileOptions
 from flows.train.config import TrainConfig
 
 
@@ -59,11 +58,6 @@ class KeepCurrentConfig(Strict):
                     "`window` and `held_out` choose among the files of a pattern: give `train.data.source`"
                 )
         return self
-
-
-def load_keep_current(config: str, settings: Sequence[str] = ()) -> KeepCurrentConfig:
-    """Read a configuration, a path or a name in ``configs/keep_current``: see `flows.config.loading.load_config`."""
-    return load_config(KeepCurrentConfig, "keep_current", config, settings)
 
 
 class KeepCurrentOptions(FileOptions):

@@ -37,8 +37,7 @@ READER = page_reader()
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LinearModel]:
     folder, rows = tmp_path_factory.mktemp("models"), table(400, 1)
-    with pytest.warns(UserWarning, match="pairs="):
-        return {name: model_of(folder, rows, **MODELS[name]) for name in NAMES}
+    return {name: model_of(folder, rows, **MODELS[name]) for name in NAMES}
 
 
 def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]:

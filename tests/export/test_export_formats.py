@@ -58,8 +58,7 @@ def rows_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LinearModel]:
     folder, rows = tmp_path_factory.mktemp("models"), table(400, 1)
-    with pytest.warns(UserWarning, match="pairs="):
-        return {name: model_of(folder, rows, **given) for name, given in MODELS.items()}
+    return {name: model_of(folder, rows, **given) for name, given in MODELS.items()}
 
 
 def by_reader(model: LinearModel, file: Path) -> tuple[np.ndarray, np.ndarray | None]:

@@ -34,7 +34,6 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     np.testing.assert_allclose([one["value"] for one in results], alone, atol=2e-2)
 
 
-@pytest.mark.filterwarnings("ignore:pairs=2 with")
 @pytest.mark.parametrize("features", ["bins", {"map": "bins", "pairs": 2}, {"map": "nystroem", "landmarks": 8}, None])
 def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypatch):
     r = np.random.default_rng(1)

@@ -1,6 +1,6 @@
 """What a format is: the keys of a source it takes, how its files are split into parts, and how their bytes become rows.
 
-A new format is a module with one subclass of `Format` and a row in `aucdist.data.formats.registry`. Modules of formats import
+A new format is a subclass of `FileFormat` and a row in `aucdist.data.formats.registry`. Modules of formats import
 their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
 """
 

@@ -88,7 +88,7 @@ class SourceFields(BaseModel):
     quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = "double"
     """csv: what may enclose a cell"""
     skip_lines: Annotated[int, GIVEN, SCORING] = Field(0, ge=0, le=10_000)
-    """csv: lines before the header, or before the rows, that are not read"""
+    """csv and excel: lines before the header, or before the rows, that are not read"""
     header: Annotated[bool, ALWAYS, SCORING] = True
     """csv: the first line holds the column names"""
     columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
@@ -96,20 +96,20 @@ class SourceFields(BaseModel):
     separator: Annotated[Separator, ALWAYS, SCORING] = ","
     """csv: what stands between cells; `space` is any run of blanks"""
     keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
-    """csv and parquet: the columns that become features, in this order. By default all"""
+    """Tables: the columns that become features, in this order. By default all"""
     drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
-    """csv and parquet: columns that are not read, of all or of those in `keep`"""
+    """Tables: columns that are not read, of all or of those in `keep`"""
     dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = {}
-    """csv and parquet: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
+    """Tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
     days]}. Monday is weekday 0, and `days` counts from 1970-01-01"""
     date_format: Annotated[str | None, GIVEN, SCORING] = Field(None, min_length=1)
-    """csv and parquet: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default as in
+    """Tables: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default as in
     ISO 8601: 2025-01-31, 2025-01-31 14:30"""
     unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
-    """csv and parquet: what to do with categories that the training data did not have. `ignore`: the row has none of
+    """Tables: what to do with categories that the training data did not have. `ignore`: the row has none of
     the column's categories. `as-missing`: the value counts as missing"""
     where: Annotated[list[Condition] | None, GIVEN] = Field(None, min_length=1)
-    """parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that cannot
+    """Tables but csv: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that cannot
     hold such a row, by their statistics, stay on disk"""
     query: Annotated[str | None, GIVEN] = Field(None, min_length=1)
     """sql: the query; with ORDER BY, so that rows keep their numbers from run to run"""
@@ -126,10 +126,10 @@ class SourceFields(BaseModel):
     qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = "refuse"
     """svmlight: what to do with query ids. `use`: pairs are rows of one query"""
     groups: Annotated[str | int | None, GIVEN] = None
-    """csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name or by
+    """Tables and keel: the column that says which rows belong together, such as a user or a query, by name or by
     position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature"""
     cost_column: Annotated[str | int | None, GIVEN] = None
-    """csv, parquet and keel: the column of what a wrong decision on each row costs, such as the amount of a fraud,
+    """Tables and keel: the column of what a wrong decision on each row costs, such as the amount of a fraud,
     numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` names it
     """
     dtype: Annotated[Dtype | None, GIVEN] = None

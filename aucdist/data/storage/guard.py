@@ -1,6 +1,7 @@
 """The guard of everything that enters: regular files, size, expansion, progress, and room on the disk.
 
-What reads bytes from outside asks here before it takes memory or disk for them, whatever the format. The limits stand here, once.
+What reads bytes from outside asks here before it takes memory or disk for them, whatever the format. The general limits stand
+here; a format that needs another one has it beside its reader.
 """
 
 import asyncio

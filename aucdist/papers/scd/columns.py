@@ -15,7 +15,7 @@ Differences from the paper:
 
 The objective is computed from the updated margins, which agree with recomputed ones to a relative 1e-12 or so.
 
-With one block this is the published algorithm. With K blocks, each owns every K-th feature (`aucdist.engine.blocks`) and sweeps
+With one block this is the published algorithm. With K blocks, each owns every K-th feature (`columns_of`) and sweeps
 over its own features from the same margins. The moves are added in full, or by 1/2, 1/4, ..., 1/K, whichever gives the lowest
 objective; with 1/K the objective is at most the mean of the blocks' objectives. A round sends the margins to every block and
 gets a vector of margins from each, n_samples floats in one reduction. The solver is meant for up to about a million rows and many
