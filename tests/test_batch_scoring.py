@@ -330,7 +330,7 @@ def test_rules_of_a_model_that_are_damaged_are_refused(tmp_path, with_rules):
     path = tmp_path / "model" / "model.json"
     path.write_text(path.read_text().replace('"separator": ";"', '"separator": "/etc"'))
     (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n")
-    with pytest.raises(InputError, match="read as the model says: `separator`"):
+    with pytest.raises(InputError, match=r"`reading\.separator`"):
         begin(
             str(tmp_path / "model"),
             Source(source=str(tmp_path / "new.data"), format="csv", label="y"),

@@ -27,7 +27,7 @@ FILES = {
     "an alias in itself": ("name: c\ndata: &x {source: *x}", "with its aliases written out"),
     "a list in itself": ("name: &x [*x]\ndata: {name: digits}", "with its aliases written out"),
     "thousands of brackets": ("name: " + "[" * 5000, "not valid YAML"),
-    "values that are deep": ("name: c\ndata: " + "{a: " * 200 + "1" + "}" * 200, "or 50 in each other"),
+    "values that are deep": ("name: c\ndata: " + "{a: " * 200 + "1" + "}" * 200, "or more than 50 levels"),
     "a number that is none": ("name: c\nblocks: !!int x\ndata: {name: digits}", "not valid YAML: ValueError"),
     "a date that is none": ("name: c\nblocks: !!timestamp x\ndata: {name: digits}", "not valid YAML: AttributeError"),
     "a day that is none": ("name: c\nblocks: 2024-02-31\ndata: {name: digits}", "not valid YAML: ValueError"),

@@ -37,8 +37,9 @@ NAMES = ("help", *(f"train/{name}" for name in TRAINED), "cv/digits", *(f"paper/
 FAST = ("help", "train/digits", "cv/digits")
 CHANGING = {
     "digests", "seconds", "run", "versions", "fingerprint", "output", "report", "peak_memory", "timings", "created",
+    "baselines",
 }  # fmt: skip
-"""Keys that say when, where and by which versions something was made."""
+"""Keys that say when, where, by which versions and beside which optional packages something was made."""
 TIMES = {"optimisers.csv"}
 """Tables of seconds."""
 
@@ -81,7 +82,11 @@ def of_array(values: np.ndarray) -> dict[str, Any]:
 def without_changing(value: Any) -> Any:
     """Return a JSON value without the keys of `CHANGING`."""
     if isinstance(value, dict):
-        return {key: without_changing(entry) for key, entry in value.items() if key not in CHANGING}
+        return {
+            key: without_changing(entry)
+            for key, entry in value.items()
+            if key not in CHANGING and not key.startswith("seconds, ")
+        }
     return [without_changing(entry) for entry in value] if isinstance(value, list) else value
 
 

@@ -118,12 +118,8 @@ class Spelling:
         are_numbers = pc.match_substring_regex(texts, number)
         for sign in groups:
             texts = pc.replace_substring(texts, sign, "")
-        return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), None)
-
-    def plain_number(self, text: str) -> str | None:
-        """Return what `plain_numbers` makes of one text."""
-        number: str | None = self.plain_numbers([text])[0].as_py()
-        return number
+        none = pa.nulls(1, pa.string())[0]  # for None itself, pyarrow loads pandas
+        return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), none)
 
 
 PLAIN = Spelling()

@@ -311,7 +311,7 @@ def _number_problem(cell: str, form: TableForm) -> str:
     spelling = form.spelling
     if spelling.is_missing_number(cell):
         return f"the value is missing ({cell!r}); {REMEDY}"
-    plain = spelling.plain_number(cell)
+    plain = spelling.plain_numbers([cell])[0].as_py()
     if plain is not None or cell.lower().lstrip("+-") in ("inf", "infinity"):
         finite = plain is not None and math.isfinite(float(plain))
         return f"{cell[:SHOWN]!r} is " + (f"too large for {form.dtype}; read it as float64" if finite else "not finite")

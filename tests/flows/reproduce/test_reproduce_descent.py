@@ -194,7 +194,7 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     [
         ({"claims": [{"text": "x", "system": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
         (
-            {"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}},
+            {"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}, "claims": []},
             "unknown parameter of HingeClassifier 'solver__radius'",
         ),
         ({"lam": "1/m"}, "lam"),

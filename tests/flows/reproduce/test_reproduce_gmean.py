@@ -121,7 +121,7 @@ def test_which_cells_reach_the_paper(measure, paper, here, expected):
     ("changes", "message"),
     [
         ({"systems": {"ours": {"model": {"estimator": "MarginMeanClassifier"}, "samplers": ["smote"]}}}, "smote"),
-        ({"systems": {"ours": {"model": {}, "grid": {"lam1": [1]}}}}, "lam1"),
+        ({"systems": {"ours": {"model": {}, "grid": {"lam1": [1]}}}, "targets": [], "claims": []}, "lam1"),
         ({"targets": [{"dataset": "nine", "system": "ours", "measure": "test", "value": 1}]}, "nine"),
         ({"targets": [{"dataset": "eight", "system": "theirs", "measure": "test", "value": 1}]}, "theirs"),
         ({"targets": [{"dataset": "eight", "system": "ours", "measure": "auc", "value": 1}]}, "auc"),
