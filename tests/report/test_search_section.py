@@ -125,7 +125,7 @@ def test_the_paragraphs_state_folds_rule_and_score(report, monkeypatch):
     found = search(
         PATH, rule="one-se", nested=nested, folds={"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
     )
-    for expected in ("each patient kept together", "one standard error", "took no part in the choice"):
+    for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
         assert expected in text(found)
     assert "of choosing by inner folds" in search_verdict(found)
     time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)

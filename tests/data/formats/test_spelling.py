@@ -53,7 +53,7 @@ SPACED = Spelling(decimal=",", thousands="space", symbols=("kr",))
     ],
 )
 def test_a_number(spelling: Spelling, text: str, number: float | None) -> None:
-    found = spelling.plain_number(text)
+    found = spelling.plain_numbers([text])[0].as_py()
     assert (None if found is None else float(found)) == number
 
 
@@ -62,7 +62,7 @@ def test_what_is_written_in_groups_is_read_back(value: object, spelling: Spellin
     groups = " " if spelling.thousands == "space" else spelling.thousands
     text = f"{value:,}".translate(str.maketrans({",": groups, ".": spelling.decimal}))
     for written in (text, f"{spelling.symbols[0]}{text}", f"{text} {spelling.symbols[-1]}"):
-        found = spelling.plain_number(written)
+        found = spelling.plain_numbers([written])[0].as_py()
         assert found is not None
         assert float(found) == float(value)  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "in-s
 
 
 def trained(folder: Path, lam: float, seed: int = 0) -> str:
-    settings = ("cluster=none", f"model.lam={lam}", "model.tol=0.05", f"data.test={{fraction: 0.4, seed: {seed}}}")
+    settings = ("cluster=none", f"model.lam={lam}", "model.tol=0.001", f"data.test={{fraction: 0.4, seed: {seed}}}")
     args = [part for setting in settings for part in ("--set", setting)]
     return str(json.loads(run("train", "digits", "--output", folder, "--json", *args)[0])["run"])
 
@@ -152,7 +152,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained_on(file: Path, folder: Path, *settings: str, seed: int = 0) -> str:
     source = f"data={{source: {{source: {file}, format: parquet, label: y, positive: 1}}, test: {{fraction: 0.3, seed: {seed}}}}}"
-    args = [part for setting in (source, "cluster=none", "model.tol=0.05", *settings) for part in ("--set", setting)]
+    args = [part for setting in (source, "cluster=none", "model.tol=0.001", *settings) for part in ("--set", setting)]
     return str(json.loads(run("train", "digits", "--output", folder, "--json", *args)[0])["run"])
 
 
