@@ -270,7 +270,7 @@ def test_what_is_for_one_class(digits):
             call()
     one = model.estimators_[1]
     np.testing.assert_allclose(one.explain(X).sum(axis=1), one.decision_function(X))
-    with pytest.raises(InputError, match="4 classes, and this takes two"):
+    with pytest.raises(InputError, match="4 classes, and exactly two are needed"):
         lam_path(PairwiseHingeClassifier(), X, y, lams=[0.1])
 
 
