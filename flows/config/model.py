@@ -16,9 +16,8 @@ AUTO = "auto"
 class ModelConfig(BaseModel):
     """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
-    model_config = ConfigDict(
-        extra="allow", use_attribute_docstrings=True
-    )  # parameters of one estimator alone; checked against it below
+    # Extra keys are parameters of one estimator alone; they are checked against it below.
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
 
     estimator: str = "PairwiseHingeClassifier"
     """What is minimised"""
