@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import n_columns, n_rows
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments
-from aucdist.kernels.rows import Rows, accumulate, project
+from aucdist.kernels.rows import DenseRows, Rows, accumulate, project
 
 _MATRICES: dict[int, sp.csr_matrix] = {}
 """By the number of the values of a basis, for as long as these are in memory."""
@@ -70,6 +70,8 @@ def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:
 
 def row_squares(rows: Rows) -> np.ndarray:
     """Return the squared Euclidean length of each row, float64 of shape (n_samples,)."""
+    if isinstance(rows, DenseRows):  # without a copy of all values
+        return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
     out = np.empty(n_rows(rows))
     project(elementwise(rows, np.square), np.ones(n_columns(rows)), out)
     return out

@@ -17,7 +17,6 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.code_rows import row_squares
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.rows import DenseRows, Rows
 from aucdist.solvers.base import Round, solve
 
 LARGE = 100_000
@@ -119,11 +118,4 @@ def draw_groups(block: Block, share: float) -> Summary:
 
 def noise(drawn: Block) -> float:
     """Return the variance of a gradient over the sample with a loss of slope 1: with a lam below about it, weights fit noise."""
-    return float(squares_of_rows(drawn.rows).sum()) / drawn.n_samples**2
-
-
-def squares_of_rows(rows: Rows) -> np.ndarray:
-    """Return the squared length of each row."""
-    if isinstance(rows, DenseRows):
-        return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
-    return row_squares(rows)
+    return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2

@@ -23,7 +23,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, rows_at, stacked
-from aucdist.data.code_rows import column_squares, matrix_of
+from aucdist.data.code_rows import column_squares, matrix_of, row_squares
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
@@ -31,7 +31,7 @@ from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
 from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
-from aucdist.solvers.sample import squares_of_rows, uniforms
+from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
 STEPS_OF_STAIR = 5
@@ -156,7 +156,7 @@ def draw_rows(
 
 def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
     """Keep the squared length of each row, and return their sum."""
-    squares = squares_of_rows(block.rows).astype(np.float32)
+    squares = row_squares(block.rows).astype(np.float32)
     return replace(memory, squares=squares), {"squares": float(squares.sum(dtype=np.float64))}
 
 
