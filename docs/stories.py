@@ -3,8 +3,9 @@
     python docs/stories.py [NAME ...]     write what the code prints and draws today into the pages (all, or those named)
 
 The data are files that the catalog or the page names, below AUCDIST_DATA. A fence of text holds what the fence of code above
-it printed; `tests/test_stories.py` runs the same and compares. Code that imports `interpret` runs where that package is
-installed. Elsewhere its output is the kept one of `docs/benchmarks/stories.csv`, which the last run with the package wrote.
+it printed. `tests/test_stories.py` runs the same and compares the words, and the numbers by size. Code that imports `interpret`
+runs where that package is installed. Elsewhere its output is the kept one of `docs/benchmarks/stories.csv`, which the last run
+with the package wrote.
 """
 
 import contextlib
