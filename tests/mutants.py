@@ -51,7 +51,7 @@ HANGS = 600
 
 NAMED = [
     (
-        "kernels/pairs.py",
+        "solvers/pairs/kernels.py",
         "    while left > 0 and not anchors[left - 1] - score < 1.0:\n        left -= 1\n",
         "",
         "tests/solvers/pairs/test_certificate_edges.py",

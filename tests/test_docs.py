@@ -181,6 +181,9 @@ INTERNAL = {
     "aucdist.papers.tpauc.kernels",
     "aucdist.papers.zovr.kernels",
     "aucdist.sampling.mwmote",  # by its class
+    "aucdist.solvers.pairs.cell_kernels",
+    "aucdist.solvers.pairs.kernels",
+    "aucdist.solvers.pairs.simplex_kernels",
 }
 """Modules that others are made of."""
 

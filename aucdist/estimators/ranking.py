@@ -131,8 +131,8 @@ class PairwiseHingeClassifier(RankingClassifier):
     max_fpr : float or None, default=None
         ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and
         at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
-        `aucdist.solvers.pairs.share`. The objective is convex and has a certificate. If these negatives cannot be separated
-        from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+        `aucdist.solvers.pairs.top_negatives`. The objective is convex and has a certificate. If these negatives cannot be
+        separated from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
         weight. 1 is the loss of the top push.

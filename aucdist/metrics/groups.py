@@ -275,7 +275,7 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
 
 def _pairs_won(rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the weight of each group's pairs that are won, ties counting half, and of all its pairs."""
-    from aucdist.kernels.pairs import pairs_won  # Numba takes a second to load
+    from aucdist.metrics.group_kernels import pairs_won  # Numba takes a second to load
 
     n_groups = len(rows.starts) - 1
     group = np.repeat(np.arange(n_groups), np.diff(rows.starts))

@@ -30,7 +30,7 @@ from aucdist.search.folds import (
 )
 from aucdist.search.schedule import FitJob, Point, points_of, run_schedules, search_schedule
 from aucdist.search.summary import search_summary
-from aucdist.solvers.pairs.share import TOP_PARAMETERS
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
 LEAST_TOL = 1e-2

@@ -8,7 +8,7 @@ from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
-from aucdist.solvers.pairs.share import TOP_PARAMETERS
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 PAIRS, ENOUGH = (10, 40), 50
 """Pairs of features and leaves are for classes of so many rows. At 400 leaves were not tried on a table of customers with 270

@@ -16,7 +16,6 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.pairs import cut
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.papers.scd.kernels import (
     DUAL,
@@ -32,6 +31,7 @@ from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.kernels import cut
 from aucdist.solvers.pairs.loss import AnchorGroups, one_run
 from benchmarks.common import Row, fastest
 from flows.reproduce.page import LINE_STYLES

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from aucdist.kernels import simplex
-from aucdist.kernels.simplex import FEW_POINTS, RIDGE
+from aucdist.solvers.pairs import simplex_kernels
 from aucdist.solvers.pairs.penalty import Penalty
+from aucdist.solvers.pairs.simplex_kernels import FEW_POINTS, RIDGE
 
 MOST_PATTERNS = 30
 """The most patterns of zeros and signs that are tried for a combination; a few are usual."""
@@ -203,6 +203,6 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    simplex.maximise(np.ascontiguousarray(H), a, b)
+    simplex_kernels.maximise(np.ascontiguousarray(H), a, b)
     b /= b.sum()
     return b

@@ -2,7 +2,7 @@
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
-round, and nothing that the client holds of it, grows with the rows. `aucdist.kernels.score_cells` says why the bounds stay
+round, and nothing that the client holds of it, grows with the rows. `aucdist.solvers.pairs.cell_kernels` says why the bounds stay
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
@@ -20,11 +20,11 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.score_cells import fill_cells, index_edges
+from aucdist.solvers.pairs.cell_kernels import fill_cells, index_edges
 from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
 from aucdist.solvers.pairs.loss import Anchors
 from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, sum_of_rows, unless_ones
-from aucdist.solvers.pairs.share import Counting, Threshold
+from aucdist.solvers.pairs.top_negatives import Counting, Threshold
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
@@ -125,7 +125,7 @@ class Edges:
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        Result of `aucdist.kernels.score_cells.index_edges`.
+        Result of `aucdist.solvers.pairs.cell_kernels.index_edges`.
     """
 
     at: np.ndarray
@@ -216,10 +216,10 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     """
     low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
     high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))
-    share = np.cbrt(near * cells.sums[0] * (high - low))
-    if not share.any():
+    density = np.cbrt(near * cells.sums[0] * (high - low))
+    if not density.any():
         return edges[:0]
-    ends = np.concatenate(([0.0], np.cumsum(share / share.sum())))
+    ends = np.concatenate(([0.0], np.cumsum(density / density.sum())))
     return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
 
 

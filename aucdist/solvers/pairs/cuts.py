@@ -2,7 +2,7 @@
 
 The anchors are the rows of the smaller class (`aucdist.solvers.pairs.loss`). The client has their scores, sorts them and sends
 them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cell_cuts` takes the place of `PairCuts`. Which
-negatives count is `aucdist.solvers.pairs.share`'s.
+negatives count is `aucdist.solvers.pairs.top_negatives`'s.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
-from aucdist.solvers.pairs.share import CountedNegatives, Counting, SoftThreshold, Threshold, scores_at
+from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, SoftThreshold, Threshold, scores_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,8 @@ class PairCuts(PairProblem):
         gap : float
             What is left of the objective's gap: it says how much slack the loss may have.
         shifts : ndarray of shape (n_shifts,), float64
-            The cut is the mean of those at scores of the larger class that are shifted: see `aucdist.kernels.pairs.cut_group`.
+            The cut is the mean of those at scores of the larger class that are shifted: see
+            `aucdist.solvers.pairs.kernels.cut_group`.
         width : float
             The width of the band in which negatives count in part, where only the highest-scoring ones count.
         """

@@ -1,10 +1,10 @@
-"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a share of the negatives.
+"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a fraction of the negatives.
 
 Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, a pair weighing w_i w_j where rows
 have weights. The problem has parts, each of which may be another one:
 
 * the penalty and the cone of signs (`aucdist.solvers.pairs.penalty`);
-* which negatives count (`aucdist.solvers.pairs.share`): all, or the highest-scoring ones;
+* which negatives count (`aucdist.solvers.pairs.top_negatives`): all, or the highest-scoring ones;
 * how the anchors, the rows of the smaller class, reach the blocks: their scores (`aucdist.solvers.pairs.cuts`), or cells of them
   where they are many (`aucdist.solvers.pairs.cell_cuts`).
 
@@ -53,7 +53,7 @@ from aucdist.solvers.pairs.newton import (
     step_to_zero,
 )
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
-from aucdist.solvers.pairs.share import TOP_PARAMETERS, CountedNegatives
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers.rounding import EPS, higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -147,7 +147,7 @@ class CuttingPlanes:
     ):  # fmt: skip
         self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        self.negatives = CountedNegatives(blocks, objective.share, self.rounding)
+        self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
@@ -379,8 +379,8 @@ class CuttingPlanes:
 class AllPairs(Solver):
     """Newton steps and cutting planes over all pairs; deterministic, and the one to use.
 
-    See `aucdist.solvers.pairs.share` for the partial AUC. With an L2 penalty a fit of large data starts at the solution over a
-    sample (`aucdist.solvers.sample`). It has no parameters of its own.
+    See `aucdist.solvers.pairs.top_negatives` for the partial AUC. With an L2 penalty a fit of large data starts at
+    the solution over a sample (`aucdist.solvers.sample`). It has no parameters of its own.
     """
 
     name = "all-pairs"
@@ -404,8 +404,8 @@ class AllPairs(Solver):
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
     """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
-    penalty, share, passes = objective.penalty, objective.share, 0
-    part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
+    penalty, subset, passes = objective.penalty, objective.subset, 0
+    part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
         # So much smaller is the sample of the negatives that count.

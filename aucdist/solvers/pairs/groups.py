@@ -21,7 +21,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.pairs import arrange
+from aucdist.solvers.pairs.kernels import arrange
 
 GROUP_WEIGHTS = ("pairs", "groups")
 GRADE_WEIGHTS = ("difference", "one")

@@ -2,9 +2,9 @@
 
 The anchors are the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them:
 a loss of all pairs is summed in O(n log m), m the number of anchors. Each row of the larger class finds by a search how many
-anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.kernels.pairs`). Scores are those of
-"positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the margin of a
-pair, of which a loss is a function, is always the anchor's score minus the row's.
+anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.solvers.pairs.kernels`). Scores are
+those of "positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the
+margin of a pair, of which a loss is a function, is always the anchor's score minus the row's.
 
 A new loss is a subclass of `PairLoss`, and a `Solver` whose rounds are those of `pair_lbfgs` (`aucdist.solvers.pairs.smooth`).
 Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values as fields.
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from aucdist.kernels.pairs import (
+from aucdist.solvers.pairs.kernels import (
     arrange,
     cut,
     guide_groups,
@@ -56,7 +56,7 @@ class Anchors:
     centre : float
         The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
     doubt : ndarray of shape (n_anchors + 1,) or (1,), float64
-        Where each stands for several rows of about its score: see `aucdist.kernels.pairs.cut_group`.
+        Where each stands for several rows of about its score: see `aucdist.solvers.pairs.kernels.cut_group`.
     """
 
     scores: np.ndarray
@@ -269,7 +269,7 @@ class PairHinge(PairLoss):
 
         A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
         pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and
-        slopes are summed over the shifts: see `aucdist.kernels.pairs.cut_group`.
+        slopes are summed over the shifts: see `aucdist.solvers.pairs.kernels.cut_group`.
         """
         height, loss, doubt, n_band = cut(tuple(rows), shifts, anchors.search, anchors.doubt, coefs, slope_sums)
         return height, loss, doubt, n_band

@@ -30,7 +30,7 @@ from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.share import Band, SoftThreshold, Threshold
+from aucdist.solvers.pairs.top_negatives import Band, SoftThreshold, Threshold
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 

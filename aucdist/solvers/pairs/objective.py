@@ -11,7 +11,7 @@ from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.loss import HINGE, PairLoss
 from aucdist.solvers.pairs.penalty import L2, Penalty, penalty_of
 from aucdist.solvers.pairs.problem import PairProblem
-from aucdist.solvers.pairs.share import TopShare
+from aucdist.solvers.pairs.top_negatives import TopNegatives
 from aucdist.solvers.rounding import EPS, Rounding
 
 
@@ -25,7 +25,7 @@ class PairObjective:
         The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
         Which rows make pairs, where rows have groups or grades; None where all rows of both classes do.
-    share : TopShare or None
+    subset : TopNegatives or None
         Which negatives count; None for all.
     penalty : Penalty
         With its strength, and the signs that weights may have.
@@ -33,7 +33,7 @@ class PairObjective:
 
     loss: PairLoss = HINGE
     groups: PairGroups | None = None
-    share: TopShare | None = None
+    subset: TopNegatives | None = None
     penalty: Penalty = field(default_factory=L2)
 
     @classmethod
@@ -54,16 +54,16 @@ class PairObjective:
         Raises
         ------
         InputError
-            Where no rows make a pair, or a share of the negatives counts and rows have groups or grades.
+            Where no rows make a pair, or a fraction of the negatives counts and rows have groups or grades.
         """
-        share = None if max_fpr is None and max_false_positives is None else TopShare(max_fpr, max_false_positives)
+        subset = None if max_fpr is None and max_false_positives is None else TopNegatives(max_fpr, max_false_positives)
         groups = pair_groups(blocks, group_weight, grade_weight)
-        if share is not None and groups is not None:
+        if subset is not None and groups is not None:
             raise InputError(
                 "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they "
                 "must be None"
             )
-        return cls(loss, groups, share, penalty_of(penalty, blocks.n_features, signs, feature_groups).at(lam))
+        return cls(loss, groups, subset, penalty_of(penalty, blocks.n_features, signs, feature_groups).at(lam))
 
     @property
     def n_to_draw(self) -> int | None:
@@ -74,8 +74,8 @@ class PairObjective:
         """Return rows that were drawn from others as blocks, and the same objective over them."""
         rows = LocalBlocks([drawn])
         groups = None if self.groups is None else self.groups.of(rows)
-        share = None if self.share is None else TopShare(self.share.weight(blocks) / blocks.weight_neg)
-        return rows, replace(self, groups=groups, share=share)
+        subset = None if self.subset is None else TopNegatives(self.subset.weight(blocks) / blocks.weight_neg)
+        return rows, replace(self, groups=groups, subset=subset)
 
 
 def pairwise_objective(
@@ -125,6 +125,6 @@ def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, ste
     steps : int
         So many led there.
     """
-    share = EPS * (steps + len(w))
-    away = (4.0 * share * active) * rounding.largest  # of lam w
-    return share * active + rounding.half_square(lam * w, away) / lam
+    relative = EPS * (steps + len(w))
+    away = (4.0 * relative * active) * rounding.largest  # of lam w
+    return relative * active + rounding.half_square(lam * w, away) / lam

@@ -100,7 +100,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound.
 
@@ -110,8 +110,8 @@ class Penalty(ABC):
             As of `bound`.
         bundle : Combination
             Whose combination it is the bound of.
-        of_share : float
-            By so large a share the combination may weigh too much.
+        part_error : float
+            By so large a fraction the combination may weigh too much.
         """
 
     @abstractmethod
@@ -158,13 +158,13 @@ class L2(Penalty):
         return float(height - 0.5 * self.lam * (w @ w))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
     ) -> float:
         """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
         height, n_points = bundle.height, bundle.n_points
         slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
         of_height = (rounding.over_rows + EPS * n_points) * height
-        return of_height + rounding.half_square(self.lam * w, slope_error) / self.lam + of_share * height
+        return of_height + rounding.half_square(self.lam * w, slope_error) / self.lam + part_error * height
 
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return ``|gradient|^2``."""
@@ -195,12 +195,12 @@ class SparsePenalty(Penalty):
         return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
         slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
-        share = rounding.over_rows + EPS * bundle.n_points
-        return bound * (share + self.dual_norm(slope_error) / self.lam) + of_share * bound
+        relative = rounding.over_rows + EPS * bundle.n_points
+        return bound * (relative + self.dual_norm(slope_error) / self.lam) + part_error * bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,10 +271,10 @@ class GroupL1(SparsePenalty):
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, of_share: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
-        return super().bound_error(bound, w, bundle, rounding, of_share) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
+        return super().bound_error(bound, w, bundle, rounding, part_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
 
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
@@ -293,13 +293,13 @@ class GroupL1(SparsePenalty):
         """
         used = np.flatnonzero(w)
         lengths, shortened = self.norms(w), self.lam / mu * self.sizes
-        share = (lengths / (lengths + shortened))[self.groups[used]]
+        kept = (lengths / (lengths + shortened))[self.groups[used]]
         part, direction = points[:, used], w[used] / lengths[self.groups[used]]
         groups, at = np.unique(self.groups[used], return_inverse=True)
         along = np.zeros((len(used), len(groups)))
         along[np.arange(len(used)), at] = direction
-        across, on = part * np.sqrt(share), part @ (along * np.sqrt(1.0 - share)[:, np.newaxis])
-        moved = share * slope[used] + (1.0 - share) * direction * (along.T @ slope[used])[at]
+        across, on = part * np.sqrt(kept), part @ (along * np.sqrt(1.0 - kept)[:, np.newaxis])
+        moved = kept * slope[used] + (1.0 - kept) * direction * (along.T @ slope[used])[at]
         return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
 
     def steepest_square(self, gradient: np.ndarray) -> float:

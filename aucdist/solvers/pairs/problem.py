@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of
-from aucdist.solvers.pairs.share import SoftThreshold, Threshold
+from aucdist.solvers.pairs.top_negatives import SoftThreshold, Threshold
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ piecewise quadratic instead, so that the sum over all pairs takes a sort and no 
 wide the smoothing is; L-BFGS. The ramp is the difference of two convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t)
 = max(0, t)^2 / 2.
 
-**Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of `aucdist.solvers.pairs.share` with
-the ramp in place of the hinge. A pair that is lost costs 1, by however much, so positives that no weights can rank among the
+**Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of `aucdist.solvers.pairs.top_negatives`
+with the ramp in place of the hinge. A pair that is lost costs 1, by however much, so positives that no weights can rank among the
 first hardly count: where the hinge's minimum collapses to w = 0 there may still be good weights. The certified minimum of the
 hinge over the same negatives, and that over all pairs, are each improved by a few steps; the better one goes on. For each
 choice of negatives the objective has the majorant above. The largest of these is convex, lies nowhere below the objective,
@@ -46,7 +46,7 @@ from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem, sweep_pairs
-from aucdist.solvers.pairs.share import TOP_PARAMETERS, CountedNegatives, threshold_of
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives, threshold_of
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -81,7 +81,7 @@ class SmoothPairProblem(PairProblem):
     blocks : Blocks
         Both classes must be there.
     objective : PairObjective
-        Where a share of the negatives counts, the loss falls with the margin.
+        Where a fraction of the negatives counts, the loss falls with the margin.
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective):
@@ -89,7 +89,7 @@ class SmoothPairProblem(PairProblem):
         self.rounding, self.lam, self.signs = (
             rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
         )  # fmt: skip
-        self.negatives = CountedNegatives(blocks, objective.share, self.rounding)
+        self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
         if self.negatives.is_part:
             self.mass = self.negatives.mass
 
@@ -117,7 +117,7 @@ class SmoothPairProblem(PairProblem):
         of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
         of_value += rounding.penalty(point.w, point.value)
         of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = self.negatives.part_error * size * size  # of the rows at the boundary of a share
+        of_parts = self.negatives.part_error * size * size  # of the rows at the boundary
         of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
         return of_value + of_parts, of_dual + of_parts
 
@@ -141,7 +141,7 @@ def pair_lbfgs(
     objective : PairObjective
         With an L2 penalty.
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; for small data zero, or where a share of the negatives counts the better of two
+        By default the solution over a sample; for small data zero, or where a fraction of the negatives counts the better of two
         certified minima of the hinge.
     tol : float
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
@@ -163,7 +163,7 @@ def pair_lbfgs(
             blocks, on_sample, NEAR if objective.loss.convex else 0.0, objective.n_to_draw
         )
         start = None if last is None else last.w
-        from_hinge = last is None and objective.share is not None
+        from_hinge = last is None and objective.subset is not None
     problem = SmoothPairProblem(blocks, objective)
     if from_hinge:
         minima, passes = hinge_minima(blocks, objective)
@@ -185,8 +185,8 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndar
     A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
     """
     minima, passes = [], 0
-    for share in (objective.share, None):
-        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, share=share))
+    for subset in (objective.subset, None):
+        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, subset=subset))
         solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         minima.append(solution.w)
         passes += solution.passes

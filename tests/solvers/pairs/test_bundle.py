@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from aucdist.kernels.simplex import FEW_POINTS
 from aucdist.solvers.pairs.bundle import Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
+from aucdist.solvers.pairs.simplex_kernels import FEW_POINTS
 
 
 def reference(H, a, b0):

@@ -23,7 +23,7 @@ from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import GroupL1
-from aucdist.solvers.pairs.share import TopShare
+from aucdist.solvers.pairs.top_negatives import TopNegatives
 from aucdist.solvers.signs import project_onto_cone
 
 GROUPS = np.array([0, 0, 1, 1, 1, 2])
@@ -121,14 +121,14 @@ def test_groups_of_one_are_l1():
     assert found.certificate.primal == pytest.approx(optimum_l1(X, y, 0.05), rel=2e-6)
 
 
-@pytest.mark.parametrize("share", [None, TopShare(0.3)])
-def test_blocks_sparse_rows_cells_and_the_top_share(share):
+@pytest.mark.parametrize("subset", [None, TopNegatives(0.3)])
+def test_blocks_sparse_rows_cells_and_the_top_share(subset):
     X, y = small(12, 50, d=6)
     X[np.abs(X) < 0.3] = 0.0
     penalty = GroupL1(groups=GROUPS)
     found = [
         solve(
-            CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, share=share), kind=kind).rounds(0.02),
+            CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, subset=subset), kind=kind).rounds(0.02),
             tol=1e-5,
             max_passes=900,
         )
@@ -138,7 +138,7 @@ def test_blocks_sparse_rows_cells_and_the_top_share(share):
         assert one.certificate.status is Status.CONVERGED
         assert one.certificate.primal == pytest.approx(found[0].certificate.primal, rel=3e-5)
         assert one.certificate.dual <= found[0].certificate.primal
-    loss = top_hinge(X @ found[0].w, y, 0.3 * 50 if share else 50)
+    loss = top_hinge(X @ found[0].w, y, 0.3 * 50 if subset else 50)
     assert found[0].certificate.primal == pytest.approx(0.02 * norms(found[0].w) + loss, rel=1e-10)
 
 

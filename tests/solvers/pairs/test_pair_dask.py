@@ -11,7 +11,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.online import MSGD
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs import share as share_module
+from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 3
@@ -40,7 +40,7 @@ def test_dual_variables_come_and_go(client):
 
 @pytest.mark.parametrize("most", [100, 10**6])
 def test_highest_scoring_negatives_are_the_same_on_workers(client, monkeypatch, most):
-    monkeypatch.setattr(share_module, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
     here, there = LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)
     one, other = (
         solve(AllPairs().rounds(blocks, 1e-2, max_fpr=0.1), tol=1e-3, max_passes=300) for blocks in (here, there)

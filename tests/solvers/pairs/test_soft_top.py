@@ -8,7 +8,7 @@ from support.top_optima import top_optimum
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.share import Band, TopShare, soften_in_blocks
+from aucdist.solvers.pairs.top_negatives import Band, TopNegatives, soften_in_blocks
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -34,7 +34,7 @@ def test_no_width_or_equal_scores_leave_the_hard_threshold():
 def test_the_threshold_over_blocks_is_that_of_all_rows(width, weighted):
     X, y = small(5, 60, d=3)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    cuts = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(share=TopShare(0.3))).cuts
+    cuts = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3))).cuts
     w = np.array([1.0, -0.5, 0.3])
     cuts.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
@@ -50,7 +50,7 @@ def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
     X, y = small(*classes, d=8)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     best = top_optimum(X, y, 1e-2, 0.3 * weight[y < 0].sum(), weight)
-    one, other = (CuttingPlanes(blocks_of(X, y, n, weight), PairObjective(share=TopShare(0.3))) for n in (1, 3))
+    one, other = (CuttingPlanes(blocks_of(X, y, n, weight), PairObjective(subset=TopNegatives(0.3))) for n in (1, 3))
     found = solve(one.rounds(1e-2), tol=1e-6, max_passes=900)
     assert found.certificate.status is Status.CONVERGED
     assert found.certificate.primal == pytest.approx(best, rel=2e-6)

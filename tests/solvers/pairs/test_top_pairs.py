@@ -11,10 +11,10 @@ from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import share as share_module
+from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.share import Threshold, TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs.top_negatives import Threshold, TopNegatives, threshold_in_blocks, threshold_of
 
 N_PROBLEMS = 120
 
@@ -24,7 +24,7 @@ def objective(w, X, y, lam, wanted, weight=None):
 
 
 def random_problem(seed):
-    """Return rows with ties and weights, either class smaller, a share and a lam."""
+    """Return rows with ties and weights, either class smaller, a subset and a lam."""
     r = np.random.default_rng(seed)
     n_pos, n_neg = r.integers(1, 8, 2)
     d = int(r.integers(1, 4))
@@ -32,17 +32,17 @@ def random_problem(seed):
     y = np.repeat([1, -1], [n_pos, n_neg])
     X[y > 0] += r.random()
     weight = 1.0 * r.integers(1, 4, len(y)) if r.random() < 0.5 else np.ones(len(y))
-    return X, y, weight, TopShare(float(r.choice([0.1, 0.3, 0.5, 1.0]))), 10.0 ** r.uniform(-2, 0)
+    return X, y, weight, TopNegatives(float(r.choice([0.1, 0.3, 0.5, 1.0]))), 10.0 ** r.uniform(-2, 0)
 
 
 @pytest.mark.parametrize("part", range(3))
 def test_random_problems_against_a_quadratic_programme(part):
     for seed in range(part, N_PROBLEMS, 3):
-        X, y, weight, share, lam = random_problem(seed)
-        wanted = share.max_fpr * weight[y < 0].sum()
+        X, y, weight, subset, lam = random_problem(seed)
+        wanted = subset.max_fpr * weight[y < 0].sum()
         best = top_optimum(X, y, lam, wanted, weight)
         blocks = blocks_of(X, y, 1 + seed % 2, weight)
-        found = solve(AllPairs().rounds(blocks, lam, max_fpr=share.max_fpr), tol=1e-8, max_passes=1000)
+        found = solve(AllPairs().rounds(blocks, lam, max_fpr=subset.max_fpr), tol=1e-8, max_passes=1000)
         c = found.certificate
         assert c.primal == pytest.approx(objective(found.w, X, y, lam, wanted, weight), rel=1e-10)
         assert c.primal == pytest.approx(best, rel=1e-6, abs=5e-8), seed
@@ -51,10 +51,10 @@ def test_random_problems_against_a_quadratic_programme(part):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_l1_against_a_linear_programme(seed):
-    X, y, weight, share, lam = random_problem(seed)
-    best = top_optimum_l1(X, y, lam, share.max_fpr * weight[y < 0].sum(), weight)
+    X, y, weight, subset, lam = random_problem(seed)
+    best = top_optimum_l1(X, y, lam, subset.max_fpr * weight[y < 0].sum(), weight)
     c = solve(
-        AllPairs().rounds(blocks_of(X, y, weight=weight), lam, penalty="l1", max_fpr=share.max_fpr),
+        AllPairs().rounds(blocks_of(X, y, weight=weight), lam, penalty="l1", max_fpr=subset.max_fpr),
         tol=1e-6,
         max_passes=1000,
     ).certificate
@@ -103,8 +103,8 @@ def test_whole_share_is_all_pairs():
 
 def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(5, 20)
-    lams, blocks, share = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopShare(0.25)
-    path = CuttingPlanes(blocks, PairObjective(share=share))
+    lams, blocks, subset = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopNegatives(0.25)
+    path = CuttingPlanes(blocks, PairObjective(subset=subset))
     warm = [solve(path.rounds(lam), tol=1e-6, max_passes=900) for lam in lams]
     for lam, found in zip(lams, warm, strict=True):
         assert found.certificate.status is Status.CONVERGED
@@ -114,11 +114,11 @@ def test_path_reuses_the_cuts_and_stays_certified():
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
 def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
-    monkeypatch.setattr(share_module, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
     y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
-    problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(share=TopShare(0.5)))
+    problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.5)))
     problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
     for wanted in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):

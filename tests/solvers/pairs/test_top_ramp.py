@@ -9,12 +9,12 @@ from support.small_sets import blocks_of, small
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import RampLBFGS, share
+from aucdist.solvers.pairs import RampLBFGS, top_negatives
 from aucdist.solvers.pairs.loss import RAMP
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
-from aucdist.solvers.pairs.share import TopShare
 from aucdist.solvers.pairs.smooth import SmoothPairProblem, hinge_minima
+from aucdist.solvers.pairs.top_negatives import TopNegatives
 
 CLASSES = [(7, 22), (22, 7)]
 
@@ -34,12 +34,14 @@ def top_ramp_objective(w, X, y, lam, wanted, weight=None):
 @pytest.mark.parametrize("classes", CLASSES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_value_and_gradient(monkeypatch, most, classes, weighted):
-    monkeypatch.setattr(share, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
     X, y = small(*classes)
     r = np.random.default_rng(0)
     weight = r.uniform(0.5, 2.0, len(y)) if weighted else None
     wanted = 0.3 * (weight[y < 0].sum() if weighted else classes[1])
-    problem = SmoothPairProblem(blocks_of(X, y, 3, weight), PairObjective(RAMP, share=TopShare(0.3), penalty=L2(0.1)))
+    problem = SmoothPairProblem(
+        blocks_of(X, y, 3, weight), PairObjective(RAMP, subset=TopNegatives(0.3), penalty=L2(0.1))
+    )
     for _ in range(5):
         w = r.normal(size=4)
         point = problem.evaluate(w)
@@ -53,7 +55,7 @@ def test_ties_at_the_boundary_count_in_part():
     for sign in (1, -1):  # either class the smaller one
         rows, labels = sign * X, sign * y
         problem = SmoothPairProblem(
-            blocks_of(rows, labels, 2), PairObjective(RAMP, share=TopShare(max_false_positives=2), penalty=L2(0.1))
+            blocks_of(rows, labels, 2), PairObjective(RAMP, subset=TopNegatives(max_false_positives=2), penalty=L2(0.1))
         )
         w = np.array([1.1])
         expected = top_ramp_objective(w, rows, labels, 0.1, 2.0)
@@ -64,7 +66,9 @@ def test_ties_at_the_boundary_count_in_part():
 def test_whole_share_is_all_pairs(classes):
     X, y = small(*classes)
     w = np.random.default_rng(1).normal(size=4)
-    point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, share=TopShare(1.0), penalty=L2(0.1))).evaluate(w)
+    point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, subset=TopNegatives(1.0), penalty=L2(0.1))).evaluate(
+        w
+    )
     value, gradient = ramp_objective(w, X, y, 0.1)
     assert point.value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(point.gradient, gradient, rtol=1e-9, atol=1e-12)
@@ -73,7 +77,7 @@ def test_whole_share_is_all_pairs(classes):
 def test_rounds_improve_on_both_starts():
     X, y = small(15, 60, shift=1.0, d=3)
     blocks = blocks_of(X, y, 2)
-    starts, passes = hinge_minima(blocks, PairObjective(RAMP, share=TopShare(0.2), penalty=L2(1e-2)))
+    starts, passes = hinge_minima(blocks, PairObjective(RAMP, subset=TopNegatives(0.2), penalty=L2(1e-2)))
     found = last(RampLBFGS().rounds(blocks, 1e-2, max_fpr=0.2))
     assert found.passes > passes
     for w in starts:

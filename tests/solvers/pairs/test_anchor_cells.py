@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.kernels.score_cells import fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
+from aucdist.solvers.pairs.cell_kernels import fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, ScoredRows, one_run
 
 pytestmark = pytest.mark.nojit

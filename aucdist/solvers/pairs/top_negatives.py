@@ -1,6 +1,6 @@
 """Which negatives count: all of them, or the highest-scoring ones, the loss of a partial AUC.
 
-A share of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i
+A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i
 - x_j))``, i over the positives, j over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count
 with them. This is the tight convex surrogate of the partial AUC for false positive rates up to beta (Narasimhan & Agarwal,
 "Support vector algorithms for optimizing the partial area under the ROC curve", Neural Computation 29, 2017). The sum over i
@@ -19,7 +19,7 @@ true lower bound, while the loss itself is that of the hard threshold. It is the
 non-smooth functions" (Mathematical Programming 103, 2005), for the maximum over the parts, and the band narrows with that of the
 pairs (`aucdist.solvers.pairs.newton`).
 
-**The threshold.** The largest mean over a share of the negatives counts those above a threshold fully, those at it in part,
+**The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it in part,
 and the others not at all (`Threshold`). It is found exactly, by reductions alone: where the rows lie in blocks, few of them
 are gathered at the client. If they are many, reductions count the leading 16 bits of their scores, then the next 16 of those
 in the cell of the threshold, until what remains is few rows or a single score.
@@ -35,7 +35,7 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.kernels.score_cells import BITS, count_keys, keys, start_of_band
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, keys, start_of_band
 from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_GATHERED = 2**16
@@ -46,13 +46,13 @@ STARTS = 17
 
 
 @dataclass(frozen=True)
-class TopShare:
-    """Which negatives count: the highest-scoring ones up to a share of their weight, or up to a number.
+class TopNegatives:
+    """Which negatives count: the highest-scoring ones up to a fraction of their weight, or up to a number.
 
     Attributes
     ----------
     max_fpr : float or None
-        Above 0 and at most 1: the share of the negatives' total weight.
+        Above 0 and at most 1: the fraction of the negatives' total weight.
     max_false_positives : int or None
         The weight itself, which without sample weights is a number of rows.
     """
@@ -334,7 +334,7 @@ class Counting:
 
 
 class CountedNegatives:
-    """The negatives that count: all, or of a share of them the highest-scoring ones.
+    """The negatives that count: all, or of a fraction of them the highest-scoring ones.
 
     Attributes
     ----------
@@ -350,9 +350,9 @@ class CountedNegatives:
         A bound on the relative error of what the negatives that count weigh.
     """
 
-    def __init__(self, blocks: Blocks, share: TopShare | None, rounding: Rounding):
-        self.is_part = share is not None
-        self.target = blocks.weight_neg if share is None else share.weight(blocks)
+    def __init__(self, blocks: Blocks, subset: TopNegatives | None, rounding: Rounding):
+        self.is_part = subset is not None
+        self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
         self.mass = blocks.weight_pos * self.target
         self.are_anchors = self.is_part and blocks.n_pos > blocks.n_neg
         self._n_neg, self.part_error = blocks.n_neg, 0.0

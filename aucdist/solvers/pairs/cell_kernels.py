@@ -1,6 +1,6 @@
 """Scores in cells: of anchors that are too many to be sent to all blocks, and of rows of which the highest are looked for.
 
-**The pairwise hinge with the anchors in cells.** The anchors are the rows of the smaller class (`aucdist.kernels.pairs`).
+**The pairwise hinge with the anchors in cells.** The anchors are the rows of the smaller class (`aucdist.solvers.pairs.kernels`).
 Edges divide their scores into cells, each with its weight W, the sum S of weight times score, and the least and greatest
 score, l and h. A row with the score t has the hinge ``max(0, T - a)`` with an anchor of score a, where T = 1 + t. Anchors in
 cells below T add up exactly: ``W T - S``. In the one cell that T lies in, the hinges of all its anchors together are

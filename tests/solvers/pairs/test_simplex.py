@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucdist.kernels import simplex
+from aucdist.solvers.pairs import simplex_kernels as simplex
 
 # Where entries are near dependent a pivot is as small as the ridge, and what it divides may be infinite: it counts as rounding.
 # Plain Python warns of it.

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
-from aucdist.kernels.pairs import n_active, search_index
+from aucdist.solvers.pairs.kernels import n_active, search_index
 from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, ScoredRows, one_run
 
 pytestmark = pytest.mark.nojit

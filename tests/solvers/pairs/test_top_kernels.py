@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist.kernels.score_cells import BITS, count_keys, key, keys, start_of_band
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, key, keys, start_of_band
 
 pytestmark = pytest.mark.nojit
 

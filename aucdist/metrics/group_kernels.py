@@ -1,0 +1,63 @@
+"""The pairs that a ranking wins within groups: a loop of its own, since Numba takes a second to load."""
+
+from aucdist.kernels.compiling import kernel
+
+
+@kernel
+def pairs_won(starts, score, rank, weight, tree, won, pairs):
+    """Write the weight of each group's pairs whose higher-graded row has the higher score, ties counting half, and of all.
+
+    A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
+    that n rows of any number of grades take O(n log n) steps, and one group's sums carry no rounding of another's.
+
+    `starts`, of shape (n_groups + 1,), int64: where the rows of each group begin.
+    `score` and `weight`, of shape (n_rows,), float64: scores ascend within each group.
+    `rank`, of shape (n_rows,), int64: of each row's grade among those of its group, from 1.
+    `tree`, of shape (n_ranks + 1,), float64: workspace, for as many ranks as any group has.
+    `won` and `pairs`, of shape (n_groups,), float64: written.
+    """
+    for g in range(starts.shape[0] - 1):
+        size = 0
+        for k in range(starts[g], starts[g + 1]):
+            size = max(size, rank[k])
+        for r in range(size + 1):
+            tree[r] = 0.0
+        total = 0.0
+        first = starts[g]
+        while first < starts[g + 1]:
+            stop = first + 1
+            while stop < starts[g + 1] and score[stop] == score[first]:
+                stop += 1
+            below = 0.0
+            for k in range(first, stop):
+                below += weight[k] * _weight_below(tree, rank[k])
+            for k in range(first, stop):
+                _add(tree, size, rank[k], weight[k])
+            after = 0.0
+            for k in range(first, stop):
+                after += weight[k] * _weight_below(tree, rank[k])
+            total += 0.5 * (below + after)
+            first = stop
+        won[g] = total
+        total = 0.0
+        for k in range(starts[g], starts[g + 1]):
+            total += weight[k] * _weight_below(tree, rank[k])
+        pairs[g] = total
+
+
+@kernel
+def _weight_below(tree, rank):
+    total = 0.0
+    r = rank - 1
+    while r > 0:
+        total += tree[r]
+        r -= r & -r
+    return total
+
+
+@kernel
+def _add(tree, size, rank, weight):
+    r = rank
+    while r <= size:
+        tree[r] += weight
+        r += r & -r
