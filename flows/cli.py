@@ -27,7 +27,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.train.config:TrainOptions",
         function="flows.train.run:train",
         lines="flows.progress.console:trained_lines",
-        flow="flows.train.flow:train_auc",
+        flow="flows.orchestration.flows:train_auc",
         more=(
             "If Prefect has an API configured, this starts its flow train-auc; otherwise the same stages run as "
             "plain functions."
@@ -40,7 +40,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.cv.config:CvOptions",
         function="flows.cv.run:cross_validate",
         lines="flows.progress.console:search_lines",
-        flow="flows.cv.flow:cross_validate",
+        flow="flows.orchestration.flows:cross_validate",
         more=(
             "The result of each fold is stored when it is done: if a search is interrupted, run the same command "
             "again to resume it."
@@ -104,7 +104,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.reproduce.config:ReproduceOptions",
         function="flows.reproduce.run:reproduce",
         lines="flows.reproduce.page:reproduced_lines",
-        flow="flows.reproduce.flow:reproduce_paper",
+        flow="flows.orchestration.flows:reproduce_paper",
         more=(
             "The result is a page and a CSV for each table. The result of each fold is stored: run the command "
             "again to resume."
@@ -117,7 +117,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.shard.config:ShardConfig",
         function="flows.shard.run:shard",
         lines="flows.shard.run:shard_lines",
-        flow="flows.shard.flow:shard_data",
+        flow="flows.orchestration.flows:shard_data",
         more=(
             "A data set that is at the target stays until all shards are written. If sharding is interrupted, run"
             " the same command again, with the same source and options, to resume it."
@@ -133,7 +133,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.score.run:ScoreConfig",
         function="flows.score.run:score",
         lines="flows.score.run:score_lines",
-        flow="flows.score.flow:score",
+        flow="flows.orchestration.flows:score",
         more=(
             "The rows need no label. They are read as the training rows were: the model knows how. If scoring is "
             "interrupted, run the same command again to resume it."
@@ -149,7 +149,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.watch.config:WatchConfig",
         function="flows.watch.run:watch",
         lines="flows.watch.run:watch_lines",
-        flow="flows.watch.flow:watch",
+        flow="flows.orchestration.flows:watch",
         more=(
             "The page index.html in the folder of --state shows all batches. The exit code is 3 if there are alarms."
         ),
@@ -161,7 +161,7 @@ COMMANDS: tuple[Command, ...] = (
         model="flows.keep_current.config:KeepCurrentOptions",
         function="flows.keep_current.run:keep_current",
         lines="flows.keep_current.run:keep_current_lines",
-        flow="flows.keep_current.flow:keep_current",
+        flow="flows.orchestration.flows:keep_current",
         more="One run at a time works on a store. The exit code is 3 if the new rows raise alarms.",
     ),
     Command(

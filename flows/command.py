@@ -61,7 +61,7 @@ class Command:
 
     @property
     def entrypoint(self) -> str:
-        """The entry point of the Prefect flow, such as ``flows.train.flow.train_auc``; empty if there is none."""
+        """The entry point of the Prefect flow, such as ``flows.orchestration.flows.train_auc``; empty if there is none."""
         return self.flow.replace(":", ".")
 
     def run(self, config: Any, debug: bool) -> dict[str, Any]:

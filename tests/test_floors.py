@@ -61,8 +61,9 @@ FLOORS = [
     {"flows.compute"},
     {"flows.rows"},
     {"flows.run_folder"},
-    {"flows.orchestration", "flows.command"},
+    {"flows.command"},
     USE_CASES,
+    {"flows.orchestration"},
     {"flows.cli"},
 ]
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""

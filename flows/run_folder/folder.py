@@ -35,21 +35,18 @@ METRICS, CONFIG = "metrics.json", "config.yaml"
 Number = int | float
 
 
-@with_config(OPEN)
 class DataAbout(TypedDict):
     """The data of a run."""
 
     fingerprint: str
 
 
-@with_config(OPEN)
 class Seconds(TypedDict):
     """The times of a run."""
 
     fit: Number
 
 
-@with_config(OPEN)
 class Tried(TypedDict):
     """A row of the table of a search."""
 
@@ -57,7 +54,6 @@ class Tried(TypedDict):
     folds: list[Number | None]
 
 
-@with_config(OPEN)
 class Search(TypedDict):
     """What a run says of the search that chose its parameters."""
 
@@ -76,7 +72,6 @@ else:
     Setter, Measure = Literal[tuple(SETTERS)], Literal[tuple(PROMISES)]
 
 
-@with_config(OPEN)
 class ThresholdRows(TypedDict):
     """The rows that set the threshold."""
 
@@ -92,7 +87,6 @@ class ThresholdRows(TypedDict):
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
-@with_config(OPEN)
 class Rate(TypedDict):
     """A rate, or a cost, with the ends of its interval."""
 
@@ -100,7 +94,6 @@ class Rate(TypedDict):
     interval: Pair | None
 
 
-@with_config(OPEN)
 class Cost(TypedDict):
     """What wrong decisions cost: numbers, or the name of a column."""
 
@@ -108,7 +101,6 @@ class Cost(TypedDict):
     miss: Number | str
 
 
-@with_config(OPEN)
 class Wanted(TypedDict, total=False):
     """What an operating point is to meet."""
 
@@ -121,7 +113,6 @@ class Wanted(TypedDict, total=False):
     confidence: Number
 
 
-@with_config(OPEN)
 class Promise(TypedDict):
     """What an operating point promises."""
 
@@ -134,7 +125,6 @@ class Promise(TypedDict):
     n_neg: Count
 
 
-@with_config(OPEN)
 class Point(TypedDict, total=False):
     """An operating point."""
 
@@ -150,7 +140,6 @@ class Point(TypedDict, total=False):
     guarantee: Promise
 
 
-@with_config(OPEN)
 class Areas(TypedDict, total=False):
     """The measures of a run."""
 
@@ -158,7 +147,6 @@ class Areas(TypedDict, total=False):
     test_auc: Number | None
 
 
-@with_config(OPEN)
 class Bounds(TypedDict, total=False):
     """The certificate of a run."""
 
@@ -166,7 +154,6 @@ class Bounds(TypedDict, total=False):
     dual: Number | None
 
 
-@with_config(OPEN)
 class ClassAbout(TypedDict):
     """What a run says of one of several classes."""
 

@@ -1,4 +1,4 @@
-"""Batch scoring: the pipeline of its stages, which are plain functions here and Prefect tasks in `flows.score.flow`."""
+"""Batch scoring: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`."""
 
 import functools
 import time

@@ -1,4 +1,4 @@
-"""Sharding, and shards of simulated rows. The stages are plain functions here and Prefect tasks in `flows.shard.flow`."""
+"""Sharding, and shards of simulated rows. The stages are plain functions here, and tasks in `flows.orchestration.flows`."""
 
 import functools
 import time

@@ -1,4 +1,4 @@
-"""A run of training: the pipeline of its stages, which are plain functions here and Prefect tasks in `flows.train.flow`."""
+"""A run of training: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`."""
 
 from typing import Any
 

@@ -30,7 +30,6 @@ else:
     What, MeasureName = Literal[tuple(MOVED)], Literal[tuple(NAMES)]
 
 
-@with_config(OPEN)
 class Alarm(TypedDict):
     """A difference that is both large and significant."""
 
@@ -40,28 +39,24 @@ class Alarm(TypedDict):
     p: Number
 
 
-@with_config(OPEN)
 class Score(TypedDict):
     """How far a score has moved."""
 
     psi: Number
 
 
-@with_config(OPEN)
 class Share(TypedDict):
     """A share of the rows."""
 
     share: Number
 
 
-@with_config(OPEN)
 class Column(Score):
     """How far a column has moved."""
 
     name: str
 
 
-@with_config(OPEN)
 class Found(TypedDict):
     """What `aucdist.drift.batch.moved` returns."""
 
@@ -71,7 +66,6 @@ class Found(TypedDict):
     alarms: list[Alarm]
 
 
-@with_config(OPEN)
 class Identity(TypedDict):
     """The rows and the model of a batch."""
 
@@ -92,7 +86,6 @@ class Batch(TypedDict):
     found: Found
 
 
-@with_config(OPEN)
 class Estimate(TypedDict):
     """A measure with its interval."""
 
@@ -101,14 +94,12 @@ class Estimate(TypedDict):
     high: Number
 
 
-@with_config(OPEN)
 class Promised(TypedDict):
     """The measures of the run's test rows."""
 
     measures: dict[MeasureName, Estimate]
 
 
-@with_config(OPEN)
 class Kept(TypedDict):
     """What a threshold promised, the labelled rows that count against it, and those that it is about."""
 

@@ -54,7 +54,7 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
 def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.train.flow import train_auc
+    from flows.orchestration.flows import train_auc
 
     config = load_train("digits", SETTINGS, str(tmp_path))
     by_flow = train_auc(config)
@@ -82,8 +82,7 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
 def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.score.flow import score
-    from flows.shard.flow import shard_data
+    from flows.orchestration.flows import score, shard_data
 
     def shard_config(target: str) -> ShardConfig:
         return ShardConfig(name="digits", target=str(tmp_path / target), rows_per_shard=500)
@@ -109,7 +108,7 @@ def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("server")
 def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.train.flow import train_auc
+    from flows.orchestration.flows import train_auc
 
     tried: list[object] = []
 
@@ -129,7 +128,7 @@ def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.Mon
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
 
-    from flows.train.flow import train_auc
+    from flows.orchestration.flows import train_auc
 
     def fail(*args: object) -> None:
         raise error("cannot read none.csv")
@@ -180,8 +179,8 @@ def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.usefixtures("server")
 def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.orchestration.flows import train_auc
     from flows.rows.source import open_source
-    from flows.train.flow import train_auc
 
     tried: list[object] = []
 
@@ -197,7 +196,7 @@ def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_parameters_make_a_form() -> None:
-    from flows.train.flow import train_auc
+    from flows.orchestration.flows import train_auc
 
     schema = train_auc.parameters.model_dump()
     assert schema["required"] == ["config"]
@@ -213,7 +212,7 @@ def resumed(lines: list[str]) -> list[str]:
 
 @pytest.mark.usefixtures("server")
 def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.train import flow
+    from flows.orchestration import flows
 
     lines: list[str] = []
 
@@ -222,9 +221,9 @@ def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypa
             if record["round"] == 5 and not resumed(lines):
                 raise ZeroDivisionError("a bug that passes")
 
-    monkeypatch.setattr(flow, "log_observer", lambda write: FailsOnce(lines.append))
+    monkeypatch.setattr(flows, "log_observer", lambda write: FailsOnce(lines.append))
     settings = [*SETTINGS, *CHECKPOINTS]
-    result = flow.train_auc.with_options(retries=1)(load_train("digits", settings, str(tmp_path)))
+    result = flows.train_auc.with_options(retries=1)(load_train("digits", settings, str(tmp_path)))
     assert resumed(lines) == ["  resumes from the checkpoint of round 4"]
     assert [Path(result["run"])] == list(tmp_path.iterdir())
 

@@ -112,8 +112,8 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
         wait_for(f"{api}/health")
         from distributed import Client
 
+        from flows.orchestration.flows import train_auc
         from flows.train.config import TrainConfig
-        from flows.train.flow import train_auc
 
         asked = TrainConfig.model_validate(
             {

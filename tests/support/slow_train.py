@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from flows.orchestration import flows
 from flows.progress.console import LineObserver, Record
-from flows.train import flow
 
 SECONDS = 1.0
 
@@ -20,5 +20,5 @@ class SlowObserver(LineObserver):
             time.sleep(SECONDS)
 
 
-flow.log_observer = SlowObserver  # type: ignore[assignment]
-train_auc: Any = flow.train_auc
+flows.log_observer = SlowObserver  # type: ignore[assignment]
+train_auc: Any = flows.train_auc

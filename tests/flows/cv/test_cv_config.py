@@ -95,7 +95,7 @@ def test_folds_that_cannot_be_made_end_with_2_and_leave_nothing(
 
 
 def test_parameters_make_a_form() -> None:
-    from flows.cv.flow import cross_validate
+    from flows.orchestration.flows import cross_validate
 
     schema: dict[str, Any] = cross_validate.parameters.model_dump()
     assert schema["required"] == ["config"]

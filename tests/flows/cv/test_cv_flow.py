@@ -9,10 +9,9 @@ from uuid import uuid4
 import pytest
 
 from flows.compute.stages import call_stage
-from flows.cv import flow
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
-from flows.orchestration import artifacts
+from flows.orchestration import flows
 from flows.progress.console import LineObserver, Tasks
 
 QUICK = [
@@ -29,20 +28,19 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         found[key] = content
         return uuid4()
 
-    monkeypatch.setattr(flow, "get_run_logger", lambda: logging.getLogger("test"))
-    monkeypatch.setattr(flow, "run_as_task", call_stage)
-    for module, kinds in ((flow, ("markdown", "table", "progress")), (artifacts, ("image",))):
-        for kind in kinds:
-            monkeypatch.setattr(module, f"create_{kind}_artifact", make)
+    monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
+    monkeypatch.setattr(flows, "run_as_task", call_stage)
+    for kind in ("markdown", "table", "progress", "image"):
+        monkeypatch.setattr(flows, f"create_{kind}_artifact", make)
     updates: list[Any] = []
     found["updates"] = updates
-    monkeypatch.setattr(flow, "update_progress_artifact", lambda at, percent, description: updates.append(percent))
+    monkeypatch.setattr(flows, "update_progress_artifact", lambda at, percent, description: updates.append(percent))
     return found
 
 
 @pytest.mark.usefixtures("rendered")
 def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
-    result = flow.cross_validate.fn(load_cv("digits", QUICK, str(tmp_path)))
+    result = flows.cross_validate.fn(load_cv("digits", QUICK, str(tmp_path)))
     verdict = made["cross-validate-verdict"]
     assert verdict.startswith("Chosen: lam ")
     assert "| Test AUC | 0.9" in verdict
@@ -58,14 +56,14 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     assert "var(--" not in svg
     assert "#c24e00" in svg
     plain = cross_validate(
-        load_cv("digits", QUICK, str(tmp_path)), flow.ArtifactObserver(LineObserver(lambda text: None), "again")
+        load_cv("digits", QUICK, str(tmp_path)), flows.ArtifactObserver(LineObserver(lambda text: None), "again")
     )
     assert (plain["table"], plain["tasks"]["kept"]) == (result["table"], 2)
 
 
 def test_progress_in_words(made: dict[str, Any]) -> None:
     lines: list[str] = []
-    artifact = flow.ArtifactObserver(LineObserver(lines.append), "x")
+    artifact = flows.ArtifactObserver(LineObserver(lines.append), "x")
     artifact.tasks(Tasks(0, 4, 0, "", None))
     artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
     assert lines == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]

@@ -21,7 +21,7 @@ from aucdist.report.text import search_verdict
 from aucdist.search.choice import Row
 from aucdist.search.folds import SearchedClasses
 from aucdist.search.summary import summary_of_classes
-from flows.cv.flow import markdown_of, table_of
+from flows.orchestration.flows import markdown_of, table_of
 
 LAMS = [1.0, 0.01]
 

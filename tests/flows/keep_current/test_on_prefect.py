@@ -26,9 +26,8 @@ def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_serve
     from prefect.client.orchestration import get_client
 
     from flows.keep_current.config import KeepCurrentConfig
-    from flows.keep_current.flow import keep_current
+    from flows.orchestration.flows import keep_current, watch
     from flows.watch.config import WatchConfig
-    from flows.watch.flow import watch
 
     for number in range(3):
         day(tmp_path, number)

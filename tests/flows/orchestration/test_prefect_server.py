@@ -70,7 +70,7 @@ def test_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_server_that_does_not_fit_is_named(tmp_path: Path, version: str, status: int, message: str) -> None:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    from flows.train.flow import train_auc
+    from flows.orchestration.flows import train_auc
 
     config = load_train("digits", ["cluster=none"], str(tmp_path))
     with (

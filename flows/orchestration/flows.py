@@ -1,0 +1,199 @@
+"""The Prefect flows: each calls the plain function of a command, whose stages become tasks, and makes artifacts of its result."""
+
+# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+
+import base64
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_image_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.events import emit_event
+from prefect.logging import get_run_logger
+
+from aucdist.data.storage.files import shown
+from aucdist.report.plots import roc_curves, standalone_svg
+from aucdist.report.text import Json, certificate_text, search_verdict, summary_rows
+from aucdist.store.history import split_version
+from flows.cv import run as searching
+from flows.cv.config import CvConfig
+from flows.keep_current import run as keeping
+from flows.keep_current.config import KeepCurrentConfig
+from flows.orchestration.flow import data_run_name, flow, training_run_name
+from flows.orchestration.tasks import run_as_task
+from flows.progress.console import ForwardingObserver, RunObserver, Tasks, log_observer
+from flows.promote.store import promotion_lines
+from flows.reproduce import run as reproducing
+from flows.reproduce.config import Paper
+from flows.reproduce.page import summary_entries
+from flows.run_folder.scores import score_counts
+from flows.score import run as scoring
+from flows.score.run import ScoreConfig
+from flows.shard import run as sharding
+from flows.shard.config import ShardConfig
+from flows.train import run as training
+from flows.train.config import TrainConfig
+from flows.watch import run as watching
+from flows.watch.config import WatchConfig
+
+ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
+"""The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
+`prefect.yaml`), and of `keep-current`, which must not start itself again."""
+
+
+def run_observer() -> RunObserver:
+    """Return the observer that writes into the log of the flow run."""
+    return log_observer(get_run_logger().info)
+
+
+@flow(name="train-auc", flow_run_name=training_run_name)
+def train_auc(config: TrainConfig) -> Json:
+    """Train a model, evaluate it and write the run folder."""
+    result = training.train(config, run_observer(), run_as_task)
+    create_markdown_artifact(summary_markdown(result), key="train-auc-summary", description=f"Summary of {config.name}")
+    create_table_artifact([flat_row(result)], key="train-auc-table", description=f"Figures of {config.name}")
+    create_roc_artifact(result, key="train-auc-roc", description=f"ROC curve of {config.name}")
+    return result
+
+
+@flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
+def cross_validate(config: CvConfig) -> Json:
+    """Choose parameters by cross-validation, fit all training rows with them, and write the run folder."""
+    result = searching.cross_validate(config, ArtifactObserver(run_observer(), config.name), run_as_task)
+    create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
+    create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
+    refit = result["refit"] | {"run": result["run"]}
+    create_roc_artifact(refit, key="cross-validate-roc", description=f"ROC curve of {config.name}")
+    return result
+
+
+@flow(name="shard-data", flow_run_name=data_run_name)
+def shard_data(config: ShardConfig) -> Json:
+    """Write a data set as shards: rows in random order, each shard with its share of the positives."""
+    result = sharding.shard(config, run_observer(), run_as_task)
+    create_table_artifact([flat_row(result)], key="shard-data-table", description=f"Shards at {result['target']}")
+    return result
+
+
+@flow(name="score", flow_run_name=data_run_name)
+def score(config: ScoreConfig) -> Json:
+    """Score the rows of a data set by a model."""
+    result = scoring.score(config, run_observer(), run_as_task)
+    counts = {what: sum(result[what].values()) for what in ("missing", "unknown")}
+    create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")
+    return result
+
+
+@flow(name="watch")
+def watch(config: WatchConfig) -> Json:
+    """Compare a batch with the training rows, and labels of a batch with what the run promised."""
+    result = watching.watch(config, run_observer(), run_as_task)
+    report_alarms(result, config.model, ALARM)
+    return result
+
+
+@flow(name="keep-current", retries=1, retry_delay_seconds=60)
+def keep_current(config: KeepCurrentConfig) -> Json:
+    """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
+
+    Returns what ``aucdist keep-current --json`` prints.
+    """
+    result = keeping.keep_current(config, run_observer(), run_as_task)
+    lines = "\n".join(f"* {line}" for line in promotion_lines(result["promotion"]))
+    create_markdown_artifact(lines, key="keep-current", description=f"The model at {result['store']}")
+    if result["watched"] is not None:
+        report_alarms(result["watched"], config.store, NIGHT_ALARM)
+    return result
+
+
+@flow(name="reproduce", flow_run_name="reproduce-{config.paper}")
+def reproduce_paper(config: Paper) -> Json:
+    """Run a paper's experiments. Run it again to resume after an interruption."""
+    result = reproducing.reproduce(config, run_observer())
+    for name, summary in result["tables"].items():
+        key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
+        rows = [{"quantity": quantity, "result": text} for quantity, text in summary_entries(summary)]
+        create_table_artifact(rows, key=key, description=f"{config.title}, {name}, compared with the printed figures")
+    return result
+
+
+# ---- artifacts and events ----------------------------------------------------------------------------------------------
+
+
+class ArtifactObserver(ForwardingObserver):
+    """Shows the progress of a search as a progress artifact, and forwards everything to another observer."""
+
+    def __init__(self, observer: RunObserver, name: str) -> None:
+        super().__init__(observer)
+        self._name = name
+        self._artifact: UUID | None = None
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Update the artifact."""
+        super().tasks(tasks)
+        percent = 100.0 * tasks.done / max(tasks.total, 1)
+        if self._artifact is None:
+            made = create_progress_artifact(percent, key="cross-validate-progress", description=f"Search {self._name}")
+            self._artifact = made  # type: ignore[assignment]  # not awaited where nothing is async
+        else:
+            update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks.line()}")
+
+
+def create_roc_artifact(result: Json, key: str, description: str) -> None:
+    """Make the test ROC curve of a run an image artifact; a run without test rows, or of several classes, has none."""
+    if result["metrics"]["test_auc"] is None or "classes" in result:
+        return
+    curves = [("test", score_counts(result["run"]))]
+    svg = standalone_svg("roc", lambda axes: roc_curves(axes, curves, log_x=False))
+    image = base64.b64encode(svg.encode()).decode()
+    create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
+
+
+def report_alarms(result: Json, model: str, event: str) -> None:
+    """Make what was found an artifact, and emit an event if there are alarms.
+
+    The resource of the event has the label ``aucdist.model``, the name of the folder of the model.
+    """
+    lines = "\n".join(f"* {line}" for line in watching.watch_lines(result))
+    create_markdown_artifact(lines, key="watch", description=f"Batch {result['batch']}")
+    if result["alarms"]:
+        url = shown(split_version(model)[0])
+        resource = {
+            "prefect.resource.id": f"aucdist.model.{url}", "prefect.resource.name": url, "aucdist.model": url.rpartition("/")[2],
+        }  # fmt: skip
+        payload = {key: result[key] for key in ("batch", "version", "rows", "alarms", "page")}
+        emit_event(event, resource, payload=payload)
+
+
+def flat_row(result: Json) -> Json:
+    """Return the figures of a result as one row of a table, without nesting."""
+    flat = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
+    return flat | {k: v for part in result.values() if isinstance(part, dict) for k, v in part.items()}
+
+
+def summary_markdown(result: Json) -> str:
+    """Return the summary of a training run as a table in Markdown."""
+    rows = [f"| {label} | {value} |" for label, value in summary_rows(result)]
+    return "\n".join(["| | |", "|---|---|", *rows]) + "\n"
+
+
+def markdown_of(result: Json) -> str:
+    """Return the verdict of a search in Markdown."""
+    lines = [search_verdict(result), ""]
+    if "certificate" in result["refit"]:  # several classes have one each, in the report
+        lines += [f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}.", ""]
+    return "\n".join([*lines, summary_markdown({**result["refit"], "run": result["run"]})])
+
+
+def table_of(result: Json) -> list[Json]:
+    """Return the settings of a search with their scores, a row for each."""
+    return [
+        row["parameters"] | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
+        | ({"features kept": row["features_kept"]} if "features_kept" in row else {})
+        | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)} | {"errors": "; ".join(row["errors"])}
+        for row in result["table"]
+    ]  # fmt: skip
