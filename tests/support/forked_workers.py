@@ -19,6 +19,15 @@ IMPORTED = [
 ]  # fmt: skip
 """What workers import for most tests: four seconds of each start."""
 
+CALM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+}
+"""Settings of Dask for a cluster that waits. With its defaults, an idle cluster of two workers takes a tenth of a core to look
+at itself, and each process of the tests keeps one until the end; with these it takes a sixth of that."""
+
 
 def with_environment(environment: dict[str, str], target: Callable[[], Any]) -> None:
     """Run the target with this environment alone: that of the fork's origin is from before the tests."""
@@ -39,7 +48,7 @@ def forked_workers() -> Iterator[None]:
 
     nanny_process = nanny.AsyncProcess
     with (
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"} | CALM),
         mock.patch.object(nanny, "AsyncProcess", process),
     ):
         get_mp_context().set_forkserver_preload(IMPORTED)
