@@ -134,6 +134,9 @@ def problem(seed):
     y = np.full(n, -1)
     y[np.argsort(score)[n - n_pos :]] = 1
     weight = 10.0 ** rng.uniform(-12, 12, n) if rng.random() < 0.2 else rng.uniform(0.1, 3, n)
+    wide = np.random.default_rng((seed, 6))  # of its own, so that the other problems stay what they were
+    if wide.random() < 0.15:  # more features than rows
+        X = np.hstack([X, wide.normal(size=(n, n)) * 10.0 ** wide.uniform(-8, 8)]).astype(X.dtype)
     return Rows(
         X, y, weight if rng.random() < 0.4 else None, 10.0 ** rng.uniform(-6, 1), 10.0 ** rng.uniform(-8, -2),
         bool(rng.random() < 0.3), int(rng.integers(1, 5)), bool(rng.random() < 0.3),

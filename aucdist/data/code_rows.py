@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import n_columns, n_rows
+from aucdist.data.block import as_csr, n_columns, n_rows
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments
-from aucdist.kernels.rows import DenseRows, Rows, accumulate, project
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
 _MATRICES: dict[int, sp.csr_matrix] = {}
 """By the number of the values of a basis, for as long as these are in memory."""
@@ -47,6 +47,13 @@ def matrix_of(rows: BinRows) -> sp.csr_matrix:
     matrix = sp.csr_matrix(ones @ basis_matrix(rows.basis))
     matrix.sort_indices()
     return matrix
+
+
+def matrix_of_rows(rows: Rows) -> np.ndarray | sp.csr_matrix:
+    """Return rows as a matrix of their features, float64 of shape (n_samples, n_features)."""
+    if isinstance(rows, BinRows):
+        return matrix_of(rows)
+    return as_csr(rows).astype(np.float64) if isinstance(rows, CsrRows) else rows.values.astype(np.float64, copy=False)
 
 
 def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Rows:

@@ -16,7 +16,8 @@ Cuts are those of the smoothed loss, whose band narrows with the gap. They take 
 as a mean over very many pairs is almost smooth.
 
 **Cutting planes** take over where Newton steps no longer close the gap, and where rows are fewer than features: a few thousand
-rows then say nothing of most directions, and conjugate gradients took four times the passes on news20. After Franc & Sonnenburg,
+rows then say nothing of most directions, and conjugate gradients took four times the passes on news20. Where all rows together
+are few, they begin at the minimum that `aucdist.solvers.pairs.few_rows` finds in the space of the rows. After Franc & Sonnenburg,
 "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried over to pairs. Departures: the sum
 over pairs goes through the sorted scores of the anchors; the next target is the bundle's minimiser near the best point (a
 proximal term whose weight depends on the steps of the line search); the line search takes the zero of the derivative over the
@@ -41,6 +42,7 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
+from aucdist.solvers.pairs.few_rows import MOST_ROWS, FewRows
 from aucdist.solvers.pairs.newton import (
     NARROWEST,
     START,
@@ -167,6 +169,11 @@ class CuttingPlanes:
             second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
         self._second_order = self._is_hinge_smooth = second_order
         self._h, self._n_taken, self.gap = 0.0, 0, 1.0
+        n_rows = self.cuts.n_anchors + self.cuts.n_others
+        is_plain = not self.penalty.has_corners and self.penalty.signs is None and not self.negatives.is_part
+        self._few: FewRows | None = None
+        if not second_order and is_plain and n_rows <= MOST_ROWS:
+            self._few = FewRows(blocks, groups, self.cuts.mass)
 
     def objective(self, point: Point) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -192,6 +199,12 @@ class CuttingPlanes:
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
             self.take(0.0, self.here.w, follow=True)
+        minimum = None if self._few is None else self._few.solve(lam)
+        if minimum is not None:
+            w, height, gradient = minimum
+            self.score(w)
+            self.take(1.0, w, follow=True)
+            self.bundle.add(height, gradient)
         if self.penalty.has_corners:
             walk = self._proximal_steps()
         else:

@@ -20,13 +20,11 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
 from aucdist.data.block import Block, rows_at, stacked
-from aucdist.data.code_rows import column_squares, matrix_of, row_squares
+from aucdist.data.code_rows import column_squares, matrix_of_rows, row_squares
 from aucdist.engine.blocks import Summary, without_rows
-from aucdist.kernels.codes import BinRows
-from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
+from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
@@ -419,7 +417,8 @@ class Pairs:
 
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
-        every, n = dense(self.rows), self.n_anchors
+        every, n = matrix_of_rows(self.rows), self.n_anchors
+        every = every if isinstance(every, np.ndarray) else every.toarray()
         A, B, near = every[:n], every[n : self.n_pairs], every[self.n_pairs :]
         # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
         below = running_sums(self.weights[n:, np.newaxis] * B)
@@ -444,16 +443,6 @@ class Pairs:
 def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
     """Return where the band around each threshold begins and ends among ascending scores."""
     return np.searchsorted(scores, thresholds - h, side="right"), np.searchsorted(scores, thresholds + h, side="left")
-
-
-def dense(rows: Rows) -> np.ndarray:
-    """Return rows as a matrix of float64."""
-    if isinstance(rows, BinRows):
-        return matrix_of(rows).toarray()
-    if isinstance(rows, CsrRows):
-        X = sp.csr_matrix((rows.values, rows.indices, rows.offsets), (len(rows.offsets) - 1, rows.n_features))
-        return X.toarray().astype(np.float64, copy=False)
-    return rows.values.astype(np.float64, copy=False)
 
 
 def step_to_zero(slope: Callable[[float], float], first: float) -> float:

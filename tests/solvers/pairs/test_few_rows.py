@@ -1,0 +1,106 @@
+"""The interior-point method where rows are few and features are more: against liblinear, and its dual points pair by pair."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from support.grouped_pairs import best_hinge, hinge, mean_loss, pairs_of
+from support.small_sets import blocks_of
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs import cutting_planes
+from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.objective import PairObjective
+
+
+def problem(seed, n_pos, n_neg, scale=1.0, *, ties=False, weighted=False, grouped=False):
+    """Return more features than rows, labels, weights, groups, and all pairs."""
+    r, n = np.random.default_rng(seed), n_pos + n_neg
+    X = r.integers(-1, 2, (n, n + 5)).astype(float) if ties else r.normal(size=(n, n + 5))
+    X *= scale ** r.uniform(-1.0, 1.0, X.shape[1])
+    y = np.repeat([1, -1], [n_pos, n_neg]).astype(np.int8)
+    weight = r.choice([0.5, 1.0, 3.0], n) if weighted else np.ones(n)
+    group = np.arange(n) % 2 if grouped else np.zeros(n, dtype=int)
+    return X, y, weight, group, pairs_of(y, group, weight)
+
+
+def blocks(X, y, weight, group, n_blocks=1):
+    block = Block.of(X, y, weight=weight, group=group if group.any() else None)
+    return LocalBlocks(partition(block, n_blocks))
+
+
+@given(
+    seed=st.integers(0, 999), n_pos=st.integers(2, 12), n_neg=st.integers(2, 12), scale=st.sampled_from([1.0, 1e3, 1e6]),
+    lam=st.sampled_from([1e-6, 1e-3, 1.0, 100.0]), ties=st.booleans(), weighted=st.booleans(), grouped=st.booleans(),
+)  # fmt: skip
+def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, lam, ties, weighted, grouped):
+    X, y, weight, group, pairs = problem(seed, n_pos, n_neg, scale, ties=ties, weighted=weighted, grouped=grouped)
+    rows = blocks(X, y, weight, group)
+    few = CuttingPlanes(rows, PairObjective.of(rows, lam))._few
+    assert few is not None
+    assert sorted(few.weights) == pytest.approx(sorted(pairs[2]), rel=1e-12)
+    minimum = few.solve(lam)
+    if minimum is None:
+        assert scale == 1e6
+        return
+    w, height, gradient = minimum
+    # A tangent from below: nowhere above the mean of the hinges.
+    for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
+        loss = mean_loss(hinge, v, X, pairs)
+        reach = np.abs(v) @ np.abs(X).max(axis=0)
+        assert height + gradient @ v <= loss + 1e-13 * (1.0 + reach)
+    primal = 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)
+    dual = height - gradient @ gradient / (2.0 * lam)
+    assert dual <= primal * (1 + 1e-9)
+    if scale == 1.0:
+        assert primal - dual <= 1e-6 * primal
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_optimum_is_liblinears(seed):
+    X, y, weight, group, pairs = problem(seed, 8, 15, weighted=seed % 2 == 0, grouped=seed % 3 == 0)
+    lam = 10.0 ** (-(seed % 4))
+    solution = solve(AllPairs().rounds(blocks(X, y, weight, group, 1 + seed % 3), lam), tol=1e-6, max_passes=50)
+    certificate = solution.certificate
+    assert certificate.status == "converged"
+    assert solution.passes <= 4
+    best = best_hinge(X, pairs, lam)  # up to 1e-4 above the optimum
+    assert best * (1 - 1e-4) <= certificate.primal <= best * (1 + 1e-6)
+    assert certificate.dual - certificate.rounding <= best
+
+
+def test_all_kinds_of_rows_give_the_same():
+    X, y, *_ = problem(3, 10, 20)
+    solutions = [
+        solve(AllPairs().rounds(blocks_of(form(X), y), 1e-2), tol=1e-7, max_passes=50)
+        for form in (np.asarray, sp.csr_array)
+    ]
+    np.testing.assert_allclose(solutions[1].w, solutions[0].w, rtol=1e-6, atol=1e-9)
+    r = np.random.default_rng(1)
+    wide = r.normal(size=(60, 1000))
+    model = PairwiseHingeClassifier(features="bins").fit(wide, wide[:, 0] > 0)
+    assert model.certificate_.status == "converged"
+    assert len(model.history_) <= 3  # 798 by cutting planes alone
+
+
+def test_a_path_takes_two_passes_for_each_lam(monkeypatch):
+    X, y, weight, group, _ = problem(4, 10, 20)
+    rows = blocks(X, y, weight, group)
+    path = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
+    for lam in (1.0, 1e-2, 1e-4):
+        assert solve(path.rounds(lam), tol=1e-5, max_passes=50).passes <= 3
+    monkeypatch.setattr(cutting_planes, "MOST_ROWS", 29)
+    assert CuttingPlanes(rows, PairObjective.of(rows, 1.0))._few is None
+
+
+def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
+    X, y, weight, group, _ = problem(5, 6, 9)
+    X[:, 0] *= 1e200
+    rows = blocks(X, y, weight, group)
+    few = CuttingPlanes(rows, PairObjective.of(rows, 1.0))._few
+    assert few is not None
+    assert few.solve(1.0) is None
