@@ -128,7 +128,13 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
         a URL.
     Raises InputError if the configuration is wrong; the message names the file and the key.
     """
-    path = _find_paper(paper)
+    path = Path(paper)
+    if not path.is_file():
+        folder = configs_folder("reproduce")
+        names = sorted(p.parent.name for p in folder.glob(f"*/{FILE}"))
+        if paper not in names:
+            raise unknown("paper", paper, names)
+        path = folder / paper / FILE
     raw = read_mapping(path)
     experiments = raw.get("experiments")
     for experiment in experiments.values() if isinstance(experiments, dict) else ():
@@ -137,16 +143,6 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
     settings = [] if cluster is None else [f"cluster={cluster}"]
     config = config_of(Paper, raw, str(path), path.parent, settings, output)
     return config.quick_version() if quick else config
-
-
-def _find_paper(paper: str) -> Path:
-    if Path(paper).is_file():
-        return Path(paper)
-    folder = configs_folder("reproduce")
-    names = sorted(p.parent.name for p in folder.glob(f"*/{FILE}"))
-    if paper not in names:
-        raise unknown("paper", paper, names)
-    return folder / paper / FILE
 
 
 def _read_targets(path: Path) -> list[dict[str, str]]:

@@ -2,8 +2,6 @@
 
 import functools
 import json
-import time
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -25,9 +23,8 @@ from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
     Folds,
-    Grid,
+    GridSystem,
     Kind,
-    Params,
     ProtocolKind,
     Result,
     Results,
@@ -45,7 +42,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows, text_of
+from flows.reproduce.page import Curve, Figure, PageSection, Report, TableCell, line_figure, text_of
 
 # ---- learning curves -------------------------------------------------------------------------------------------------
 
@@ -98,13 +95,19 @@ class LearningCurves(ProtocolKind):
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return test AUC and training objective after every so many steps, and the certificate of the minimum."""
-        start = time.perf_counter()
-        train, test = train_and_test(task)
-        with warnings.catch_warnings():
-            # The papers' solvers stop after a fixed number of steps, converged or not.
-            warnings.simplefilter("ignore")
-            curve = _curve_by_steps(task, train, test)
-        return curve | {"seconds": time.perf_counter() - start}
+        (train, test), point = train_and_test(task), task["points"][0]
+        blocks, steps = LocalBlocks([train]), list(range(task["every"], task["until"] + 1, task["every"]))
+        areas, objectives = [], []
+        for limit in steps:
+            if task["steps"] is None:
+                rows, limits = _first_rows(train, limit), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
+            else:
+                rows, limits = train, {task["steps"]: limit}
+            model = fit_on_fold(task, point | limits, rows)
+            areas.append(auc_on(model, test))
+            objectives.append(pairwise_objective(blocks, model.coef_[0], point["lam"]))
+        optimum = solve(AllPairs().rounds(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
+        return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
     def report(self, name: str, results: Results) -> Report:
         """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
@@ -129,22 +132,6 @@ class LearningCurves(ProtocolKind):
                     f"{name}-{dataset}-{quantity}", f"{dataset}: {label}", curves, xlabel="Steps", ylabel=label,
                     caption=lam, log_y=True,
                 )  # fmt: skip
-
-
-def _curve_by_steps(task: Task, train: Block, test: Block) -> Result:
-    point, blocks = task["points"][0], LocalBlocks([train])
-    steps = list(range(task["every"], task["until"] + 1, task["every"]))
-    areas, objectives = [], []
-    for limit in steps:
-        if task["steps"] is None:
-            rows = _first_rows(train, limit)
-            model = fit_on_fold(task, point | {"solver__n_pairs": blocks.n_pos * blocks.n_neg}, rows)
-        else:
-            model = fit_on_fold(task, point | {task["steps"]: limit}, train)
-        areas.append(auc_on(model, test))
-        objectives.append(pairwise_objective(blocks, model.coef_[0], point["lam"]))
-    optimum = solve(AllPairs().rounds(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
-    return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
 
 def _first_rows(train: Block, n_pairs: int) -> Block:
@@ -172,17 +159,12 @@ class DescentDataSet(DataSet):
     scale: Scale = "none"
 
 
-class DescentSystem(System):
-    """A system, and the grid of its step sizes."""
+class DescentSystem(GridSystem):
+    """A system, and the grid of its step sizes: the point with the lowest final objective with seed 0 is chosen."""
 
-    grid: Grid = Field(default={}, description="The point with the lowest final objective with seed 0 is chosen")
     relative_radius: bool = Field(
         default=False, description="Its `radius` is in units of the L1 norm of the reference's weights"
     )
-
-    def all_points(self) -> list[Params]:
-        """Return the points of the grid, validated by the estimator."""
-        return self.grid_points(self.grid)
 
 
 class Claim(kind.Claim):
@@ -212,12 +194,6 @@ class Descent(Kind):
     goal: float = Field(default=1e-2, gt=0, description="The relative excess at which the claims compare the systems")
     claims: list[Claim] = Field(default=[])
 
-    @model_validator(mode="after")
-    def _check_systems(self) -> "Descent":
-        for system in self.systems.values():
-            system.all_points()
-        return self
-
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield the reference and every seed of every system on the data sets that are present."""
         for name, version in versions.items():
@@ -235,7 +211,7 @@ class Descent(Kind):
                 reference = common | {"estimator": model.estimator, "points": self.reference.grid_points({})}
             yield TaskKey(name, REFERENCE), reference
             for key, system in self.systems.items():
-                own = {"estimator": system.model.estimator, "points": system.all_points(), "sweeps": self.sweeps}
+                own = {"estimator": system.model.estimator, "points": system.points(), "sweeps": self.sweeps}
                 if system.relative_radius:
                     own["reference"] = reference
                 for seed in range(self.seeds if system.model.built.resolved_solver.random else 1):
@@ -244,12 +220,10 @@ class Descent(Kind):
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return objective, seconds and share of zeros after every sweep; for the reference, its objective and weights' norm."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fits stop after the sweeps, converged or not
-            if "sweeps" not in task:
-                return _fit_reference(json.dumps(task))
-            chosen = _choose_point(json.dumps(task | {"seed": 0}))
-            return _learning_curve(task, chosen) | {"chosen": chosen}
+        if "sweeps" not in task:
+            return _fit_reference(json.dumps(task))
+        chosen = _choose_point(json.dumps(task | {"seed": 0}))
+        return _learning_curve(task, chosen) | {"chosen": chosen}
 
     def report(self, name: str, results: Results) -> Report:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
@@ -269,8 +243,7 @@ class Descent(Kind):
             f"Sweeps and seconds until the objective is {self.goal:g} above the best known one, relatively; below them, the "
             "final excess. The objective is the lowest so far, averaged over the seeds; the seconds are the median."
         )
-        rows = table_rows(table, self.datasets, self.systems, _cell)
-        section = PageSection(self.title, [caption], ("Data set", *self.systems), rows, figures)
+        section = self.table_section(self.title, caption, table, _cell, figures)
         shapes = {dataset: reference["shape"] for dataset, reference in references.items()}
         return Report([section], table, {claim.text: count_holding(claim, table, shapes) for claim in self.claims})
 
@@ -279,7 +252,7 @@ class Descent(Kind):
         excess, goal = _excess_by_sweep(runs, best, self.sweeps), best * (1.0 + self.goal)
         at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
         there = all(min(run["objective"]) <= goal for run in runs)
-        eta = self.systems[system].all_points()[runs[0]["chosen"]].get("solver__eta")
+        eta = self.systems[system].points()[runs[0]["chosen"]].get("solver__eta")
         return {
             "eta": eta if isinstance(eta, int | float) else None,
             "sweeps": at_goal[0] + 1 if len(at_goal) else None,
@@ -302,7 +275,7 @@ class Descent(Kind):
             _mean_curve(s, sweeps, np.array([_extend(r["zeros"], self.sweeps) for r in own])) for s, own in runs.items()
         ]
         plots = [("sweeps", "Sweeps", excess, by_sweep), ("seconds", "Seconds", excess, by_second)]
-        lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.all_points())
+        lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.points())
         if lasso and any((curve.y > 0.0).any() for curve in zeros):
             plots.append(("zeros", "Sweeps", "Share of weights that are 0", zeros))
         for what, xlabel, ylabel, curves in plots:

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -20,12 +19,11 @@ from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
     Folds,
-    Grid,
+    GridSystem,
     Params,
     ProtocolKind,
     Result,
     Results,
-    System,
     Task,
     by_system,
     check_names,
@@ -36,7 +34,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
+from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure
 
 Measure = Literal["train", "test", "seconds"]
 MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
@@ -65,13 +63,12 @@ class Claim(kind.Claim):
     measures: list[Measure] = Field(min_length=1)
 
 
-class SampledSystem(System):
+class SampledSystem(GridSystem):
     """A system, its samplers and its grid."""
 
     samplers: list[str] = Field(
         default=[], description="Each with every point of the grid; only for MarginMeanClassifier"
     )
-    grid: Grid = Field(default={}, description="Parameters to choose from")
     rule: Literal["zero", "predict"] = Field(
         default="predict",
         description="`zero`: the sign of the margin, as in the paper. `predict`: the threshold of the estimator",
@@ -82,9 +79,9 @@ class SampledSystem(System):
         check_names("sampler", self.samplers, SAMPLERS)
         return self
 
-    def all_points(self) -> list[Params]:
+    def points(self) -> list[Params]:
         """Return the points of the grid, each with the name of each sampler."""
-        points = self.grid_points(self.grid)
+        points = super().points()
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
 
     def point_text(self, point: Params) -> str:
@@ -125,17 +122,11 @@ class GMeans(ProtocolKind):
     targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
     claims: list[Claim] = Field(default=[], description="Statements of the paper; the page counts where they hold")
 
-    @model_validator(mode="after")
-    def _check_systems(self) -> "GMeans":
-        for system in self.systems.values():
-            system.all_points()
-        return self
-
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
         """Return estimator, points and rule of each system."""
         return {
             name: {
-                "estimator": system.model.estimator, "points": system.all_points(), "rule": system.rule,
+                "estimator": system.model.estimator, "points": system.points(), "rule": system.rule,
                 "choice_rows": self.choice_rows,
             }
             for name, system in self.systems.items()
@@ -144,13 +135,11 @@ class GMeans(ProtocolKind):
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the G-means at the chosen point of the grid, and the seconds of its fit and of scoring both parts."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the solvers stop after a fixed number of rounds, converged or not
-            chosen = choose_once(task, _g_mean_of_point)
-            train, test = train_and_test(task)
-            start = time.perf_counter()
-            model = _fit(task, task["points"][chosen], train)
-            scores = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
+        chosen = choose_once(task, _g_mean_of_point)
+        train, test = train_and_test(task)
+        start = time.perf_counter()
+        model = _fit(task, task["points"][chosen], train)
+        scores = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
         return scores | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
     def report(self, name: str, results: Results) -> Report:
@@ -164,12 +153,10 @@ class GMeans(ProtocolKind):
             "Seconds of the fit, sampling included, and of scoring both parts: the median over the folds on one core, beside "
             "the paper's mean."
         )
-        columns, timed = ["Data set", *self.systems], cells["measure"] == "seconds"
-        rows, seconds = (table_rows(part, self.datasets, self.systems, _cell) for part in (cells[~timed], cells[timed]))
-        test = cells[cells["measure"] == "test"]
+        timed, test = cells["measure"] == "seconds", cells[cells["measure"] == "test"]
         sections = [
-            PageSection(f"{self.accuracy}: {self.title}", [about_accuracy], columns, rows),
-            PageSection(f"{self.times}: {self.title}, seconds", [about_seconds], columns, seconds),
+            self.table_section(f"{self.accuracy}: {self.title}", about_accuracy, cells[~timed], _cell),
+            self.table_section(f"{self.times}: {self.title}, seconds", about_seconds, cells[timed], _cell),
             PageSection(self.figures, figures=[self._figure(name, cells, measure) for measure in ("train", "test")]),
         ]
         counts = {
@@ -193,7 +180,7 @@ class GMeans(ProtocolKind):
                     # The first fold may include the compilation of kernels, so the median stands for the seconds.
                     cell["here"] = np.median(values) if measure == "seconds" else values.mean()
                     cell["deviation"] = values.std(ddof=1) if len(values) > 1 else None
-                    cell["chosen"] = settings.point_text(settings.all_points()[runs[0]["chosen"]])
+                    cell["chosen"] = settings.point_text(settings.points()[runs[0]["chosen"]])
                 cells.append(cell)
         table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
         return table.assign(difference=table["here"] - table["paper"])

@@ -46,7 +46,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.page import NOT_RUN, Report
+from flows.reproduce.page import NOT_RUN, Figure, PageSection, Report, TableCell, table_rows
 
 Task = dict[str, Any]
 Result = dict[str, Any]
@@ -136,6 +136,9 @@ class Kind(Strict):
         check_names("data set of a target", (target.dataset for target in targets), self.datasets)
         check_names("system of a target", (target.system for target in targets), systems)
         check_names("system of a claim", (s for claim in claims for s in (claim.system, *claim.than)), systems)
+        for system in systems.values() if systems else ():
+            if isinstance(system, GridSystem):
+                system.points()
         return self
 
     def packages(self) -> set[str]:
@@ -160,6 +163,15 @@ class Kind(Strict):
 
         `name`: the name of the experiment, for ids on the page.
         """
+
+    def table_section(
+        self, title: str, caption: str, cells: pd.DataFrame, cell: Callable[[pd.DataFrame], TableCell],
+        figures: Sequence[Figure] = (),
+    ) -> PageSection:  # fmt: skip
+        """Return a table with a row for each data set and a column for each system; `cell` makes a cell of its lines."""
+        systems = list(getattr(self, "systems", ()))
+        rows = table_rows(cells, self.datasets, systems, cell)
+        return PageSection(title, [caption], ["Data set", *systems], rows, figures)
 
 
 class Claim(Strict):
@@ -204,6 +216,16 @@ class System(Strict):
         for point in points:
             ModelConfig(estimator=self.model.estimator, **point)
         return points
+
+
+class GridSystem(System):
+    """A system, and the grid of parameters that it is chosen from."""
+
+    grid: Grid = Field(default={}, description="Parameters to choose from")
+
+    def points(self) -> list[Params]:
+        """Return the points of the grid, validated by the estimator."""
+        return self.grid_points(self.grid)
 
 
 class Folds(Strict):

@@ -1,7 +1,5 @@
 """The kind `probabilities`: AUC, Brier score and calibration loss over random splits, with ranks and Wilcoxon tests."""
 
-import time
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +29,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import PageSection, Report, TableCell, table_rows
+from flows.reproduce.page import PageSection, Report, TableCell
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
@@ -83,21 +81,13 @@ class Probabilities(ProtocolKind):
     def run_task(task: Task) -> Result:
         """Return the measures on the test rows."""
         train, test = train_and_test(task)
-        start = time.perf_counter()
         if task["smote"]:
             train = oversample(train, block_seed(task["protocol"]["seed"], task["repeat"], 1) % 2**31)
         parameters = task["model"] | {"lam": task["protocol"]["penalty"] / train.n_samples}
-        model: Any = ESTIMATORS[parameters.pop("estimator")]()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a fit that stops at its limit
-            model.set_params(**parameters).fit(LocalBlocks([train]))
-        seconds = time.perf_counter() - start
+        model = ESTIMATORS[parameters.pop("estimator")]().set_params(**parameters).fit(LocalBlocks([train]))
         scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
         probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
-        return {
-            "auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities),
-            "xi": getattr(model, "xi_", None), "seconds": seconds,
-        }  # fmt: skip
+        return {"auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities)}
 
     def report(self, name: str, results: Results) -> Report:
         """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
@@ -110,12 +100,8 @@ class Probabilities(ProtocolKind):
         counts: dict[str, Any] = {}
         for measure, table in self.tables.items():
             measured = cells[cells["measure"] == measure]
-            sections.append(
-                PageSection(
-                    f"{table}: {self.title}, {MEASURE_NAMES[measure]}", [caption], ["Data set", *self.systems],
-                    table_rows(measured, self.datasets, self.systems, _cell),
-                )
-            )  # fmt: skip
+            title = f"{table}: {self.title}, {MEASURE_NAMES[measure]}"
+            sections.append(self.table_section(title, caption, measured, _cell))
             means = by_system(measured, "mean", self.systems)
             behind = measured["system"][measured["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
             ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)

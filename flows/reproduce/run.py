@@ -5,6 +5,7 @@ configuration, the data or the version only the affected tasks run again.
 """
 
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import as_completed
 from dataclasses import replace
@@ -44,9 +45,15 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         name: {key: read_version(dataset) for key, dataset in experiment.datasets.items()}
         for name, experiment in config.experiments.items()
     }
-    absent = _absent(config, versions)
-    if absent:
-        observer.note(f"not here, and left out: {', '.join(absent)}")
+    known = [
+        (experiment.datasets[key].name, version.present)
+        for name, experiment in config.experiments.items()
+        for key, version in versions[name].items()
+    ]
+    if absent := [name for name, present in known if not present]:
+        if len(absent) == len(known):
+            refuse_absent(absent)
+        observer.note(f"not here, and left out: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")
     sections: list[PageSection] = []
@@ -67,25 +74,11 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     return {"run": shown(folder), "tables": {name: counts for name, counts in summaries.items() if counts}}
 
 
-def _absent(config: Paper, versions: dict[str, dict[str, Version]]) -> list[str]:
-    """Return the names of the data sets that are absent.
-
-    Raises InputError if no data set is here: the message says where they come from.
-    """
-    known = [
-        (experiment.datasets[key].name, version.present)
-        for name, experiment in config.experiments.items()
-        for key, version in versions[name].items()
-    ]
-    absent = [name for name, present in known if not present]
-    if absent and len(absent) == len(known):
-        refuse_absent(absent)
-    return list(dict.fromkeys(absent))
-
-
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
-    return KINDS[task["kind"]].run_task(task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the papers' solvers stop after a fixed number of steps, converged or not
+        return KINDS[task["kind"]].run_task(task)
 
 
 def _results(
