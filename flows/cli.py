@@ -70,8 +70,8 @@ COMMANDS: tuple[Command, ...] = (
         "promote",
         "Make the model of a run the one in use: a new version in a model store.",
         page="in-service",
-        model="flows.promote.run:PromoteConfig",
-        function="flows.promote.run:promote_as_configured",
+        model="flows.promote.decision:PromoteConfig",
+        function="flows.promote.run:promote_run",
         lines="flows.promote.store:promotion_lines",
         more=(
             "With --if, the run and the version in use score the same rows, the run's test rows or those of "

@@ -13,6 +13,7 @@ from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.config.data import TestConfig, batch_name, source_of
 from flows.keep_current.config import KeepCurrentConfig
 from flows.progress.console import RunObserver
+from flows.promote.decision import PromoteConfig
 from flows.promote.run import promote_run
 from flows.promote.store import promotion_lines
 from flows.score.run import ScoreConfig, score
@@ -57,7 +58,7 @@ def keep_current(
 def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> dict[str, Any]:
     """Promote the run where the condition holds, unless another run has taken the store."""
     held.check()
-    result = promote_run(run, store, config.condition, config.margin)
+    result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
     removed = [] if config.keep is None else keep(read_store(store), ABOUT, config.keep)
     return result | {"removed": removed}
 

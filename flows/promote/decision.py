@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, shown
+from aucdist.data.storage.urls import Location
 from aucdist.drift.performance import Z
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
@@ -22,7 +23,8 @@ from aucdist.metrics.compare import (
 )
 from aucdist.model import load_model
 from flows.compare.run import Run, read_run
-from flows.config.data import source_of
+from flows.config.base import Cli, Strict
+from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.run_folder.folder import data_of, model_folder
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of
@@ -30,6 +32,23 @@ from flows.run_folder.scores import SCORES, max_fpr_of, members_of
 LEVEL = 0.95
 """The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
 IN_USE = "the version in use"
+
+
+class PromoteConfig(Strict):
+    """A run whose model is to be put into use."""
+
+    run: Annotated[Location, Cli(place=1)]
+    """A run folder, a path or URL"""
+    store: Annotated[Location, Cli(place=2, metavar="URL")]
+    """The model store, a folder or URL, made if need be; or models:/NAME in MLflow"""
+    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = "always"
+    """When to replace the version in use"""
+    margin: Annotated[float, Cli()] = 0.0
+    """The difference that counts: better by more, or not worse by as much"""
+    data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
+    """Labelled rows for the test, which neither model has seen; by default the run's"""
+    keep: Annotated[int | None, Cli(metavar="N")] = None
+    """Remove old versions until N are left; by default none is removed"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +66,10 @@ class Pair:
     old: np.ndarray
 
 
-def decide(
-    run: str, in_use: str, condition: str, margin: float, data: tuple[str, Source] | None = None
-) -> dict[str, Any]:
+def decide(config: PromoteConfig, run: str, in_use: str) -> dict[str, Any]:
     """Test the model of a run against the version in use.
 
     `run` and `in_use`: the run folder, and the folder of the version.
-    `condition`: {"better", "not-worse"}.
-    `data`: name and source of the rows; by default the run's test rows.
     Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; in types of JSON.
     Raises InputError if the rows cannot be read, or a model was trained on some of them.
     """
@@ -63,19 +78,22 @@ def decide(
         raise InputError(
             f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
         )
-    if data is None:
+    if config.data is None:
         pair = _on_test_rows(run, in_use, new)
     else:
-        name, source = data
+        name, source = batch_name(config.data), source_of(config.data)
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
         pair = Pair(name, rows.y, rows.scores, before.scores)
     if new.classes:
         test, about = _test_of_classes(pair, new.classes)
     else:
-        max_fpr = max_fpr_of(new, run)
-        test = difference(pair, max_fpr)
-        about = {"measure": "auc"} if max_fpr is None else {"measure": "partial_auc", "max_fpr": max_fpr}
-        about["n_pos"] = int((pair.y == 1).sum())
+        about = {"measure": "auc", "n_pos": int((pair.y == 1).sum())}
+        if (max_fpr := max_fpr_of(new, run)) is None:
+            test = delong_test(pair.y, pair.new, pair.old, LEVEL)
+        else:
+            about |= {"measure": "partial_auc", "max_fpr": max_fpr}
+            test = partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+    condition, margin = config.condition, config.margin
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
     worse = calibration is not None and calibration["high"] < -margin
@@ -86,13 +104,6 @@ def decide(
         | {"holds": test.low > bound and not worse}
     )
     return decision
-
-
-def difference(pair: Pair, max_fpr: float | None) -> Difference:
-    """Return the paired test of the two models, run minus version in use: of the AUC, or of the partial AUC up to `max_fpr`."""
-    if max_fpr is None:
-        return delong_test(pair.y, pair.new, pair.old, LEVEL)
-    return partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL, standardized=True)
 
 
 def _test_of_classes(pair: Pair, names: tuple[str, ...]) -> tuple[Difference, dict[str, Any]]:

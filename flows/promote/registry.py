@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from aucdist import __version__
-from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT
-from flows.promote.decision import decide
+from flows.promote.decision import PromoteConfig, decide
 from flows.promote.store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 
@@ -80,40 +79,33 @@ def registered_model(url: str) -> Registered:
     return Registered(named[1], named[2] or IN_USE, server)
 
 
-def promote_registered(
-    run: str,
-    url: str,
-    content: Mapping[str, bytes],
-    condition: str,
-    margin: float,
-    data: tuple[str, Source] | None = None,
-) -> dict[str, Any]:
+def promote_registered(config: PromoteConfig, run: str, content: Mapping[str, bytes]) -> dict[str, Any]:
     """Log a run in MLflow and, if it is as good as asked, register its model and move the alias to it.
 
     The alias is moved last: a promotion that ends before leaves the version in use as it was.
 
-    `url`: as ``models:/churn`` or ``models:/churn@champion``.
+    `config`: its store is as ``models:/churn`` or ``models:/churn@champion``.
+    `run`: the run folder.
     `content`: the files of the version by name.
-    `condition`, `margin` and `data`: as for `promote_run`.
     Returns as `promote_run`; ``mlflow`` has the server, without password, and the ID of the run.
     Raises InputError as `promote_run`; or if MLflow is not installed.
     Raises RunError if the server cannot be reached, or refuses.
     """
-    target = registered_model(url)
+    target = registered_model(config.store)
     mlflow = load_optional("mlflow")
     with _quiet(), _explained(mlflow, target), tempfile.TemporaryDirectory(prefix="aucdist-mlflow-") as folder:
         mlflow.set_tracking_uri(reveal(target.server))
         client = mlflow.MlflowClient()
         current = _version_in_use(mlflow, client, target)
         decision = None
-        if condition != "always" and current is not None:
+        if config.condition != "always" and current is not None:
             in_use = _fetched(mlflow, target, current, Path(folder))
-            decision = decide(run, in_use, condition, margin, data) | {"version": current}
+            decision = decide(config, run, in_use) | {"version": current}
         promoted = decision is None or bool(decision["holds"])
         with mlflow.start_run(run_name=shown(run).rpartition("/")[2]) as active:
             _log(mlflow, run, decision)
             version = _registered(mlflow, client, target, content, current, Path(folder)) if promoted else current
-    result: dict[str, Any] = {"store": target.url, "run": shown(run), "condition": condition, "removed": []}
+    result: dict[str, Any] = {"store": target.url, "run": shown(run), "condition": config.condition, "removed": []}
     if decision is not None:
         result["picture"] = f"decision.svg of MLflow's run {active.info.run_id}"
     return result | {

@@ -1,7 +1,6 @@
 """A model store: its history, the way back, and what was decided of a promotion, in words and as a picture."""
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from aucdist.data.storage.files import shown
@@ -136,10 +135,6 @@ def _missed(result: dict[str, Any]) -> str:
 
 def decision_svg(decision: dict[str, Any], title: str) -> str:
     """Return the picture of a decision as an SVG file."""
-    return standalone_svg("decision", _plot(decision, title))
-
-
-def _plot(decision: dict[str, Any], title: str) -> Callable[[Any], None]:
     rows = [(measure_text(decision), decision)]
     if decision["calibration"] is not None:
         rows.append(("Brier loss, less", decision["calibration"]))
@@ -166,4 +161,4 @@ def _plot(decision: dict[str, Any], title: str) -> Callable[[Any], None]:
             f"run minus version in use, on {decision['rows']:,} rows\n{decision['condition']} (dashed) {verdict}"
         )
 
-    return plot
+    return standalone_svg("decision", plot)

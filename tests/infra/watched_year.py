@@ -15,6 +15,7 @@ import pandas as pd
 
 from aucdist.data.storage.urls import data_root
 from flows.progress.console import RunObserver
+from flows.promote.decision import PromoteConfig
 from flows.promote.run import promote_run
 from flows.train.config import load_train
 from flows.train.run import train
@@ -139,7 +140,7 @@ def store_of(training: pd.DataFrame, folder: Path) -> str:
     model = json.dumps({"lam": 0.001, "tol": 0.05, "calibration": "logit"})
     settings = ["cluster=none", f"data={data}", f"model={model}", "operating_point={fpr: 0.1}"]
     result = train(load_train("digits", settings, str(folder / "runs")), Silent())
-    promote_run(str(result["run"]), str(folder / "store"))
+    promote_run(PromoteConfig(run=str(result["run"]), store=str(folder / "store")))
     return str(folder / "store")
 
 

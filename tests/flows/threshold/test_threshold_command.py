@@ -15,6 +15,7 @@ from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import LineObserver
+from flows.promote.decision import PromoteConfig
 from flows.promote.run import promote_run
 from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
@@ -128,7 +129,7 @@ def test_probabilities_stay(visits: Path) -> None:
 
 def test_a_store_gets_a_version(run: str, tmp_path: Path) -> None:
     store = str(tmp_path / "store")
-    promote_run(run, store)
+    promote_run(PromoteConfig(run=run, store=store))
     result = change(store, recall=0.95)
     assert result["run"] == f"{store}@2"
     assert load_model(f"{store}@1").intercept != load_model(store).intercept == load_model(f"{store}@2").intercept
