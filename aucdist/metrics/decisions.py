@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, unknown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.partial import check_share
@@ -99,29 +99,27 @@ def balanced_accuracy(table: dict[str, float]) -> float:
     return (recall(table) + specificity(table)) / 2
 
 
-def threshold_at(
-    counts: ScoreCounts,
-    *,
-    fpr: float | None = None,
-    alerts: float | None = None,
-    precision: float | None = None,
-    recall: float | None = None,
-    cost: Mapping[str, Any] | None = None,
-) -> float:
+REQUIREMENTS = ("fpr", "alerts", "precision", "recall")
+
+
+def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
-    requirements = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
-    names = [name for name, value in {**requirements, "cost": cost}.items() if value is not None]
-    if len(names) != 1:
-        raise InputError(
-            f"threshold_at takes one of fpr, alerts, precision, recall and cost; {', '.join(names) or 'none'} is given"
-        )
-    if cost is not None:
-        check_cost(cost)
+    name, value = the_only("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
+    if name == "cost":
+        check_cost(value)
         true, false = flagged_at(counts)
-        flagged = int(np.argmin(cost["false_alarm"] * false + cost["miss"] * (true[-1] - true)))
+        flagged = int(np.argmin(value["false_alarm"] * false + value["miss"] * (true[-1] - true)))
     else:
-        flagged = max(n_flagged(counts, name, value) for name, value in requirements.items() if value is not None)
+        flagged = n_flagged(counts, name, value)
     return counts.threshold(len(counts.values) - flagged)
+
+
+def the_only(what: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return name and value of the one requirement that is not None, or raise an InputError that begins with `what`."""
+    stated = [(name, value) for name, value in requirements.items() if value is not None]
+    if len(stated) != 1:
+        raise InputError(f"{what}; {', '.join(name for name, _ in stated) or 'none'} is given")
+    return stated[0]
 
 
 def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
@@ -186,6 +184,8 @@ def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 
 def check_requirement(name: str, value: float) -> None:
     """Raise an InputError unless a requirement is a share."""
+    if name not in REQUIREMENTS:
+        raise unknown("requirement", name, REQUIREMENTS)
     none_allowed = name in ("fpr", "alerts")
     if not (0 <= value <= 1 and (none_allowed or value > 0)):
         raise InputError(f"{name} is {value}; it must be {'at least 0' if none_allowed else 'above 0'} and at most 1")

@@ -13,6 +13,8 @@ from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
 
 GroupWeight = Literal["pairs", "groups"]
 
+FIRST_ROWS = (5, 10)
+"""The first rows of each group that a report measures."""
 MOST_PLACES = 2**27
 """The discounts of so many places take a gigabyte."""
 
@@ -238,13 +240,13 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
 
 
 def measures_of_groups(
-    y_true: Any, y_score: Any, groups: Any, group_weight: GroupWeight = "pairs", ks: tuple[int, ...] = (5, 10)
+    y_true: Any, y_score: Any, groups: Any, group_weight: GroupWeight = "pairs"
 ) -> Iterator[tuple[str, OfGroups]]:
     """Yield what a report says of groups: the AUC within them, and NDCG and recall for each k, by name."""
     yield "group_auc", auc_of_groups(y_true, y_score, groups=groups, group_weight=group_weight)
-    for k in ks:
+    for k in FIRST_ROWS:
         yield f"ndcg@{k}", ndcg_of_groups(y_true, y_score, groups=groups, k=k)
-    for k in ks:
+    for k in FIRST_ROWS:
         yield f"group_recall@{k}", recall_of_groups(y_true, y_score, groups=groups, k=k)
 
 

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import check_requirement, flagged_at
+from aucdist.metrics.decisions import REQUIREMENTS, check_requirement, flagged_at, the_only
 from aucdist.metrics.intervals import check_level, refuse_weights
 
 STARTS = {1.0: 0.7, 4.0: 0.3}
@@ -70,23 +69,11 @@ class Guarantee:
         return self.promised == self.asked
 
 
-def guaranteed_threshold(
-    counts: ScoreCounts,
-    confidence: float = 0.95,
-    *,
-    fpr: float | None = None,
-    alerts: float | None = None,
-    precision: float | None = None,
-    recall: float | None = None,
-) -> Guarantee:
+def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
     """Return the threshold that keeps a promise for new rows; see `aucdist.metrics.guaranteed_threshold`."""
     check_level(confidence)
     refuse_weights(counts)
-    named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
-    given = {name: value for name, value in named.items() if value is not None}
-    if len(given) != 1:
-        raise InputError(f"a guarantee is of one of {', '.join(named)}; {', '.join(given) or 'none'} is given")
-    ((name, value),) = given.items()
+    name, value = the_only(f"a guarantee is of one of {', '.join(REQUIREMENTS)}", requirements)
     check_requirement(name, value)
     error = 1.0 - confidence
     positives, negatives = flagged_at(counts)

@@ -71,9 +71,9 @@ def threshold_at(
     (0.45, 0.8)
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    others = (fpr, alerts, precision, recall)
-    if cost is None or not _has_columns(cost) or any(value is not None for value in others):
-        return decisions.threshold_at(counts, fpr=fpr, alerts=alerts, precision=precision, recall=recall, cost=cost)
+    shares = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
+    if cost is None or not _has_columns(cost) or any(value is not None for value in shares.values()):
+        return decisions.threshold_at(counts, **shares, cost=cost)
     weight = costs.cost_of_rows(signs_of(y_true, pos_label)[1] > 0, cost)
     if sample_weight is not None:
         weight = weight * as_column("weights", sample_weight)

@@ -99,22 +99,27 @@ def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
 WITHIN_GROUPS = ("group_auc", "ndcg")
 """Measures of the rows of each group; the others are of all rows together."""
 
+
+def _without_threshold(function: Callable[..., Any], **parameters: float) -> Callable[[Any, float], Any]:
+    """Return a function of counts as one of counts and a threshold."""
+    return lambda counts, threshold: function(counts, **parameters)
+
+
 MEASURES = {
     measure.name: measure
     for measure in (
-        Measure("auc", lambda counts, threshold: auc(counts), "ranking"),
-        Measure("average_precision", lambda counts, threshold: average_precision(counts), "ranking"),
+        Measure("auc", _without_threshold(auc), "ranking"),
+        Measure("average_precision", _without_threshold(average_precision), "ranking"),
         Measure("g_mean", lambda counts, threshold: g_mean(confusion(counts, threshold)), "decision"),
         Measure(
             "balanced_accuracy", lambda counts, threshold: balanced_accuracy(confusion(counts, threshold)), "decision"
         ),
-        Measure("brier_loss", lambda counts, threshold: brier(counts), "probability"),
-        Measure("log_loss", lambda counts, threshold: log_loss(counts), "probability", largest=math.inf),
-        Measure("calibration_loss", lambda counts, threshold: calibration_loss(counts), "probability"),
-        Measure("group_auc", lambda rows, threshold: group_auc(rows), "groups"),
+        Measure("brier_loss", _without_threshold(brier), "probability"),
+        Measure("log_loss", _without_threshold(log_loss), "probability", largest=math.inf),
+        Measure("calibration_loss", _without_threshold(calibration_loss), "probability"),
+        Measure("group_auc", _without_threshold(group_auc), "groups"),
     )
 }
-
 
 EXPECTED_COST = "expected_cost"
 
@@ -172,7 +177,7 @@ def find_measure(name: str) -> Measure:
         for parameter, value in values.items():
             _check(parameter, value)
         needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"
-        return Measure(name, lambda counts, threshold: function(counts, **values), needs)
+        return Measure(name, _without_threshold(function, **values), needs)
     if name not in MEASURES:
         raise unknown("metric", name, [*MEASURES, *WITH_PARAMETERS])
     return MEASURES[name]
