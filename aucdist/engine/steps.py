@@ -64,14 +64,6 @@ class MergeTree:
         return total
 
 
-def merge(summaries: Iterable[Summary]) -> Summary:
-    """Return the sum of the summaries of blocks 0, 1, 2, ... in the shape of the tree."""
-    tree = MergeTree()
-    for number, summary in enumerate(summaries):
-        tree.add(0, number, summary)
-    return tree.total()
-
-
 def _sum(left: Summary, right: Summary) -> Summary:
     return {key: value + right[key] for key, value in left.items()}
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from aucdist.errors import InputError
 from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import RunOptions, load_config
+from flows.config.loading import RunOptions
 from flows.config.model import refuse_missing, refuse_nonlinear
 from flows.config.operating_point import hold_out
 from flows.train.config import RunConfig
@@ -229,11 +229,6 @@ def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: st
 def works_with_masks(model: Any) -> bool:
     """Tell whether a model's solver ignores rows of weight 0, so that a fold needs no copy of its rows."""
     return bool(model.ignores_zero_weight)
-
-
-def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:
-    """Read the configuration of a search, a path or a name in ``configs/cv``: see `flows.config.loading.load_config`."""
-    return load_config(CvConfig, "cv", config, settings, output)
 
 
 class CvOptions(RunOptions):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucdist.engine.steps import MergeTree, merge
+from aucdist.engine.steps import MergeTree
 from aucdist.metrics.counts import ScoreCounts
 
 HUGE_AND_SMALL = [1e16, 1.0, -1e16, 1.0, 3.0, 1e-3, 7e15]
@@ -22,6 +22,14 @@ def by_definition(summaries):
         half *= 2
     left, right = by_definition(summaries[:half]), by_definition(summaries[half:])
     return {key: left[key] + right[key] for key in left}
+
+
+def merge(summaries):
+    """Return the sum of the summaries of blocks 0, 1, 2, ... in the shape of the tree."""
+    tree = MergeTree()
+    for number, summary in enumerate(summaries):
+        tree.add(0, number, summary)
+    return tree.total()
 
 
 def of(n):

@@ -78,22 +78,18 @@ class PairObjective:
         return rows, replace(self, groups=groups, subset=subset)
 
 
-def pairwise_objective(
-    blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss = HINGE, groups: PairGroups | None = None
-) -> float:
-    """Return ``lam/2 |w|^2`` plus the mean loss over all pairs, exactly, in O(n log n) and three reductions.
+def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, groups: PairGroups | None = None) -> float:
+    """Return ``lam/2 |w|^2`` plus the mean hinge over all pairs, exactly, in O(n log n) and three reductions.
 
     Parameters
     ----------
     blocks : Blocks
         Both classes must be present. Their memory is not changed.
     w : ndarray of shape (n_features,), float64
-    loss : PairLoss, default=HINGE
-        The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups, optional
         Where pairs are within groups.
     """
-    problem = PairProblem(blocks, loss, groups)
+    problem = PairProblem(blocks, HINGE, groups)
     total, _ = problem.sweep(w)
     return float(total / problem.mass + 0.5 * lam * (w @ w))
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.searches import load_cv
 
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.loading import configs_folder, to_yaml
-from flows.cv.config import CvConfig, load_cv
+from flows.cv.config import CvConfig
 
 
 def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.searches import load_cv
 
 from flows.compute.stages import call_stage
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.orchestration import flows
 from flows.progress.console import LineObserver, Tasks

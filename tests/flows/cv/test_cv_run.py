@@ -15,12 +15,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
+from support.searches import load_cv
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
-from flows.cv import jobs, search
-from flows.cv.config import CvConfig, load_cv
+from flows.cv import jobs, run
+from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver, Tasks
 
@@ -118,7 +119,7 @@ def test_masks_give_the_same_table(whole: tuple[dict[str, Any], RecordingObserve
 
 
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(search, "_memory_per_task", lambda client: 4e6)
+    monkeypatch.setattr(run, "_memory_per_task", lambda client: 4e6)
     assert cross_validate(config(tmp_path), RecordingObserver())["placement"] == "masks"
     other = "model={estimator: PairwiseSquareClassifier}"
     assert cross_validate(config(tmp_path, other), RecordingObserver())["placement"] == "tasks"
@@ -148,29 +149,29 @@ def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
 
 
 def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = search.fit_on_copies
+    score = run.fit_on_copies
 
     def fail_in_the_second_fold(job: Any, *args: Any) -> Any:
         if job.fold.fold == 1:
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(search, "fit_on_copies", fail_in_the_second_fold)
+    monkeypatch.setattr(run, "fit_on_copies", fail_in_the_second_fold)
     with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
         cross_validate(config(tmp_path), RecordingObserver())
-    monkeypatch.setattr(search, "fit_on_copies", score)
+    monkeypatch.setattr(run, "fit_on_copies", score)
     assert cross_validate(config(tmp_path), RecordingObserver())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
 
 
 def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = search.fit_on_copies
+    score = run.fit_on_copies
 
     def fail_with_sdcd(job: Any, *args: Any) -> Any:
         if job.points[0]["solver"] == "sdcd":
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(search, "fit_on_copies", fail_with_sdcd)
+    monkeypatch.setattr(run, "fit_on_copies", fail_with_sdcd)
     observer = RecordingObserver()
     settings = ["grid={solver: [all-pairs, sdcd]}"]
     result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), observer)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.searches import load_cv
 
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
-from flows.cv.config import load_cv
 from flows.cv.rows import open_search
 from flows.progress.console import LineObserver
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -17,7 +18,6 @@ from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import N_LAMS_OF_FORESTS, auto_search
 from aucdist.search.fold import measured, scored_groups
 from aucdist.search.folds import masked_blocks
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.train.config import load_train

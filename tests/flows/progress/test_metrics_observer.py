@@ -1,10 +1,10 @@
 """A run on a cluster sends its progress to the scheduler, and an error of that does not end it."""
 
 import pytest
+from support.searches import load_cv
 
 from aucdist.errors import InputError
 from flows.config import cluster
-from flows.cv.config import load_cv
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
 from flows.progress.metrics import REPORT, MetricsObserver

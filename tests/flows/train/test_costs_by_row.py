@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.search.folds import Folds
 from flows.compare.run import CompareConfig, compare
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores

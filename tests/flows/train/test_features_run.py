@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.command_line import run as aucdist
+from support.searches import load_cv
 
 from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
@@ -16,7 +17,6 @@ from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
 from aucdist.search.candidates import LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline

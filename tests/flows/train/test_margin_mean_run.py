@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from sklearn.datasets import load_digits
+from support.searches import load_cv
 
 from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.cv import run as search
-from flows.cv.config import load_cv
 from flows.json_values import jsonable
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from support.figures import RENDER
+from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -17,7 +18,6 @@ from aucdist.report import plots
 from aucdist.report.text import operating_point_text
 from aucdist.selection.folds import fold_numbers
 from flows.config.operating_point import OperatingPointConfig
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores

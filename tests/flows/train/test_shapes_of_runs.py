@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -14,7 +15,6 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps.explain import values_at_bins
 from aucdist.report.text import directions_text
-from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
