@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -112,15 +113,19 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     ends = (classes[:1], classes[1:]) if several else (classes[1:], classes[:1])
     topics = several and not estimator.label_sets_.exclusive
     schema = Schema(tuple(names), label, *ends, categories, classes=classes if several else (), topics=topics)
-    about, spreads = {"estimator": type(estimator).__name__}, estimator.spreads_.tolist() if several else [1.0]
-    weights = tuple(
+    about = [{"estimator": type(estimator).__name__}] * len(estimator.class_models)
+    return LinearModel(weights_of(estimator, about), schema, preprocessor, LENIENT)
+
+
+def weights_of(estimator: Any, about: Sequence[dict[str, Any]]) -> tuple[ClassWeights, ...]:
+    """Return the weights of each class of a fitted estimator; `about`: what else is saved of each."""
+    return tuple(
         ClassWeights(
-            own.coef_[0], own.decision_intercept, about, getattr(own, "probability_", None),
+            own.coef_[0], own.decision_intercept, content, getattr(own, "probability_", None),
             getattr(own, "feature_map_", None), spread,
         )
-        for own, spread in zip(estimator.estimators_ if several else [estimator], spreads, strict=True)
+        for own, content, spread in zip(estimator.class_models, about, estimator.class_spreads.tolist(), strict=True)
     )  # fmt: skip
-    return LinearModel(weights, schema, preprocessor, LENIENT)
 
 
 def model_content(model: LinearModel) -> dict[str, bytes]:

@@ -149,7 +149,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """
         with all_or_nothing(self):
             self.check_parameters()
-            return self._fit_any(training_blocks(self, blocks, None, None), callback)
+            return self._fit_any(training_blocks(self, blocks), callback)
 
     def _fit(
         self, blocks: Blocks, callback: Callback | None, name: str = ""
@@ -301,12 +301,12 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
                 obj=self,
             )
 
-    def _validated_blocks(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
+    def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
         if self._by_folds:
             raise InputError("features='auto' is chosen by `fit`: name a feature map here, such as that in its chosen_")
         self.check_parameters()
-        rows = training_blocks(self, X, y, sample_weight, groups)
+        rows = training_blocks(self, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):
             raise InputError(f"y has {rows.sets.n_classes} classes, and exactly two are needed here: pass y == label")
         return self._ready(rows)

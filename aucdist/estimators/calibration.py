@@ -63,7 +63,7 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     plain = {name: value for name, value in plain.items() if name in model.get_params(deep=False)}
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(**plain)
-        rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
+        rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
         give_warnings(other._fit(rows, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
@@ -104,7 +104,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
-    _, warned = model._fit(model._validated_blocks(LocalBlocks([block]), None, None), None)
+    _, warned = model._fit(model._validated_blocks(LocalBlocks([block])), None)
     give_warnings(warned, but=SeparationWarning)  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
     fitted = model.probability_

@@ -10,6 +10,7 @@ run side by side as the blocks have threads.
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads, one_blas_thread
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import AUTO
-from aucdist.estimators.scores import count_scores, encoded_rows, mean_and_spread
+from aucdist.estimators.scores import count_scores, encoded_rows, mean_and_spread, naming_class
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
@@ -55,13 +56,10 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 
     def fit_one(k: int) -> None:
         of_class = models[k]
-        try:
+        with naming_class(model, k):
             blocks = of_class._ready(rows.of_class(k))
-            counts[k], warned[k] = of_class._fit(
-                blocks, _with_class(callback, names[k]), f"{type(model).__name__} {names[k]}"
-            )
-        except InputError as error:
-            raise InputError(f"class {names[k]!r}: {error}") from None
+            with_class = None if callback is None else partial(_call_with_class, callback, names[k])
+            counts[k], warned[k] = of_class._fit(blocks, with_class, f"{type(model).__name__} {names[k]}")
         if sets.exclusive and not hasattr(of_class, "probability_"):
             of_rows = counts[k] or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
             spreads[k] = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
@@ -164,14 +162,8 @@ def _finds_directions(model: BaseEstimator) -> bool:
     return isinstance(model.monotone, str) and model.monotone == AUTO
 
 
-def _with_class(callback: Callback | None, name: str) -> Callback | None:
-    if callback is None:
-        return None
-
-    def with_class(record: Record) -> None:
-        callback({**record, "class": name})  # type: ignore[dict-item]
-
-    return with_class
+def _call_with_class(callback: Callback, name: str, record: Record) -> None:
+    callback({**record, "class": name})  # type: ignore[dict-item]
 
 
 def _stack(model: BaseEstimator) -> None:

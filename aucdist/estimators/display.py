@@ -147,7 +147,8 @@ class HistoryDisplay:
 
         Returns
         -------
-        self
+        HistoryDisplay
+            Itself, with the attributes set.
 
         Raises
         ------

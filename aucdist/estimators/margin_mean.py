@@ -133,14 +133,6 @@ def _moments(block: Block) -> Summary:
     return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
 
 
-def composed(first: Preprocessor, then: Preprocessor) -> Preprocessor:
-    """Return the scaling that does one after the other, both of them from `standard_scaling`."""
-    assert first.factor is not None
-    assert then.factor is not None
-    shift = None if first.shift is None or then.shift is None else first.shift + then.shift / first.factor
-    return Preprocessor((), "standard", shift, first.factor * then.factor)
-
-
 def rows_of(block: Block) -> Summary:
     """Send the rows and their labels."""
     return {"X": [block.X], "y": [block.y]}
@@ -336,7 +328,13 @@ class MarginMeanClassifier(BlockClassifier):
         if self.scale == "standard" and self.sampler is not None:
             # There is no bias: the sample's own middle is where the boundary has to pass.
             again = standard_scaling(sample)
-            scaling, sample = composed(scaling, again), ViewBlocks(sample, again.transform)
+            assert scaling.factor is not None
+            assert again.factor is not None
+            shift = None
+            if scaling.shift is not None and again.shift is not None:
+                shift = scaling.shift + again.shift / scaling.factor
+            scaling = Preprocessor((), "standard", shift, scaling.factor * again.factor)
+            sample = ViewBlocks(sample, again.transform)
         for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):  # what another kernel's fit left
             self.__dict__.pop(stale, None)
         if self.kernel == "rbf":

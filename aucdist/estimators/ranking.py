@@ -31,11 +31,6 @@ from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_grou
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
 from aucdist.solvers.pairs.smooth import MajorantRound
 
-GROUP_CONSTRAINTS: Constraints = {
-    "group_weight": OneOf(GROUP_WEIGHTS, optional=True),
-    "grade_weight": OneOf(GRADE_WEIGHTS, optional=True),
-}
-
 
 def group_weight_of(estimator: Any) -> GroupWeight:
     """Return what a group weighs in the objective of an estimator: its pairs, unless it says that each weighs the same."""
@@ -100,7 +95,23 @@ class RankingClassifier(LinearClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PairwiseHingeClassifier(RankingClassifier):
+class PairRankingClassifier(RankingClassifier):
+    """A linear classifier whose objective is a mean over pairs, which may be within groups or of rows with grades."""
+
+    of_pairs = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        **RankingClassifier._parameter_constraints,
+        "monotone": Directions(),
+        "group_weight": OneOf(GROUP_WEIGHTS, optional=True),
+        "grade_weight": OneOf(GRADE_WEIGHTS, optional=True),
+    }
+    group_weight: str | None = None
+    grade_weight: str | None = None
+    monotone: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PairwiseHingeClassifier(PairRankingClassifier):
     """Linear ranking by the mean hinge over all pairs of a positive and a negative row.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 -
@@ -228,23 +239,17 @@ class PairwiseHingeClassifier(RankingClassifier):
     True
     """
 
-    of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
-        **RankingClassifier._parameter_constraints,
+        **PairRankingClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),
-        "monotone": Directions(),
         **TOP_CONSTRAINTS,
-        **GROUP_CONSTRAINTS,
     }
 
     solver: Any = "all-pairs"
     penalty: str | None = None
     max_fpr: float | None = None
     max_false_positives: int | None = None
-    group_weight: str | None = None
-    grade_weight: str | None = None
-    monotone: Any = None
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         c = self.certificate_
@@ -275,7 +280,7 @@ class PairwiseHingeClassifier(RankingClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PairwiseRampClassifier(RankingClassifier):
+class PairwiseRampClassifier(PairRankingClassifier):
     """Linear ranking by a smoothed AUC over all pairs of a positive and a negative row.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1
@@ -390,21 +395,15 @@ class PairwiseRampClassifier(RankingClassifier):
     True
     """
 
-    of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {
-        **RankingClassifier._parameter_constraints,
-        "monotone": Directions(),
+        **PairRankingClassifier._parameter_constraints,
         **TOP_CONSTRAINTS,
-        **GROUP_CONSTRAINTS,
     }
 
     solver: Any = "lbfgs"
     max_fpr: float | None = None
     max_false_positives: int | None = None
-    group_weight: str | None = None
-    grade_weight: str | None = None
-    monotone: Any = None
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if isinstance(solution.last, MajorantRound):
@@ -413,7 +412,7 @@ class PairwiseRampClassifier(RankingClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PairwiseSquareClassifier(RankingClassifier):
+class PairwiseSquareClassifier(PairRankingClassifier):
     """Linear ranking by the mean square over all pairs of a positive and a negative row.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of (1 - w.(x_i - x_j))^2``. The objective is strongly
@@ -517,18 +516,9 @@ class PairwiseSquareClassifier(RankingClassifier):
     True
     """
 
-    of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Exact, SVRG, TPAUC, OPAUC)
-    _parameter_constraints: ClassVar[Constraints] = {
-        **RankingClassifier._parameter_constraints,
-        "monotone": Directions(),
-        **GROUP_CONSTRAINTS,
-    }
 
     solver: Any = "exact"
-    group_weight: str | None = None
-    grade_weight: str | None = None
-    monotone: Any = None
 
     def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
         """Return the minimum's weights for several lam, at the cost of about one: all come from the same moments.

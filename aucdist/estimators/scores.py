@@ -1,6 +1,7 @@
 """Scores of a model, for a matrix here or for blocks anywhere, and the threshold on them, set by hand or for a requirement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -35,12 +36,12 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
     return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
 
 
-def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:
+def count_scores(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
     """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction.
 
     `w`: of shape (n_features,), float64.
     """
-    return blocks.sum(_count, w, intercept)["counts"].counts
+    return blocks.sum(_count, w)["counts"].counts
 
 
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
@@ -95,9 +96,8 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     return {"lowest": [lowest], "highest": [highest]}
 
 
-def _count(block: Block, w: np.ndarray, intercept: float) -> Summary:
-    scores = block.scores(w)
-    return {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
+def _count(block: Block, w: np.ndarray) -> Summary:
+    return {"counts": BoundedCounts.from_scores(block.y, block.scores(w), block.weight)}
 
 
 def _count_costs(block: Block, w: np.ndarray, cost: dict[str, Any]) -> Summary:
@@ -113,8 +113,7 @@ def _count_few(block: Block, w: np.ndarray) -> Summary:
         there = block.weights() > 0
         of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
         few = block.take(np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes]))
-    scores = few.scores(w)
-    return {"counts": ScoreCounts.from_scores(few.y, scores)}
+    return {"counts": ScoreCounts.from_scores(few.y, few.scores(w))}
 
 
 def _thresholds_of_rows(
@@ -139,9 +138,9 @@ def _thresholds_of_rows(
             )
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
-    for k, of_class in enumerate(model.estimators_ if several else [model]):
+    for k, of_class in enumerate(model.class_models):
         scores = of_class._scores_without_intercept(X)
-        try:
+        with naming_class(model, k):
             if confidence is None:
                 thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
                 continue
@@ -154,11 +153,18 @@ def _thresholds_of_rows(
                     f"{len(scores)} rows; the best promise is {promise.promised:.4g}"
                 )
             thresholds.append(promise.threshold)
-        except InputError as error:
-            if not several:
-                raise
-            raise InputError(f"class {model.label_sets_.names()[k]!r}: {error}") from None
     return thresholds
+
+
+@contextmanager
+def naming_class(model: Any, k: int) -> Iterator[None]:
+    """Name the class at position `k` in an InputError, where the model has several."""
+    try:
+        yield
+    except InputError as error:
+        if not hasattr(model, "label_sets_"):
+            raise
+        raise InputError(f"class {model.label_sets_.names()[k]!r}: {error}") from None
 
 
 def without_intercept(threshold: float, intercept: float) -> float:
@@ -178,6 +184,16 @@ class WithThreshold:
     estimators_: list[Any]
     intercept_: np.ndarray
     probability_: ProbabilityMap
+
+    @property
+    def class_models(self) -> Sequence[Any]:
+        """The fitted model of each class against the rest; of two classes the estimator itself."""
+        return vars(self).get("estimators_", [self])
+
+    @property
+    def class_spreads(self) -> np.ndarray:
+        """What the scores of each class are divided by, float64 of shape (n_classes,); of two classes 1."""
+        return vars(self).get("spreads_", np.ones(1))
 
     @property
     def threshold_(self) -> float:
@@ -249,22 +265,17 @@ class WithThreshold:
             raise InputError("set_threshold: confidence is for fpr, alerts, precision and recall, not for cost")
         if is_dask(X):
             raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
-        several = "estimators_" in vars(self)
-        models = self.estimators_ if several else [self]
         if threshold is None:
-            cuts = _thresholds_of_rows(self, X, y, sample_weight, requirement, confidence)
-        else:
-            values = np.asarray(threshold, dtype=np.float64)
-            if np.isnan(values).any():
-                raise InputError(f"threshold is {threshold!r}; a number is needed")
-            if values.shape != ((len(models),) if several else ()):
-                raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
-            values = values * getattr(self, "spreads_", 1.0)
-            cuts = [
-                without_intercept(value, model.decision_intercept)
-                for value, model in zip(np.atleast_1d(values).tolist(), models, strict=True)
-            ]
-        self.set_raw_threshold(cuts if several else cuts[0])
+            self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
+            return
+        values, models = np.asarray(threshold, dtype=np.float64), self.class_models
+        if np.isnan(values).any():
+            raise InputError(f"threshold is {threshold!r}; a number is needed")
+        if values.shape != ((len(models),) if "estimators_" in vars(self) else ()):
+            raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
+        scaled = (values * self.class_spreads).tolist()
+        cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
+        self.set_raw_threshold(cuts)
 
     @property
     def raw_threshold(self) -> float:
@@ -276,16 +287,17 @@ class WithThreshold:
 
         Parameters
         ----------
-        threshold : float, or a sequence of one for each of several classes
+        threshold : float, or a sequence of one for each class
         """
         if "estimators_" in vars(self):
             for model, value in zip(self.estimators_, threshold, strict=True):
                 model.set_raw_threshold(value)
             self.intercept_ = np.concatenate([model.intercept_ for model in self.estimators_])
             return
+        (value,) = np.atleast_1d(threshold).tolist()
         if hasattr(self, "probability_"):
-            self.probability_ = self.probability_.shifted(threshold + self.decision_intercept)
-        self._set_intercept(0.0 - threshold)
+            self.probability_ = self.probability_.shifted(value + self.decision_intercept)
+        self._set_intercept(0.0 - value)
 
     @property
     def decision_intercept(self) -> float:

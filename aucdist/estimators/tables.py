@@ -102,6 +102,8 @@ def checked_rows(
     with _errors_explained(estimator):
         if not (known or holds_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
+        from aucdist.data.dataset import Schema
+        from aucdist.data.formats.parts import encoded_matrix
         from aucdist.data.formats.tables import is_number
 
         table = _as_arrow(X, known)
@@ -111,7 +113,10 @@ def checked_rows(
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif strange := [name for name in texts if name not in known]:
             raise InputError(f"column {strange[0]!r} holds texts, and held numbers in the training rows")
-        rows = _encoded(table, estimator)
+        encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
+        schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))
+        sparse = len(encoded_names) > MOST_DENSE and bool(schema.categories)
+        rows = encoded_matrix(_parsed(table, schema, LENIENT), "X", schema, sparse=sparse)
         if y is NO_LABELS:
             return check_array(rows, estimator=estimator, input_name="X", **accepted)
         return check_X_y(rows, y, estimator=estimator, **accepted)
@@ -284,18 +289,6 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
             )
     names = unique(feature_names(survey.columns, categories, {}), "X")
     return categories, np.asarray(names, dtype=object)
-
-
-def _encoded(table: "pa.Table", estimator: Any) -> Any:
-    """Return the features of a table, as the estimator's attributes say what they are."""
-    from aucdist.data.dataset import Schema
-    from aucdist.data.formats.parts import encoded_matrix
-
-    names = vars(estimator).get("feature_names_out_", table.column_names)
-    schema = Schema(tuple(names), "", (), (), vars(estimator).get("categories_", {}))
-    return encoded_matrix(
-        _parsed(table, schema, LENIENT), "X", schema, sparse=len(names) > MOST_DENSE and bool(schema.categories)
-    )
 
 
 def is_table(X: Any) -> bool:

@@ -74,7 +74,7 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> AnyBlocks:
+def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> AnyBlocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.

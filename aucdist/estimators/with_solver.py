@@ -91,7 +91,8 @@ class WithSolver(BaseEstimator, ABC):
         dict
         """
         params = self.get_params(deep=False)
-        return {**params, "solver": as_plain(params["solver"])}
+        solver = params["solver"]
+        return {**params, "solver": solver.as_plain() if isinstance(solver, Solver) else solver}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, ``solver__epochs`` among them; a solver that is given by its name becomes an object for these.
@@ -250,8 +251,3 @@ def moved(name: str, solvers: Mapping[str, type[Solver]]) -> InputError | None:
         f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
         f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
     )
-
-
-def as_plain(solver_parameter: Any) -> Any:
-    """Return the parameter as a configuration has it: a name, or a mapping of a name and parameters."""
-    return solver_parameter.as_plain() if isinstance(solver_parameter, Solver) else solver_parameter

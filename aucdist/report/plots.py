@@ -221,15 +221,15 @@ def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> tuple[np.
     return np.maximum(x, smallest or 0.0), y
 
 
-def pr_edges(counts: ScoreCounts, n_points: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pr_edges(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return recall, and the lowest and the highest precision of the points whose rectangles of confidence have this recall."""
     band, curve = pr_band(counts), pr_curve(counts)
     points = thin(curve.recall, curve.precision)
     low, high = band.recall_low[points, np.newaxis], band.recall_high[points, np.newaxis]
-    x = np.linspace(float(low.min()), float(high.max()), n_points)
+    x = np.linspace(float(low.min()), float(high.max()), 300)
     # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
     there = (low <= x) & (x <= high)
-    there[np.abs(curve.recall[points, np.newaxis] - x).argmin(axis=0), np.arange(n_points)] = True
+    there[np.abs(curve.recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
     lowest = np.where(there, band.precision_low[points, np.newaxis], np.inf).min(axis=0)
     return x, lowest, np.where(there, band.precision_high[points, np.newaxis], -np.inf).max(axis=0)
 
@@ -288,16 +288,15 @@ def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> Non
     axes.legend(**ABOVE)  # bars may be highest anywhere
 
 
-def reliability_diagram(axes: Any, counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> None:
-    """Plot observed against predicted probability, with intervals if rows are not weighted.
+def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
+    """Plot observed against predicted probability in bins of nearly equal numbers of rows, with intervals without weights.
 
     `counts`: counts of the predicted probabilities.
-    `n_bins`: number of bins, which have nearly equal numbers of rows.
     Raises InputError if a score is not a probability.
     """
     from aucdist.metrics.probability import reliability  # loads SciPy
 
-    bins = reliability(counts, n_bins, level=level)
+    bins = reliability(counts)
     log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
     known = [v[v > 0] for v in (bins.predicted, bins.observed)]
     least = 0.5 * float(min(v.min() for v in known if len(v))) if log else -np.inf
@@ -305,7 +304,7 @@ def reliability_diagram(axes: Any, counts: ScoreCounts, *, n_bins: int = 10, lev
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
     if not np.isnan(low).any():
-        lengths, label = np.maximum(np.stack([y - low, high - y]), 0.0), f"{100 * level:g} % interval"
+        lengths, label = np.maximum(np.stack([y - low, high - y]), 0.0), f"{100 * bins.level:g} % interval"
         axes.errorbar(x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=label)
     axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
     axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")

@@ -169,7 +169,7 @@ def _interval(counts: ScoreCounts) -> tuple[ranking.Interval | None, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IntervalWarning)
         interval = ranking.auc_interval(counts)
-    return interval, [_capitalise(str(w.message)) for w in caught]
+    return interval, [text[:1].upper() + text[1:] for text in (str(w.message) for w in caught)]
 
 
 def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
@@ -361,10 +361,6 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
         if row["alerts"] > 0 or row["chosen"]:
             rows.append(row)
     return rows
-
-
-def _capitalise(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # ---- of several classes --------------------------------------------------------------------------------------------------------

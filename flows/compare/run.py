@@ -128,9 +128,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
     urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     runs = [read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped]
-    settings = [settings_of(run.url, run.about) for run in runs]
-    names = unique_names([run.name for run in runs], [run.url for run in runs], settings)
-    runs = [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+    runs = [replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True)]
     comparable(runs, skipped)
     several = runs[0].several
     if several and max_fpr is not None:
@@ -385,31 +383,26 @@ IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performanc
 """Keys that decide nothing of a model."""
 
 
-def unique_names(names: Sequence[str], urls: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return names of runs, no two alike.
-
-    `names`: of their configurations; returned as they are where they differ.
-    `urls`: of their folders, which name them where their settings do not tell them apart.
-    `settings`: what `settings_of` returned of each.
-    """
-    by_settings = [f"{name}{_difference(of, settings)}" for name, of in zip(names, settings, strict=True)]
-    by_folder = [shown(url).rpartition("/")[2] for url in urls]
-    for candidates in (list(names), by_settings, by_folder):
+def unique_names(runs: Sequence[Run]) -> list[str]:
+    """Return names of runs, no two alike: those of their configurations, or with their settings, or of their folders."""
+    settings, folders = [settings_of(run) for run in runs], [shown(run.url) for run in runs]
+    by_settings = [f"{run.name}{_difference(own, settings)}" for run, own in zip(runs, settings, strict=True)]
+    for candidates in ([run.name for run in runs], by_settings, [folder.rpartition("/")[2] for folder in folders]):
         if len(set(candidates)) == len(candidates):
             return candidates
-    return [shown(url) for url in urls]
+    return folders
 
 
-def settings_of(url: str, about: Mapping[str, Any]) -> Json:
-    """Return the settings of a run by their keys, such as ``model.lam``; those that a search chose are its own.
+def settings_of(run: Run) -> Json:
+    """Return the settings of a run by their keys, such as ``model.lam``; none without a readable ``config.yaml``.
 
-    `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
+    Those that a search chose are its own.
     """
     try:
-        settings = _flat(configuration_of(url))
+        settings = _flat(configuration_of(run.url))
     except InputError:
         return {}
-    search = about.get("search")
+    search = run.about.get("search")
     chosen = search.get("best") if isinstance(search, dict) else None
     return settings | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}
 

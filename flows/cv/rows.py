@@ -124,7 +124,11 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
     row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
-    grouped, graded = _groups_and_grades(config.data)
+    source = source_of(config.data)
+    if manifest := manifest_of(source):
+        grouped, graded = manifest.form.grouped, manifest.form.graded
+    else:
+        grouped, graded = source.groups is not None or source.qid == "use", source.labels == "grades"
     lowest = float(rows.schema.negative[0]) if graded else None
     check_measure(find_measure(config.measure), grouped, lowest)
     if grouped:
@@ -149,14 +153,6 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     folds.check()
     classes = None if sets is None else searched_classes(sets, y, folds, observer.note)
     return SearchRows(rows, config.data, folds, grouped, lowest, classes)
-
-
-def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
-    """Tell whether the source says which rows belong together, so that folds keep them together; and whether it has grades."""
-    source = source_of(data)
-    if manifest := manifest_of(source):
-        return manifest.form.grouped, manifest.form.graded
-    return source.groups is not None or source.qid == "use", source.labels == "grades"
 
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:

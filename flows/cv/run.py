@@ -1,16 +1,47 @@
-"""A search from end to end: the folds, the choice, the model of all training rows, and the run folder."""
+"""A search from end to end: its jobs are answered from the cache or run, the best setting is chosen, and its model is fitted."""
 
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from aucdist.errors import RunError
+from aucdist.estimators.display import RankingWarning
+from aucdist.metrics.measures import Measure, find_measure
+from aucdist.report.text import parameters_text
+from aucdist.search.choice import Point, Result, Row, Rule, choose
+from aucdist.search.folds import Fold, Sides
+from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
+from aucdist.search.summary import search_summary
+from flows.compute.result_cache import ResultCache
 from flows.compute.stages import StageRunner, call_stage
 from flows.compute.workers import Workers
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
-from flows.cv.config import CvConfig
-from flows.cv.rows import OpenedSearch, open_search
-from flows.cv.search import search
-from flows.progress.console import RunObserver
-from flows.rows.rows import TrainTestRows
+from flows.cv.config import CvConfig, works_with_masks
+from flows.cv.jobs import (
+    JobResults,
+    JobSettings,
+    fit_on_copies,
+    fit_on_masks,
+    fit_on_worker,
+    run_here,
+    run_in_threads,
+    run_on_workers,
+    with_classes,
+)
+from flows.cv.rows import OpenedSearch, SearchRows, open_search
+from flows.json_values import jsonable
+from flows.progress.console import RunObserver, Tasks, warnings_to
+from flows.rows.rows import Rows, TrainTestRows
 from flows.rows.source import check_monotone
 from flows.run_folder.folder import timestamped
 from flows.train.run import TrainRun
@@ -63,3 +94,194 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     run = SearchRun(config, observer, run_stage)
     refit = run.run()
     return {"run": refit.pop("run"), **run.summary, "refit": refit}
+
+
+# ---- the search --------------------------------------------------------------------------------------------------------
+
+COPIES = 3  # a task has all rows, those of its fold, and these encoded
+
+
+def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, dict[str, Any]]:
+    """Score every setting on every fold, and choose.
+
+    Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, in types of JSON.
+    Raises RunError if every setting failed.
+    """
+    start = time.perf_counter()
+    measure, folds = find_measure(config.measure), rows.folds
+    train = rows.training_rows(workers)
+    placement, why = _placement(config, train.n_bytes, workers.client)
+    observer.note(f"placement: {placement}, {why}")
+    runner = JobRunner(config, rows, train, placement, workers, observer)
+    halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
+    sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
+    schedules = [search_schedule(config.model.built, config.points, fold_set, measure, halving) for fold_set in sets]
+    with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results say those
+        outer, *inner = run_schedules(schedules, runner.run)
+    chosen = choose(outer, measure, config.rule)
+    nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
+    summary: dict[str, Any] = jsonable(
+        search_summary(outer, chosen, folds, measure, config.rule, rows.classes, nested)
+        | {
+            "folds": config.folds.model_dump(mode="json", exclude_none=True),
+            "placement": placement,
+            "tasks": {"all": runner.n_jobs, "kept": runner.n_cached, "failed": sum(bool(row.errors) for row in outer)},
+            "seconds": time.perf_counter() - start,
+        }
+    )
+    return outer[chosen].parameters, summary
+
+
+def _nested(
+    rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure
+) -> list[dict[str, Any]]:
+    """Return for each fold what its own training rows would have chosen, and its score on the held-out rows."""
+    choices = []
+    for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
+        choice: dict[str, Any] = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
+        with suppress(RunError):  # every setting failed
+            i = choose(rows, measure, rule)
+            choice |= {"parameters": rows[i].parameters, "value": outer[i].values[k]}
+        choices.append(choice)
+    return choices
+
+
+def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
+    """Return whether folds are tasks or masks, and why."""
+    if config.placement != "auto":
+        return config.placement, "as configured"
+    if not all(works_with_masks(clone(config.model.built).set_params(**point)) for point in config.points):
+        return "tasks", "the solver needs a copy of the rows of each fold"
+    memory = _memory_per_task(client)
+    needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
+    return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")
+
+
+def _memory_per_task(client: Any) -> float:
+    """Return the bytes that one task may use at most."""
+    if client is None:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return min(((w["memory_limit"] or math.inf) / max(w["nthreads"], 1) for w in workers), default=math.inf)
+
+
+class JobRunner:
+    """Answers jobs from the cache, else by running them; stores their results, and reports progress.
+
+    `train`: all training rows, as `SearchRows.training_rows` returned them.
+    `placement`: {"tasks", "masks"}.
+    """
+
+    def __init__(
+        self, config: CvConfig, rows: SearchRows, train: Rows, placement: str, workers: Workers, observer: RunObserver
+    ):
+        self._rows, self._train, self._placement = rows, train, placement
+        self._workers, self._observer = workers, observer
+        self._progress = SearchProgress(observer, config.measure)
+        parameters = config.model.built.plain_params()
+        self._settings = JobSettings(
+            type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
+            tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets,
+        )  # fmt: skip
+        url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
+        self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
+        self.n_jobs = self.n_cached = 0
+
+    def run(self, jobs: list[FitJob]) -> list[list[Result]]:
+        """Return the results of each job."""
+        results: dict[int, list[Result]] = {
+            i: cached for i, job in enumerate(jobs) if (cached := self._cache.get(*_cache_key(job))) is not None
+        }
+        missing = [i for i in range(len(jobs)) if i not in results]
+        self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
+        self._progress.start(len(jobs), [(jobs[i], cached) for i, cached in results.items()])
+        for k, answers in self._execute([jobs[i] for i in missing]) if missing else ():
+            job = jobs[missing[k]]
+            results[missing[k]] = answers
+            error = next((result["error"] for result in answers if "error" in result), None)
+            if error is None:
+                self._cache.put(*_cache_key(job), answers)
+            else:
+                fold = job.fold
+                inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
+                where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # as users count them
+                self._observer.note(f"failed: {where}: {answers[0].get('error')}")
+            self._progress.finish(job, answers, failed=error is not None)
+        return [results[i] for i in range(len(jobs))]
+
+    @cached_property
+    def _execute(self) -> Callable[[list[FitJob]], JobResults]:
+        """What runs jobs, with the rows where it needs them: made for the first of them, as it may write rows for the workers."""
+        workers, settings = self._workers, self._settings
+        rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
+        if self._placement == "masks":
+            blocks, parallel_map = with_classes(rows.load(workers), settings.sets), workers.parallel_map()
+            run_jobs = run_here if workers.client is None else run_in_threads
+            return lambda jobs: run_jobs(jobs, self._sides, fit_on_masks, settings, rows, parallel_map, blocks)
+        if workers.client is None:
+            here = list(rows.blocks())
+            return lambda jobs: run_here(jobs, self._sides, fit_on_copies, settings, here)
+        args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
+        return lambda jobs: run_on_workers(jobs, self._sides, fit_on_worker, *args, client=workers.client)
+
+    def _sides(self, job: FitJob) -> Sides:
+        return self._rows.folds.sides(job.fold)
+
+
+def _cache_key(job: FitJob) -> tuple[str, Any]:
+    inner = "" if job.fold.inner is None else f"-{job.fold.inner}"
+    return f"{job.fold.repeat}-{job.fold.fold}{inner}", jsonable(job._asdict())
+
+
+def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[str, Any]:
+    """Return what determines the results of all jobs alike, in types of JSON."""
+    data = config.data.model_dump(mode="json", exclude={"name", "source"})
+    folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
+    folds = {
+        key: value for key, value in folds.items() if value or not key.startswith("gap_")
+    }  # as do keys newer than they
+    model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
+    common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
+    if rows.classes is not None:  # more repeats may leave out more of them
+        common["classes"] = rows.classes.sets.names()
+    return common | {"metric": config.measure, "nested": config.nested}
+
+
+# ---- progress ----------------------------------------------------------------------------------------------------------
+
+
+class SearchProgress:
+    """Reports the jobs of a search to an observer."""
+
+    def __init__(self, observer: RunObserver, metric: str):
+        self._observer, self._metric = observer, metric
+        self._values: dict[str, list[float]] = {}
+        self._n_failed = 0
+
+    def start(self, total: int, cached: list[tuple[FitJob, list[Result]]]) -> None:
+        """Report that jobs start, some of which have cached results."""
+        for job, results in cached:
+            self._record(job, results)
+        self._total, self._left = total, total - len(cached)
+        self._start, self._finished = time.monotonic(), 0
+        self._report(None)
+
+    def finish(self, job: FitJob, results: list[Result], failed: bool) -> None:
+        """Report that a job is finished."""
+        self._record(job, results)
+        self._finished, self._left = self._finished + 1, self._left - 1
+        self._n_failed += failed
+        self._report((time.monotonic() - self._start) / self._finished * self._left)
+
+    def _record(self, job: FitJob, results: list[Result]) -> None:
+        for point, result in zip(job.points, results, strict=True):
+            if "value" in result and job.fold.inner is None:
+                text = parameters_text(point)
+                self._values.setdefault(text, []).append(result["value"])
+
+    def _report(self, seconds_left: float | None) -> None:
+        sign = find_measure(self._metric).sign
+        means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
+        best = max(means, key=lambda text: means[text], default=None)
+        text = "" if best is None else f"best so far {self._metric} {abs(means[best][1]):.4f} at {best}"
+        self._observer.tasks(Tasks(self._total - self._left, self._total, self._n_failed, text, seconds_left))

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.drift.profile import Profile, score_bins
-from aucdist.linear_model import ClassWeights, LinearModel
-from aucdist.metrics.counts import ScoreCounts
-from aucdist.model import DIGESTS, PROFILE, write_model
+from aucdist.linear_model import LinearModel
+from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.report.additive import AdditiveModel
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.text import percent_text, seconds_text
@@ -35,15 +34,15 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     """
     config, draft = to_yaml(fitted.config), folder.draft
     _save_model(fitted, result, draft / "model")
-    history = fitted.estimator.histories_ if fitted.several else [fitted.estimator.history_]
+    histories = [model.history_ for model in fitted.models]
     if fitted.several:
         names = fitted.rows.schema.classes
-        history = [table.assign(**{"class": name}) for name, table in zip(names, history, strict=True)]
-    pd.concat(history).to_parquet(draft / "history.parquet", index=False)
+        histories = [table.assign(**{"class": name}) for name, table in zip(names, histories, strict=True)]
+    else:
+        pq.write_table(setters_table(setters_of(fitted)), draft / SETTERS, compression="zstd")
+    pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if fitted.evaluation.test_rows is not None:
         pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
-    if not fitted.several:
-        pq.write_table(setters_table(setters_of(fitted)), draft / SETTERS, compression="zstd")
     page = render_run_page(report_of(fitted, result, config, command))
     search = {} if fitted.search is None else {"search": fitted.search}
     metrics = json.dumps(result | details_of(fitted) | search, indent=2, allow_nan=False)
@@ -83,28 +82,25 @@ def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
 
 def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
     """Save the model, and beside it what it keeps of the training rows."""
-    rows, seen, bins, weights = fitted.rows, fitted.seen, [], []
-    spreads = fitted.estimator.spreads_.tolist() if fitted.several else [1.0]
-    point = getattr(fitted.config, "operating_point", None)
-    said = result["classes"] if fitted.several else [result]
+    rows, seen, bins, contents = fitted.rows, fitted.seen, [], []
+    point, spreads = getattr(fitted.config, "operating_point", None), fitted.estimator.class_spreads.tolist()
+    said = result.get("classes", [result])
     for model, of_class, about, spread in zip(fitted.models, fitted.evaluation.classes, said, spreads, strict=True):
         counts, part = (of_class.train, "training") if of_class.test is None else (of_class.test, "test")
         own = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
-        content = {
-            "estimator": type(model).__name__,
-            "parameters": jsonable(model.plain_params()),
-            **({} if point is None else {"operating_point": point.wanted}),
-            "certificate": about["certificate"],
-            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
-            "versions": versions(),
-        }
-        probability, feature_map = (getattr(model, name, None) for name in ("probability_", "feature_map_"))
-        weights.append(
-            ClassWeights(model.coef_[0], model.decision_intercept, content, probability, feature_map, spread)
+        contents.append(
+            {
+                "estimator": type(model).__name__,
+                "parameters": jsonable(model.plain_params()),
+                **({} if point is None else {"operating_point": point.wanted}),
+                "certificate": about["certificate"],
+                "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+                "versions": versions(),
+            }
         )
-    schema = replace(rows.schema, sets=())
-    write_model(str(folder), LinearModel(tuple(weights), schema, rows.preprocessor, rows.source.scoring_keys()))
+    schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
+    write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.scoring_keys()))
     profile = Profile(
         rows.train.n_samples, rows.train.n_features, seen.columns, None if fitted.several else bins[0],
         seen.test_checked, seen.test_known, class_scores=dict(zip(schema.classes, bins, strict=False)),
@@ -130,6 +126,10 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         tested = fitted.evaluation.scores is not None
         curves = [one.test if tested and one.test is not None else one.train for one in fitted.evaluation.classes]
         return replace(report, curves=curves, confusions=fitted.confusions)
+    probabilities = None
+    if hasattr(estimator, "predict_proba"):
+        shown = of_class.train if of_class.test is None else of_class.test
+        probabilities = shown.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
     names = list(rows.schema.feature_names)
@@ -142,7 +142,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         weights=list(
             zip(names if feature_map is None else feature_map.names(names), estimator.coef_[0].tolist(), strict=True)
         ),
-        probabilities=probability_counts(fitted),
+        probabilities=probabilities,
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
         additive=_additive_model(fitted),
@@ -193,18 +193,6 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
         parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), bands,
         None if fitted.more is None else fitted.more.n_halves,
     )  # fmt: skip
-
-
-def probability_counts(fitted: FittedRun) -> ScoreCounts | None:
-    """Return the counts of the predicted probabilities of the test rows, or else of the training rows.
-
-    None for a model without probabilities.
-    """
-    estimator, of_class = fitted.estimator, fitted.evaluation.classes[0]
-    if not hasattr(estimator, "predict_proba"):
-        return None
-    counts = of_class.train if of_class.test is None else of_class.test
-    return counts.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
 
 
 def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:

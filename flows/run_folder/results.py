@@ -143,8 +143,9 @@ class FittedRun:
 
     @property
     def models(self) -> Sequence[Any]:
-        """The fitted model of each class."""
-        return models_of(self.estimator)
+        """The fitted model of each class against the rest; of two classes the estimator itself."""
+        models: Sequence[Any] = self.estimator.class_models
+        return models
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -159,8 +160,9 @@ class FittedRun:
     def scores(self) -> np.ndarray:
         """The scores of the test rows as the saved model gives them, of shape (n_test, n_classes): above 0 is positive."""
         assert self.evaluation.scores is not None
-        spreads = self.estimator.spreads_ if self.several else 1.0
-        return (self.evaluation.scores + [model.decision_intercept for model in self.models]) / spreads
+        intercepts = [model.decision_intercept for model in self.models]
+        scores: np.ndarray = (self.evaluation.scores + intercepts) / self.estimator.class_spreads
+        return scores
 
     @cached_property
     def predicted(self) -> np.ndarray:
@@ -176,11 +178,6 @@ class FittedRun:
         return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
 
 
-def models_of(estimator: Any) -> Sequence[Any]:
-    """Return the fitted model of each class against the rest; of two classes the estimator itself."""
-    return estimator.estimators_ if estimator.has_several_classes else [estimator]
-
-
 def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
 
@@ -190,13 +187,20 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     `run`: the URL of the run folder.
     """
     estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
+    classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
+    if fitted.several:
+        measured = _measures_of_classes(fitted, classes)
+    else:
+        of_two = {name: classes[0][name] for name in ("train_auc", "test_auc", "test_auc_interval")}
+        measured = {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos, "metrics": of_two}
+        measured["certificate"] = classes[0]["certificate"]
     result = {
         "run": run,
         "estimator": type(estimator).__name__,
         "solver": estimator.resolved_solver.name,
         "n_samples": train.n_samples,
         "n_features": train.n_features,
-        **(_result_of_classes(fitted) if fitted.several else _result_of_two_classes(fitted)),
+        **measured,
         "passes": estimator.n_passes_,
         "seconds": {
             "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
@@ -207,34 +211,20 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     if not fitted.several:
         if fitted.evaluation.groups is not None:
             result["groups"] = fitted.evaluation.groups
-        if (point := _operating_point(fitted, 0)) is not None:
-            result["operating_point"] = point
+        if "operating_point" in classes[0]:
+            result["operating_point"] = classes[0]["operating_point"]
         if fitted.baselines:
             result["baselines"] = fitted.baselines
     in_json: dict[str, Any] = jsonable(result)
     return in_json
 
 
-def _result_of_two_classes(fitted: FittedRun) -> dict[str, Any]:
-    of_class, train = fitted.evaluation.classes[0], fitted.rows.train
-    return {
-        "n_pos": train.n_pos,
-        "n_neg": train.n_samples - train.n_pos,
-        "metrics": {
-            "train_auc": auc(of_class.train),
-            "test_auc": None if of_class.test is None else auc(of_class.test),
-            "test_auc_interval": _ends(of_class.interval),
-        },
-        "certificate": fitted.estimator.certificate_.as_dict(),
-    }
-
-
 def _ends(interval: Any) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def _result_of_classes(fitted: FittedRun) -> dict[str, Any]:
-    classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
+def _measures_of_classes(fitted: FittedRun, classes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the results of each of several classes, and their means."""
     tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
     areas, accuracy, topics = [area for area, _ in tested], None, fitted.rows.schema.topics
     if fitted.confusions is not None and not topics:
@@ -259,7 +249,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
         right, flagged = float(fitted.confusions[k, k]), int(fitted.predicted[:, k].sum())
         recalled, precise = right / test_pos if test_pos else None, right / flagged if flagged else None
     return {
-        "name": fitted.rows.schema.classes[k],
+        "name": (fitted.rows.schema.classes or ("",))[k],
         "n_pos": int(of_class.train.n_pos),
         "n_neg": int(of_class.train.n_neg),
         "train_auc": auc(of_class.train),
@@ -322,7 +312,12 @@ def point_of(
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
     if "cost" in wanted and not any(isinstance(value, str) for value in wanted["cost"].values()):
-        point["expected_cost"] = _expected_cost(counts, threshold, wanted["cost"])
+        cost = wanted["cost"]
+        # Without a model it is that of the cheaper one of flagging no row and all rows.
+        without = min(cost["miss"] * counts.n_pos, cost["false_alarm"] * counts.n_neg) / (counts.n_pos + counts.n_neg)
+        spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
+        value = expected_cost(counts, threshold, **cost)
+        point["expected_cost"] = {"value": value, "interval": _ends(spread), "without_model": without}
     return point
 
 
@@ -331,17 +326,6 @@ def guarantee_of(guarantee: Guarantee, counts: ScoreCounts | CostCounts) -> dict
     assert isinstance(counts, ScoreCounts)
     about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
     return about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
-
-
-def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]) -> dict[str, Any]:
-    """Return the mean cost of a row, and that without a model: the cheaper one of flagging no row and all rows."""
-    without = min(cost["miss"] * counts.n_pos, cost["false_alarm"] * counts.n_neg) / (counts.n_pos + counts.n_neg)
-    spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
-    return {
-        "value": expected_cost(counts, threshold, **cost),
-        "interval": _ends(spread),
-        "without_model": without,
-    }
 
 
 def details_of(fitted: FittedRun) -> dict[str, Any]:

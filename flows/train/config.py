@@ -81,31 +81,15 @@ class TrainConfig(RunConfig):
     """Checkpoints of the fit, from which a run that was killed resumes; by default none"""
 
     @model_validator(mode="after")
-    def _can_be_saved(self) -> "TrainConfig":
-        refuse_nonlinear(self.model.built)
+    def _can_be_run(self) -> "TrainConfig":
+        model = self.model.built
+        refuse_nonlinear(model)
         if self.data.impute == "keep" and not self.model.chooses_features:
-            refuse_missing(self.model.built)
-        return self
-
-    @model_validator(mode="after")
-    def _holds_rows_out(self) -> "TrainConfig":
+            refuse_missing(model)
         hold_out(self.data, self.operating_point)
-        return self
-
-    @model_validator(mode="after")
-    def _has_shapes(self) -> "TrainConfig":
         check_shapes(self.shapes, self.model)
-        return self
-
-    @model_validator(mode="after")
-    def _audits_two_classes(self) -> "TrainConfig":
         if self.data.of_each and self.audit is not None:
             raise InputError("audit is for two classes: leave it out, or set `positive` to one class")
-        return self
-
-    @model_validator(mode="after")
-    def _can_be_repeated(self) -> "TrainConfig":
-        model = self.model.built
         if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:
             raise InputError(
                 f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "

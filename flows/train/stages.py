@@ -22,7 +22,7 @@ from aucdist.engine.classes import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.ranking import group_weight_of
-from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
@@ -34,7 +34,7 @@ from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver, warnings_to
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.run_folder.results import ClassEvaluation, Evaluation, RowsSeen, group_results, models_of
+from flows.run_folder.results import ClassEvaluation, Evaluation, RowsSeen, group_results
 from flows.run_folder.scores import score_test_rows
 from flows.train.checkpoints import Checkpoints
 
@@ -117,7 +117,7 @@ def evaluate(
     point, cost = operating_point, None
     if point is not None and point.uses_cost_column:
         cost = point.wanted["cost"]
-    models, classes, set_on = models_of(estimator), [], "training"
+    models, classes, set_on = estimator.class_models, [], "training"
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
         calibration, set_on = list(blocks.calibration.each_class()), "calibration"
@@ -140,7 +140,7 @@ def evaluate(
     if blocks.test is None:
         table = scores = None
     else:
-        tested, table, scores = score_test_rows(blocks.test, models_of(estimator))
+        tested, table, scores = score_test_rows(blocks.test, models)
         with warnings_to(observer):
             for k, test in enumerate(tested):
                 if test.n_pos > 0 and test.n_neg > 0:
@@ -158,7 +158,7 @@ def _set_thresholds(
     thresholds, guarantees = [], []
     for k, of_class in enumerate(classes):
         counts = of_class.setters
-        try:
+        with naming_class(estimator, k):
             if isinstance(counts, CostCounts):
                 thresholds.append(counts.cheapest_threshold())
             elif confidence is None:
@@ -166,11 +166,7 @@ def _set_thresholds(
             else:
                 guarantees.append(guaranteed_threshold(counts, confidence, **requirement))
                 thresholds.append(guarantees[-1].threshold)
-        except InputError as error:
-            if not estimator.has_several_classes:
-                raise
-            raise InputError(f"class {estimator.label_sets_.names()[k]!r}: {error}") from None
-    estimator.set_raw_threshold(thresholds if estimator.has_several_classes else thresholds[0])
+    estimator.set_raw_threshold(thresholds)
     return guarantees
 
 
@@ -181,10 +177,8 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
     """
     train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
     coef = np.zeros(0)
-    if not estimator.has_several_classes:
-        coef = estimator.coef_[0]
-    elif hasattr(estimator, "coef_"):
-        coef = np.abs(estimator.coef_ / estimator.spreads_[:, np.newaxis]).sum(axis=0)
+    if hasattr(estimator, "coef_"):
+        coef = np.abs(estimator.coef_ / estimator.class_spreads[:, np.newaxis]).sum(axis=0)
     columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
     checked, known = (0, 0) if test is None else count_known(test, digests)
     sentences: tuple[str, ...] = ()

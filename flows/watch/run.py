@@ -44,8 +44,7 @@ from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
 from flows.watch.config import WatchConfig
-from flows.watch.labels import read_labels
-from flows.watch.state import WatchState
+from flows.watch.state import WatchState, read_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +241,11 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
-    scores = _scores_of(watched, record, batch)
+    folder = record["scores"] or f"{state.url}/scores/{batch}"
+    parts = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
+    if not parts:
+        raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
+    scores = pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in parts], ignore_index=True)
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
@@ -281,7 +284,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
             alarms.append(
                 {"what": "promise", "column": kept["measure"], "value": kept["so_far"], "p": 1.0 / kept["evidence"]}
             )
-    state.write_labels(batch, known)
+    files.write_bytes(state.at("labels", batch, ".parquet"), known.to_parquet(index=False))
     state.write(
         "performance", batch, jsonable(now | counts | {"max_fpr": max_fpr, "promised": promised, "alarms": alarms})
     )
@@ -336,14 +339,6 @@ def promise(watched: Watched) -> tuple[float | None, Json | None]:
     if missing := [column for column in watched.columns if column not in table]:
         raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
     return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
-
-
-def _scores_of(watched: Watched, record: Json, batch: str) -> pd.DataFrame:
-    folder = record["scores"] or f"{watched.state.url}/scores/{batch}"
-    names = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
-    if not names:
-        raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
-    return pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in names], ignore_index=True)
 
 
 def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
