@@ -131,12 +131,12 @@ class Row:
 
     @property
     def complete(self) -> bool:
-        """Whether no fold failed."""
-        return not any("error" in result for result in self.results)
+        """Whether all folds have a value: none failed, and the setting did not leave a race before."""
+        return all("value" in result for result in self.results)
 
     @property
     def mean(self) -> float | None:
-        """Mean over the folds; None if one failed, since a mean over fewer folds is not comparable."""
+        """Mean over the folds; None if one has no value, since a mean over fewer folds is not comparable."""
         return float(np.mean(self.values)) if self.complete else None  # type: ignore[arg-type]
 
     @property

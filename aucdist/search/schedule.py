@@ -38,6 +38,8 @@ class FitJob(NamedTuple):
     max_passes: int
 
 
+FIRST_LAMS = 3
+"""A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the smallest is."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
 
 
@@ -80,6 +82,61 @@ def search_schedule(
             rung *= halving.factor
     rows |= yield from _rung(estimator, points, alive, folds, passes)
     return [rows[i] for i in range(len(points))]
+
+
+def race_schedule(
+    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, n_first: int
+) -> Schedule:
+    """Return the schedule of a race of feature maps over the folds, a generator of jobs.
+
+    After every `n_first` folds the better half of the maps goes on, and at least two, each with its best lam so far and the two
+    beside that. A map begins with its `FIRST_LAMS` first values of lam; on the first folds the better half goes along lam as far
+    as it gets better.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Those of a map, which differ in lam alone, are in the order of lam.
+    measure : Measure
+        Which settings are better.
+
+    Yields
+    ------
+    list of FitJob
+        As `search_schedule` does.
+
+    Returns
+    -------
+    list of Row
+        For each point its results; those of folds that it was not fitted on are empty.
+    """
+    results: dict[int, list[Result]] = {i: [{} for _ in folds] for i in range(len(points))}
+    maps: dict[str, list[int]] = {}
+    for i, point in enumerate(points):
+        maps.setdefault(repr({name: value for name, value in point.items() if name != "lam"}), []).append(i)
+    racing = list(maps.values())
+    alive = {i for own in racing for i in own[:FIRST_LAMS]}
+    for n in range(n_first, len(folds) + n_first, n_first):
+
+        def value(i: int, n: int = n) -> float:
+            values = [result.get("value") for result in results[i][:n]]
+            return -math.inf if None in values else measure.sign * math.fsum(values)
+
+        while True:
+            for k, fold in enumerate(folds[:n]):
+                if missing := [i for i in sorted(alive) if not results[i][k]]:
+                    rung = yield from _rung(estimator, points, missing, [fold], estimator.max_passes)
+                    for i, row in rung.items():
+                        results[i][k] = row.results[0]
+            racing.sort(key=lambda own: -max(map(value, own)))
+            better = racing[: max(2, len(racing) // 2)]
+            best = [own.index(max(own, key=value)) for own in better]
+            near = {i for own, k in zip(better, best, strict=True) for i in own[max(k - 1, 0) : k + 2]}
+            if near <= alive or n > n_first:
+                break
+            alive |= near
+        racing, alive = better, near & alive
+    return [Row(point, tuple(results[i]), estimator.max_passes) for i, point in enumerate(points)]
 
 
 def _rung(

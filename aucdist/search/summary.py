@@ -110,7 +110,7 @@ def _mean(values: Sequence[float], measure: Measure, share: float, fewest: int) 
 def _alone(rows: Sequence[Row], k: int, measure: Measure, rule: Rule) -> dict[str, Any] | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
     of_class = [
-        replace(row, results=tuple(r if "error" in r else {**r, "value": r["classes"][k]} for r in row.results))
+        replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))
         for row in rows
     ]
     try:

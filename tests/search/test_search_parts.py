@@ -12,7 +12,7 @@ from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
 from aucdist.search.folds import Fold, Folds
-from aucdist.search.schedule import Halving, paths_of, points_of, run_schedules, search_schedule
+from aucdist.search.schedule import Halving, paths_of, points_of, race_schedule, run_schedules, search_schedule
 from aucdist.selection.folds import fold_numbers
 
 AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
@@ -228,3 +228,39 @@ def test_courses_are_answered_together():
     first, second = run_schedules(both, lambda jobs: answers(jobs, asked))
     assert [job.fold.fold for job in asked[0]] == [0, 1]
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
+
+
+def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
+    best_lam, asked = {"a": 1e-3, "b": 1.0, "c": 1.0, "d": 1e-1}, []
+    points = [{"features": name, "lam": lam} for name in "dcba" for lam in (1.0, 1e-1, 1e-2, 1e-3)]
+
+    def answer(jobs):
+        asked.extend((job.fold.fold, job.points[0]["features"], [p["lam"] for p in job.points]) for job in jobs)
+        return [
+            [{"value": 0.9 - 0.1 * "abcd".index(p["features"]) - 0.01 * abs(math.log10(p["lam"] / best_lam[p["features"]]))}
+             for p in job.points]
+            for job in jobs
+        ]  # fmt: skip
+
+    folds = [Fold(0, k) for k in range(3)]
+    (rows,) = run_schedules([race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 1)], answer)
+    first = [(0, name, [1.0, 1e-1, 1e-2]) for name in "dcba"]
+    later = [[(k, "b", [1.0, 1e-1]), (k, "a", [1e-2, 1e-3])] for k in (1, 2)]
+    assert asked == [*first, (0, "a", [1e-3]), *later[0], *later[1]]
+    assert [row.parameters for row in rows] == points
+    assert [sum(value is not None for value in row.values) for row in rows] == [1, 1, 1, 0] * 2 + [3, 3, 1, 0] + [
+        1,
+        1,
+        3,
+        3,
+    ]
+    assert rows[0].mean is None
+    assert points[choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
+
+
+def test_a_race_whose_folds_are_all_needed_drops_no_map():
+    points, folds = [{"features": name, "lam": 1.0} for name in "abcd"], [Fold(0, k) for k in range(3)]
+    (rows,) = run_schedules(
+        [race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 3)], lambda jobs: answers(jobs, [])
+    )
+    assert all(row.complete for row in rows)

@@ -116,12 +116,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
     assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, *LEAVES]
-    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-4:] == [
-        10,
-        40,
-        None,
-        None,
-    ]
+    assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-3:] == [{"map": "bins", "pairs": 40}, *LEAVES]
     assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
     assert found == [RISING, {"map": "bins"}, *LEAVES]
@@ -182,7 +177,7 @@ def test_auto_takes_leaves_where_three_features_interact(
     metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
     table = {json.dumps(row["parameters"]["features"]): row["mean"] for row in metrics["search"]["table"]}
     assert metrics["search"]["best"]["features"]["map"] == "leaves"
-    assert table['{"map": "leaves"}'] > max(mean for map_, mean in table.items() if "leaves" not in map_) + 0.01
+    assert all(mean is None for map_, mean in table.items() if "leaves" not in map_)  # they left the race
     assert not any("does not try" in line for line in lines)
     # Where LightGBM is missing the model of leaves still scores rows.
     monkeypatch.setitem(sys.modules, "lightgbm", None)
