@@ -82,7 +82,7 @@ class AutoSearch:
 
     points: list[Point]
     metric: str
-    n_first: int
+    n_first: int = MOST_FOLDS
     n_folds: int = MOST_FOLDS
     seed: int = 0
     rule: Rule = "simplest"
@@ -336,9 +336,8 @@ def try_settings(
 
     def answer(jobs: list[FitJob]) -> list[list[Result]]:
         nonlocal n_tasks
-        before, results = n_tasks, []
-        n_tasks += len(jobs)
-        for number, job in enumerate(jobs, before + 1):
+        n_tasks, results = n_tasks + len(jobs), []
+        for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
             results.append(_results(rough, job, rows, folds, measure))
             done(number, n_tasks, job.points[0])
         return results
