@@ -19,7 +19,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure, measure_name
-from aucdist.search.candidates import LAST, LEAVES_OF_TOP, candidates, left_out
+from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
 from aucdist.search.choice import Result, Row, Rule, choose
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import (
@@ -34,7 +34,7 @@ from aucdist.search.summary import search_summary
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
-HELD_OUT = 40
+HELD_OUT = 50
 """Maps are compared where the folds have held out so many rows of the smaller class, or groups. At the top of the list, where few
 of those rows decide, all maps go through all folds."""
 LEAST_TOL = 3e-2
@@ -42,9 +42,6 @@ LEAST_TOL = 3e-2
 at 1 % by .003 at most, for half the passes; AUCs of leaves on aloi and page-blocks0 by .003 as well."""
 LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
-N_LAMS_OF_FORESTS = 3
-"""So many of them, the largest, are tried with leaves: on 15 tables folds of the training rows chose none below for leaves of
-either size, and the two smallest take most of the passes."""
 LAMS_OF_TOP = LAMS[1:-1]
 """Those for the top of the list, where each takes several times the passes of the one before."""
 LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
@@ -84,7 +81,6 @@ class AutoSearch:
     metric: str
     n_first: int = MOST_FOLDS
     n_folds: int = MOST_FOLDS
-    seed: int = 0
     rule: Rule = "simplest"
     tol: float = LEAST_TOL
 
@@ -159,12 +155,8 @@ def _points(
     if not maps:
         return []
     tried = (lam,) if lam is not None else lams
-    points = points_of(estimator, auto_grid(maps, tried if "lam" in estimator.get_params() else None))
-    return [
-        point
-        for point in points
-        if point.get("lam") not in tried[N_LAMS_OF_FORESTS:] or (point["features"] or {}).get("map") != LAST
-    ]
+    has_lam = "lam" in estimator.get_params()
+    return points_of(estimator, {"features": list(maps)} | ({"lam": tried} if has_lam else {}))
 
 
 def _points_of_top(estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None) -> list[Point]:
@@ -210,27 +202,6 @@ def default_metric(
     return {"metric": "group_auc" if grouped or lowest_grade is not None else "auc"}
 
 
-def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:
-    """Return the grid of a search for a feature map: the maps, and the values of lam unless the estimator has none."""
-    return {"features": list(maps)} | ({} if lams is None else {"lam": list(lams)})
-
-
-@dataclass(frozen=True)
-class FeatureSearch:
-    """What folds chose for `features: auto`.
-
-    Attributes
-    ----------
-    parameters : dict
-        Those that are set for it, such as ``features`` and ``lam``.
-    summary : dict
-        All settings with their results, in the form that ``aucdist cv --json`` prints a search.
-    """
-
-    parameters: Point
-    summary: dict[str, Any]
-
-
 def _silent(*_: Any) -> None:
     """Say nothing."""
 
@@ -245,7 +216,7 @@ def choose_features(
     whole: np.ndarray | None = None,
     note: Callable[[str], None] = _silent,
     done: Callable[[int, int, Point], None] = _silent,
-) -> FeatureSearch:
+) -> dict[str, Any]:
     """Choose a feature map by folds and by the measure that is trained for.
 
     The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. For several classes, one map is
@@ -262,7 +233,12 @@ def choose_features(
     note : callable
         Takes a sentence on what is left out.
     done : callable
-        Takes, after each fit, how many are done, how many there are, and the first of its settings.
+        Takes, after each fit, how many are done, how many are known to come, and the first of its settings.
+
+    Returns
+    -------
+    dict
+        All settings with their results, as ``aucdist cv --json`` prints a search; ``best`` are those that are to be set.
 
     Raises
     ------
@@ -299,7 +275,7 @@ def choose_features(
     check_measure(measure, pairs_in is not None, lowest)
     if (without := left_out(estimator, **size)) is not None:
         note(without)
-    folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=None if of_classes is None else y)
+    folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if of_classes is None else y)
     folds.check()
     classes = None
     if of_classes is not None:
@@ -308,12 +284,12 @@ def choose_features(
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
     summary = search_summary(table, choose(table, measure, search.rule), folds, measure, search.rule, classes)
     summary |= {
-        "folds": {"number": search.n_folds, "repeats": 1, "seed": search.seed},
+        "folds": {"number": search.n_folds, "repeats": 1, "seed": folds.seed},
         "placement": "masks",
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
     }
-    return FeatureSearch(summary["best"], summary)
+    return summary
 
 
 def try_settings(
@@ -368,7 +344,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     plain = {"features": None, "warm_start": False, "calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
     plain = {name: value for name, value in plain.items() if name in estimator.get_params(deep=False)}
     missing = any(rows.of_all().sum(_has_missing)["missing"])
-    chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing).parameters
+    chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing)["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 
 

@@ -47,8 +47,8 @@ def choose_features(
         model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
         done=done,
     )  # fmt: skip
-    observer.note(f"{search.summary['folds']['number']} folds chose {parameters_text(search.parameters)}")
-    return model.with_parameters(search.parameters), jsonable(search.summary)
+    observer.note(f"{search['folds']['number']} folds chose {parameters_text(search['best'])}")
+    return model.with_parameters(search["best"]), jsonable(search)
 
 
 def more_fits(

@@ -155,7 +155,7 @@ def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
         estimator, n_pos=n_pos, n_neg=len(y) - n_pos, n_features=rows.X.shape[1], n_groups=len(np.unique(rows.group)),
         lowest_grade=float(rows.grade.min()) if graded else None,
     )  # fmt: skip
-    own = Folds(np.arange(len(y)), y, search.n_folds, seed=search.seed, groups=rows.group)
+    own = Folds(np.arange(len(y)), y, search.n_folds, groups=rows.group)
     table, _ = try_settings(estimator, search, blocks, own)
     best = table[choose(table, find_measure(search.metric), search.rule)].parameters
     with warnings.catch_warnings():

@@ -201,7 +201,7 @@ def test_masks_give_the_same_numbers_of_files_read_in_parts(
 
 
 def test_a_feature_map_is_chosen_for_all_classes(folder: Path, tmp_path: Path) -> None:
-    auto = ("--set", "model={tol: 1.0e-2, lam: 0.1, features: auto}", "--set", "data.impute=keep",
+    auto = ("--set", "model={tol: 3.0e-2, lam: 0.1, features: auto}", "--set", "data.impute=keep",
             "--set", "data.source.keep=[p19, p20, p28, p36]")  # fmt: skip
     path = config(folder, CSV, tmp_path)
     found, _ = search(folder, CSV, tmp_path, *auto, "--set", "grid={lam: [0.1]}", "--set", "folds={number: 5}")
