@@ -15,7 +15,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.measures import find_measure
-from aucdist.search.auto import N_LAMS_OF_FORESTS, auto_search
+from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import measured, scored_groups
 from aucdist.search.folds import masked_blocks
 from flows.cv.run import cross_validate
@@ -226,4 +226,4 @@ def test_folds_of_few_groups():
         == "group_auc"
     )
     tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
-    assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * N_LAMS_OF_FORESTS
+    assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)
