@@ -119,8 +119,9 @@ def race_schedule(
     for n in range(n_first, len(folds) + n_first, n_first):
 
         def value(i: int, n: int = n) -> float:
-            values = [result.get("value") for result in results[i][:n]]
-            return -math.inf if None in values else measure.sign * math.fsum(values)
+            seen = results[i][:n]
+            complete = all("value" in result for result in seen)
+            return measure.sign * math.fsum(result["value"] for result in seen) if complete else -math.inf
 
         while True:
             for k, fold in enumerate(folds[:n]):

@@ -31,9 +31,7 @@ from aucdist.objectives.probability_maps import LinkMap
 
 MOST_MEMORY = 2**28
 # Each example reads files twice or more, with memory traced: a third of the usual number, of each of thirteen readers.
-FUZZED = functools.partial(
-    settings, max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck)
-)
+FUZZED = functools.partial(settings, max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
 
 SVMLIGHT = (
     b"\xef\xbb\xbf# first\n+1 1:1 3:2.5e-3\n\n-1 2:-.5 7:12345678901234567890.5 # end\r\n+1 qid:3 4:7\n-1 5:1e300\n"
