@@ -183,7 +183,6 @@ INTERNAL = {
     "aucdist.sampling.mwmote",  # by its class
     "aucdist.solvers.pairs.cell_kernels",
     "aucdist.solvers.pairs.kernels",
-    "aucdist.solvers.pairs.simplex_kernels",
 }
 """Modules that others are made of."""
 

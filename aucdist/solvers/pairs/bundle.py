@@ -2,9 +2,13 @@
 
 import numpy as np
 
-from aucdist.solvers.pairs import simplex_kernels
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.simplex_kernels import FEW_POINTS, RIDGE
+
+RIDGE = 1e-12
+"""A share of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
+
+ROOM = 64
+"""So many gradients fit into the first array of them; then it doubles."""
 
 MOST_PATTERNS = 30
 """The most patterns of zeros and signs that are tried for a combination; a few are usual."""
@@ -36,7 +40,7 @@ class Bundle:
         self.b = np.zeros(0)
         self._b_proximal = np.zeros(0)
         self._heights = np.zeros(0)
-        self._rows = np.zeros((FEW_POINTS, n_features))  # the gradients, and room for more
+        self._rows = np.zeros((ROOM, n_features))  # the gradients, and room for more
         self._gram = np.zeros((0, 0))
         self._idle = np.zeros(0, dtype=np.int64)
 
@@ -202,7 +206,33 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     ndarray of shape (n,)
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
-    b = b.copy()
-    simplex_kernels.maximise(np.ascontiguousarray(H), a, b)
-    b /= b.sum()
-    return b
+    n, free, b = len(a), np.flatnonzero(b > 0.0), b.copy()
+    ridge = RIDGE * (float(H.trace()) or 1.0) / n  # this much is lost to rounding in H anyhow; H may be 0
+    for _ in range(10 * n + 100):
+        # The maximiser with only these entries and no sign constraint, and the price of the sum.
+        system = np.ones((len(free) + 1, len(free) + 1))
+        system[:-1, :-1] = H[np.ix_(free, free)]
+        system[np.diag_indices(len(free))] += ridge
+        system[-1, -1] = 0.0
+        try:
+            *x, price = np.linalg.solve(system, np.append(a[free], 1.0))
+        except np.linalg.LinAlgError:
+            break
+        target, now = np.array(x), b[free]
+        outside = ~(target >= 0.0)
+        if outside.any():
+            # Go towards it until the first entry reaches 0.
+            steps = np.where(outside, now / np.where(outside, now - target, 1.0), np.inf)
+            moved = np.maximum(now + steps.min() * (target - now), 0.0)
+            moved[np.argmin(steps)] = 0.0
+            b[free], free = moved, free[moved > 0.0]
+            continue
+        b[free] = target
+        gain = a - price - H[:, free] @ target
+        gain[free] = -np.inf
+        best = int(np.argmax(gain))
+        if not gain[best] > 1e-10 * abs(float(a[free] @ target)):
+            break
+        free = np.append(free, best)
+    total = float(b.sum())
+    return b / total

@@ -16,12 +16,11 @@ Cuts are those of the smoothed loss, whose band narrows with the gap. They take 
 as a mean over very many pairs is almost smooth.
 
 **Cutting planes** take over where Newton steps no longer close the gap, and where rows are fewer than features: a few thousand
-rows then say nothing of most directions, and conjugate gradients took four times the passes on news20. Where all rows together
-are few, they begin at the minimum that `aucdist.solvers.pairs.few_rows` finds in the space of the rows. After Franc & Sonnenburg,
+rows then say nothing of most directions, and conjugate gradients took four times the passes on news20. After Franc & Sonnenburg,
 "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried over to pairs. Departures: the sum
 over pairs goes through the sorted scores of the anchors; the next target is the bundle's minimiser near the best point (a
 proximal term whose weight depends on the steps of the line search); the line search takes the zero of the derivative over the
-drawn rows.
+drawn rows. Where all rows together are few, an interior-point method goes on (`aucdist.solvers.pairs.few_rows`).
 
 **Proximal steps**, with a penalty with corners: it leaves features out, and a point between two others has the features of both.
 So there is no line search then: a round takes a cut at the minimiser of the lower model of all cuts plus penalty and
@@ -29,6 +28,7 @@ So there is no line search then: a round takes a cut at the minimiser of the low
 "Proximity control in bundle methods for convex nondifferentiable minimization", Mathematical Programming 46, 1990).
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,7 +42,7 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
-from aucdist.solvers.pairs.few_rows import MOST_ROWS, FewRows
+from aucdist.solvers.pairs.few_rows import MOST_PAIRS, MOST_ROWS, FewRows
 from aucdist.solvers.pairs.newton import (
     NARROWEST,
     START,
@@ -85,6 +85,10 @@ PATIENT, FALLEN = 16, 0.5
 
 UNCHANGED = 3
 """The band of the threshold narrows as well where so many rounds of cutting planes have not changed the gap."""
+
+ROWS_PER_ROUND = 20
+"""After one line search for each so many rows the interior-point method takes over. One of its steps costs more the more rows
+there are, and words converge in some dozens of line searches."""
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -169,11 +173,7 @@ class CuttingPlanes:
             second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
         self._second_order = self._is_hinge_smooth = second_order
         self._h, self._n_taken, self.gap = 0.0, 0, 1.0
-        n_rows = self.cuts.n_anchors + self.cuts.n_others
-        is_plain = not self.penalty.has_corners and self.penalty.signs is None and not self.negatives.is_part
         self._few: FewRows | None = None
-        if not second_order and is_plain and n_rows <= MOST_ROWS:
-            self._few = FewRows(blocks, groups, self.cuts.mass)
 
     def objective(self, point: Point) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -199,12 +199,6 @@ class CuttingPlanes:
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
             self.take(0.0, self.here.w, follow=True)
-        minimum = None if self._few is None else self._few.solve(lam)
-        if minimum is not None:
-            w, height, gradient = minimum
-            self.score(w)
-            self.take(1.0, w, follow=True)
-            self.bundle.add(height, gradient)
         if self.penalty.has_corners:
             walk = self._proximal_steps()
         else:
@@ -262,9 +256,11 @@ class CuttingPlanes:
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._is_hinge_smooth = False
         self._h = self._h if self.negatives.is_part else 0.0
-        while True:
+        for n_searches in itertools.count():
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
+            if n_searches == (self.cuts.n_anchors + self.cuts.n_others) // ROWS_PER_ROUND and self._jump():
+                continue
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
                 self._h *= 0.25
@@ -284,6 +280,21 @@ class CuttingPlanes:
                 mu = 0.5 * mu
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, self.penalty.lam)
+
+    def _jump(self) -> bool:
+        """Go to the minimum that `aucdist.solvers.pairs.few_rows` finds where rows are few; return whether it did."""
+        n, m, penalty = self.cuts.n_anchors, self.cuts.n_others, self.penalty
+        if n + m > MOST_ROWS or n * m > MOST_PAIRS or penalty.signs is not None or self.negatives.is_part:
+            return False
+        self._few = self._few or FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
+        minimum = self._few.solve(penalty.lam)
+        if minimum is None:
+            return False
+        w, height, gradient = minimum
+        self.score(w)
+        self.take(1.0, w, follow=True)
+        self.bundle.add(height, gradient)
+        return True
 
     def _proximal_steps(self) -> Iterator[tuple[float, np.ndarray]]:
         """Yield the bundle's bound and the weights it comes from, and then take cuts there."""

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from aucdist.data.block import stacked
 from aucdist.data.code_rows import matrix_of_rows
@@ -24,8 +25,8 @@ from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.sample import draw_from_block
 
-MOST_ROWS = 1_000
-"""With more rows a step takes more than a tenth of a second."""
+MOST_ROWS, MOST_PAIRS = 2_000, 2**20
+"""With 2 000 rows a step takes some seconds, and the arrays of a million pairs some 300 MB."""
 
 MOST_STEPS, PRECISION = 50, 1e-8
 """The most steps, and the relative gap at which they end. Rounding may hide a smaller one."""
@@ -140,7 +141,9 @@ class FewRows:
             between[self.i, self.j] = soft
             laplacian = np.diag(np.abs(self.coefficients(soft)))
             laplacian[:n, n:], laplacian[n:, :n] = -between, -between.T
-            system = np.eye(n_rows) + K @ laplacian
+            factor, pivots, failed = dgetrf(np.eye(n_rows) + K @ laplacian, overwrite_a=True)
+            if failed:
+                break
             step = Interior(*np.zeros((4, 1)))
             # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
             for target in (0.0, np.nan):
@@ -148,10 +151,7 @@ class FewRows:
                     target = distance * (now.moved(step, now.longest(step)).distance() / distance) ** 3
                 of_low, of_high = target - step.b * step.low, target - step.room * step.high
                 residual = t + of_low / now.b - of_high / now.room
-                try:
-                    change = np.linalg.solve(system, K @ self.coefficients(soft * residual))
-                except np.linalg.LinAlgError:
-                    return best, bound
+                change, _ = dgetrs(factor, pivots, K @ self.coefficients(soft * residual))
                 b = soft * (residual - self.margins(change))
                 step = Interior(
                     b, -b, (of_low - now.low * b) / now.b - now.low, (of_high + now.high * b) / now.room - now.high

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from aucdist.solvers.pairs.bundle import Bundle, maximise
+from aucdist.solvers.pairs.bundle import ROOM, Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
-from aucdist.solvers.pairs.simplex_kernels import FEW_POINTS
 
 
 def reference(H, a, b0):
@@ -81,7 +80,7 @@ def test_a_zero_point_is_kept_once():
 
 def test_many_points_outgrow_the_room_for_them():
     r, bundle = np.random.default_rng(6), Bundle(3, idle_rounds=1000)
-    points = [(float(r.random()), r.normal(size=3)) for _ in range(FEW_POINTS + 5)]
+    points = [(float(r.random()), r.normal(size=3)) for _ in range(ROOM + 5)]
     for point in points:
         bundle.add(*point)
     np.testing.assert_array_equal(bundle._gradients, [g for _, g in points])
