@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import math
 import os
 import tempfile
 import threading
@@ -10,7 +9,7 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,9 +31,6 @@ SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_WITHOUT_WORKERS = 120.0
 """A cluster that has no worker at all for so long is lost."""
 
-MOST_DIRECT = 32
-"""Up to so many workers are called one by one. If there are more, the client calls some, and each of these calls its group."""
-
 SECONDS_BETWEEN_SIGNS = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
 
@@ -43,9 +39,6 @@ MOST_BYTES = 2**16
 
 SECONDS_TO_REACH = 5.0
 """A worker that does not answer a call without work for so long, and that the scheduler still has then, cannot be reached."""
-
-MOST_LOOKS = 4
-"""So often workers are called anew because all that were called before were lost."""
 
 _direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 
@@ -164,46 +157,14 @@ class Parts:
         # What the last call but one has left is not needed; it may have been made again.
         forget = [self.dropped.popleft() for _ in range(len(self.dropped))]
         forget += [old.state for old in chain[-3:-2] if old.state not in self.held]
-        running = [asyncio.create_task(self._run_in(group, chain, forget)) for group in self._groups()]
+        running = [asyncio.create_task(self._run_on(future, chain, forget)) for future in self.futures]
         try:
-            return [answer for of_group in await asyncio.gather(*running) for answer in of_group]
+            return await asyncio.gather(*running)
         except BaseException:
             for task in running:
                 task.cancel()
             self._stop(chain[-1])
             raise
-
-    def _groups(self) -> list[list[Future]]:
-        """Return the parts in groups of neighbours, each of which is run by one call."""
-        size = group_size(len(self.futures)) if is_direct(self.client) else 1
-        return [self.futures[first : first + size] for first in range(0, len(self.futures), size)]
-
-    async def _run_in(
-        self, group: Sequence[Future], chain: Sequence[Call], forget: list[int]
-    ) -> list[tuple[bytes, bool]]:
-        """Run the last call on a group of parts: through one of their workers, or by one call to each, if that fails."""
-        addresses = [self._addresses.get(future.key) for future in group]
-        if len(group) > 1 and all(addresses):
-            with suppress(OSError):
-                answer = await self._relay([str(address) for address in addresses], group, chain, forget)
-                if "nodes" in answer:
-                    return [(answer["nodes"], answer["changed"])]
-        return await asyncio.gather(*(self._run_on(future, chain, forget) for future in group))
-
-    async def _relay(
-        self, addresses: Sequence[str], group: Sequence[Future], chain: Sequence[Call], forget: list[int]
-    ) -> Answer:
-        """Have the first worker of a group run a step on all its parts.
-
-        Raises OSError if this worker is lost, or Dask has given up one of them.
-        """
-        call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
-        parts = [(address, future.key, forget) for address, future in zip(addresses, group, strict=True)]
-        sent = self.client.rpc(addresses[0]).aucdist_relay(
-            parts=parts, before=before, after=call.state, call=on_wire(call.data)
-        )
-        answer: Answer = await self._watched(sent, dict(zip(group, addresses, strict=True)))
-        return answer
 
     async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> tuple[bytes, bool]:
         """Run the last call on one part, wherever it is; return the merged summaries, and whether any memory changed."""
@@ -252,22 +213,12 @@ class Parts:
         Raises OSError if the worker is lost, or Dask has given it up.
         """
         request = {"before": before, "after": call.state, "call": on_wire(call.data), "forget": forget}
-        answer: Answer = await self._watched(self._send(address, str(future.key), request), {future: address})
-        return answer
-
-    async def _watched(self, answer: Coroutine[Any, Any, Any], addresses: dict[Future, str]) -> Any:
-        """Return the answer of workers, looking meanwhile whether these still hold their parts.
-
-        Raises OSError if one of them does not, or is lost.
-        """
-        asked = asyncio.create_task(answer)
+        asked = asyncio.create_task(self._send(address, str(future.key), request))
         try:
             while not (await asyncio.wait({asked}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 self._give_sign()
-                holders = await self._holders_of(list(addresses))
-                for address, there in zip(addresses.values(), holders, strict=True):
-                    if address not in there:
-                        raise ConnectionError(f"{address} does not hold its part any more")
+                if address not in await self._holders(future):
+                    raise ConnectionError(f"{address} does not hold its part any more")
         finally:
             asked.cancel()
         return asked.result()
@@ -310,14 +261,10 @@ class Parts:
 
     async def _holders(self, future: Future) -> list[str]:
         """Return the addresses of the workers that hold a part."""
-        return (await self._holders_of([future]))[0]
-
-    async def _holders_of(self, futures: list[Future]) -> list[list[str]]:
-        """Return for each part the addresses of the workers that hold it."""
-        if any(future.status == "cancelled" for future in futures):  # nobody here cancels one
+        if future.status == "cancelled":  # nobody here cancels one
             raise ClusterLost("the scheduler was lost")
-        holders = await of_scheduler(self.client.who_has(futures))
-        return [sorted(holders.get(future.key, ())) for future in futures]
+        holders = await of_scheduler(self.client.who_has([future]))
+        return sorted(holders.get(future.key, ()))
 
     def _stop(self, call: Call) -> None:
         """Ask the workers to start no more blocks of a step that nobody waits for, without waiting for their answer."""
@@ -336,11 +283,6 @@ class Parts:
         if time.monotonic() - self._signed > SECONDS_BETWEEN_SIGNS:
             self._signed = time.monotonic()
             self._sign = self.client.submit(int, pure=False)
-
-
-def group_size(n_parts: int) -> int:
-    """Return how many parts are run by one call: one, or where they are many as many as there are groups."""
-    return 1 if n_parts <= MOST_DIRECT else math.isqrt(n_parts - 1) + 1
 
 
 def died_again(name: str) -> RunError:
@@ -363,7 +305,7 @@ def install(client: Client) -> None:
     except OSError:
         # A worker was lost meanwhile, of which the scheduler makes an error: those that are left have the handlers, and it gives
         # them to those that come. Or it is lost itself.
-        client.sync(_ask_scheduler, client)
+        client.sync(_workers_of, client)
     if client not in _direct:
         _direct[client] = client.sync(_can_be_reached, client)
         if not _direct[client]:
@@ -375,40 +317,25 @@ def install(client: Client) -> None:
             )
 
 
-async def _ask_scheduler(client: Client) -> None:
-    """Raise ClusterLost if the scheduler is lost."""
-    await of_scheduler(client.nthreads())
+async def _workers_of(client: Client) -> set[str]:
+    """Return the addresses of the workers that the scheduler has; raise ClusterLost if it is lost."""
+    return set(await of_scheduler(client.nthreads()))
 
 
 async def _can_be_reached(client: Client) -> bool:
-    """Tell whether any worker answers a call, or none was there long enough to say.
-
-    One that is lost does not answer either, and says nothing of those that take its place.
-    """
-
-    async def answers(address: str) -> bool:
-        try:
-            await asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH)
-        except OSError:
-            return False
-        return True
-
-    for _ in range(MOST_LOOKS):
-        addresses = list(await of_scheduler(client.nthreads()))
-        if any(await asyncio.gather(*map(answers, addresses))):
+    """Tell whether a worker answers a call, or none was there long enough to say: one that is lost does not answer either."""
+    called = await _workers_of(client)
+    while called:
+        calls = [asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH) for address in called]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        if not all(isinstance(answer, OSError) for answer in answers):
             return True
-        if not await _are_lost(client, addresses):
-            return False
-    return True
-
-
-async def _are_lost(client: Client, addresses: list[str]) -> bool:
-    """Tell whether the scheduler has none of these workers any more; it may learn later than the client that one is lost."""
-    end = time.monotonic() + SECONDS_TO_REACH
-    while not set(addresses).isdisjoint(await of_scheduler(client.nthreads())):
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(0.05)
+        end = time.monotonic() + SECONDS_TO_REACH  # the scheduler may learn later than the client that a worker is lost
+        while called & (there := await _workers_of(client)):
+            if time.monotonic() > end:
+                return False
+            await asyncio.sleep(0.05)
+        called = there
     return True
 
 

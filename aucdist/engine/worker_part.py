@@ -21,7 +21,7 @@ from distributed.protocol.pickle import loads
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
-from aucdist.engine.steps import Interrupted, MergeTree, run_step
+from aucdist.engine.steps import Interrupted, run_step
 from aucdist.errors import RunError
 
 FEW_BYTES = 2**16
@@ -68,7 +68,6 @@ class StepRunner(WorkerPlugin):
         self._running: dict[tuple[str, int], threading.Event] = {}
         worker.handlers["aucdist_run"] = self.run
         worker.handlers["aucdist_stop"] = self.stop
-        worker.handlers["aucdist_relay"] = self.relay
 
     def teardown(self, worker: Worker) -> None:
         """Start no more blocks: the worker ends."""
@@ -94,7 +93,12 @@ class StepRunner(WorkerPlugin):
         if before is not None and before not in held.memories:
             return {"has": list(held.memories)}
         stop = self._running.setdefault((part, after), threading.Event())
-        work = self._in_thread(self._work, held, before, after, call, stop)
+        try:
+            work = asyncio.get_running_loop().run_in_executor(
+                self._worker.executors["default"], self._work, held, before, after, call, stop
+            )
+        except RuntimeError as error:  # one that closes has no threads left while it still answers, and counts as lost
+            raise ConnectionError(f"{self._worker.address} is closing") from error
         try:
             while not (await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 if part not in self._worker.data:
@@ -103,45 +107,11 @@ class StepRunner(WorkerPlugin):
             self._running.pop((part, after), None)
         return work.result()
 
-    async def relay(
-        self, *, parts: Sequence[tuple[str, str, list[int]]], before: int | None, after: int, call: Any
-    ) -> Answer:
-        """Have a group of workers run a step, this one among them, and add up what they return.
-
-        `parts`: the address of each worker, the key of its part, and the states to forget.
-        `before`, `after` and `call`: as for `run`.
-        Returns ``nodes`` and ``changed`` of all. Or ``failed``, if one of them returned none: the client calls each of
-            them by itself then, and hears why.
-        """
-        data = bytes(call)
-
-        async def ask(address: str, part: str, forget: list[int]) -> Answer:
-            request: dict[str, Any] = {"before": before, "after": after, "call": data, "forget": forget}
-            if address == self._worker.address:
-                return await self.run(part=part, **request)
-            answer: Answer = await self._worker.rpc(address).aucdist_run(part=part, **request | {"call": on_wire(data)})
-            return answer
-
-        answers = await asyncio.gather(*(ask(*part) for part in parts), return_exceptions=True)
-        nodes = [answer.get("nodes") for answer in answers if isinstance(answer, dict)]
-        if len(nodes) < len(answers) or any(packed is None for packed in nodes):
-            return {"status": "OK", "failed": True}
-        merged = await self._in_thread(_merged, nodes)
-        changed = any(answer["changed"] for answer in answers if isinstance(answer, dict))
-        return {"status": "OK", "nodes": merged, "changed": changed}
-
     async def stop(self, *, part: str, after: int) -> Answer:
         """Let a step begin no more blocks."""
         if (event := self._running.get((part, after))) is not None:
             event.set()
         return {"status": "OK"}
-
-    def _in_thread(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """Begin a call in a thread of the worker; one that closes has none left while it still answers, and counts as lost."""
-        try:
-            return asyncio.get_running_loop().run_in_executor(self._worker.executors["default"], function, *args)
-        except RuntimeError as error:
-            raise ConnectionError(f"{self._worker.address} is closing") from error
 
     def _work(self, part: Part, before: int | None, after: int, call: Any, stop: threading.Event) -> Answer:
         try:
@@ -157,12 +127,6 @@ class StepRunner(WorkerPlugin):
         part.memories[after] = left
         changed = any(now is not then for now, then in zip(left, memory, strict=True))
         return {"nodes": on_wire(nodes), "changed": changed}
-
-
-def _merged(nodes: Sequence[Any]) -> Any:
-    """Return the nodes of several parts, added up as far as the tree goes, in the form in which they travel."""
-    sent = (getattr(some, "data", some) for some in nodes)  # what has not travelled is still wrapped by `on_wire`
-    return on_wire(pack(MergeTree(node for some in sent for node in unpack(some)).nodes()))
 
 
 async def run_beside_scheduler(part: str, request: dict[str, Any], dask_worker: Worker) -> Answer:

@@ -22,7 +22,6 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.scratch import LIMIT
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.worker_calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
@@ -326,7 +325,6 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
         for design, (workload, kept) in designs.items():
             sent = workload.sent
             bytes_by_worker = 4 * features * rows / workers
-            groups = -(-workers // group_size(workers))
             nodes = nodes_sent(blocks, workers)
             known = constants
             if bytes_by_worker > MEMORY_FOR_ROWS:
@@ -336,8 +334,8 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
             yield {
                 "design": design, "workers": workers, "s a pass": sum(parts.values()) / passes,
                 **{f"{name} s": seconds / passes for name, seconds in parts.items()},
-                "GB to the client": (sent.gathered + nodes_sent(blocks, groups) * sent.summed) / passes / 1e9,
-                "GB from the client": groups * sent.arguments / passes / 1e9,
+                "GB to the client": (sent.gathered + nodes * sent.summed) / passes / 1e9,
+                "GB from the client": workers * sent.arguments / passes / 1e9,
                 "GB of rows a worker": bytes_by_worker / 1e9,
                 "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * kept * (5 + nodes / workers)) / 1e9,
             }  # fmt: skip

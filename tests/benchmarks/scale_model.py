@@ -11,7 +11,6 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
-from aucdist.engine.worker_calls import group_size
 from aucdist.engine.worker_part import LONG, as_integers
 
 REDUCTIONS_PER_PASS = 3
@@ -245,7 +244,7 @@ def workers_called(workload: Workload, cluster: ClusterSize) -> int:
 
 
 def bytes_moved(workload: Workload, traffic: Traffic, cluster: ClusterSize) -> int:
-    """Return the bytes that the client sends and receives in a fit, and then each worker that calls others.
+    """Return the bytes that the client sends and receives in a fit.
 
     Parameters
     ----------
@@ -253,30 +252,18 @@ def bytes_moved(workload: Workload, traffic: Traffic, cluster: ClusterSize) -> i
         Of the workload: `in_memory` or `sent`.
     """
     workers = workers_called(workload, cluster)
-    size = group_size(workers)
-    groups = -(-workers // size)
-    of_workers, of_groups = (nodes_sent(workload.blocks, n) * traffic.summed for n in (workers, groups))
-    at_client = groups * traffic.arguments + traffic.gathered + of_groups
-    at_worker = 0 if size == 1 else (size - 1) * traffic.arguments + (traffic.gathered + of_workers) // groups
-    return at_client + at_worker
-
-
-def calls_in_turn(workers: int) -> int:
-    """Return how many calls of a reduction are made one after the other: those of the client, and those of a worker."""
-    size = group_size(workers)
-    return -(-workers // size) + size - 1
+    return workers * traffic.arguments + traffic.gathered + nodes_sent(workload.blocks, workers) * traffic.summed
 
 
 def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     """Return the factor of each of `Constants`.
 
-    On the network, one host sends the arguments to all workers, one after the other, and receives what they send; where
-    they are many, to some of them, which do the same with others.
+    On the network, one host sends the arguments to all workers, one after the other, and receives what they send.
     """
     workers = workers_called(workload, cluster)
     rows = workload.rows * workload.passes / min(workers, cluster.cores)
     in_memory, sent = (bytes_moved(workload, traffic, cluster) for traffic in (workload.in_memory, workload.sent))
-    calls = workload.reductions * calls_in_turn(workers)
+    calls = workload.reductions * workers
     return np.array(
         [rows, rows * workload.features, workload.reductions, calls, in_memory, sent / cluster.bandwidth,
          workload.reductions * cluster.delay]
