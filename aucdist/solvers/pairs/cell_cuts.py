@@ -243,7 +243,8 @@ class CellCuts(PairCuts):
 
     def take(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
         """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.take`."""
-        edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
+        evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
+        edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
         threshold, of_anchors = (
             self.negatives.threshold(self.blocks, step, of_anchors=of_anchors) for of_anchors in (False, True)
         )
@@ -276,8 +277,3 @@ def spread(scores: np.ndarray, n: int) -> np.ndarray:
     # Not numpy.quantile, which takes seconds for so many.
     quantiles: np.ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]
     return quantiles
-
-
-def evenly(scores: np.ndarray, n: int) -> np.ndarray:
-    """Return n points from the least to the greatest score."""
-    return np.linspace(scores.min(), scores.max(), n)

@@ -146,13 +146,6 @@ def start_of_band(away, weights, target, width):
 
 
 @kernel
-def keys(scores, out):
-    """Write the key of each score, float64 and int64 of shape (n_rows,)."""
-    for o in range(scores.shape[0]):
-        out[o] = key(scores[o])
-
-
-@kernel
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
 

@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
-from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, SoftThreshold, Threshold, scores_at
+from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, Threshold, scores_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Cut:
     counting: Counting
 
 
-Valued = tuple[Anchors | None, Threshold | SoftThreshold | None]
+Valued = tuple[Anchors | None, Threshold | None]
 """The anchors, None for those of the cut, and the threshold by which the loss is taken where it is not that of the cut."""
 
 
@@ -69,7 +69,7 @@ def sort_at_start(
 @without_rows
 def take_cut(
     block: int, memory: Any, step: float, loss: PairHinge, anchors: Anchors, shifts: np.ndarray,
-    threshold: Threshold | SoftThreshold | None, valued: Valued | None = None,
+    threshold: Threshold | None, valued: Valued | None = None,
 ) -> tuple[Any, Summary]:  # fmt: skip
     """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.
 

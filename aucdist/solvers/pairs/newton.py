@@ -28,7 +28,7 @@ from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.top_negatives import Band, SoftThreshold, Threshold
+from aucdist.solvers.pairs.top_negatives import Threshold, soften, threshold_of
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
@@ -288,7 +288,7 @@ class SampleAt:
         self.negatives = slice(0, n) if are_anchors else slice(n, len(scores))
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
 
-    def weights(self, threshold: Threshold | SoftThreshold | None, scores: np.ndarray) -> np.ndarray:
+    def weights(self, threshold: Threshold | None, scores: np.ndarray) -> np.ndarray:
         """Return the rows' weights, where only negatives beyond a threshold count."""
         if threshold is None:
             return self.drawn.weights
@@ -317,8 +317,9 @@ class SampleAt:
         def slope(step: float) -> float:
             scores, threshold = self.scores + step * change, None
             if subset.is_part and len(base):
-                band = Band(self.sign * scores[negatives], base, target)
-                threshold = band.soften(width) or band.hard
+                of_negatives = self.sign * scores[negatives], base, target
+                hard = threshold_of(*of_negatives)
+                threshold = soften(hard, *of_negatives, width) or hard
             weights, apart = self.weights(threshold, scores), self.apart(scores, h)
             order = np.argsort(apart[:n])
             a, of_anchors, changes = apart[:n][order], weights[:n][order], change[:n][order]
@@ -370,8 +371,8 @@ class Pairs:
         self.weights = weights[which]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         self.at_threshold, threshold = np.zeros(0), sample.cut.counting.threshold
-        if width > 0.0 and isinstance(threshold, SoftThreshold):
-            which = np.concatenate([which, *self._near(sample, threshold)])
+        if width > 0.0 and threshold is not None and threshold.high is not None:
+            which = np.concatenate([which, *self._near(sample, threshold, threshold.high)])
         self._drawn, self._which = drawn.rows.rows, which
 
     @cached_property
@@ -379,7 +380,7 @@ class Pairs:
         """The rows, which are not copied where only their number is asked for."""
         return rows_at(self._drawn, self._which)
 
-    def _near(self, sample: SampleAt, threshold: SoftThreshold) -> list[np.ndarray]:
+    def _near(self, sample: SampleAt, threshold: Threshold, high: float) -> list[np.ndarray]:
         """Return the negatives that count in part, and keep what they add to a product for each of them."""
         drawn, cuts = sample.drawn, sample.cuts
         scores = sample.sign * sample.scores
@@ -388,12 +389,12 @@ class Pairs:
         near = negatives[(parts > 0.0) & (parts < 1.0)]
         positive = np.ones(len(scores), dtype=bool)
         positive[sample.negatives] = False
-        middle = 0.5 * (threshold.low + threshold.high)
+        middle = 0.5 * (threshold.score + high)
         of_positives = drawn.weights[positive]
         active = float(of_positives @ (scores[positive] - middle < 1.0)) / max(float(of_positives.sum()), 1e-300)
         if not active > 0.0:
             return []
-        self.at_threshold = drawn.weights[near] * (active / ((threshold.high - threshold.low) * cuts.negatives.target))
+        self.at_threshold = drawn.weights[near] * (active / ((high - threshold.score) * cuts.negatives.target))
         return [near]
 
     def _sums(self, values: np.ndarray) -> np.ndarray:

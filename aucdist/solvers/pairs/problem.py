@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of
-from aucdist.solvers.pairs.top_negatives import SoftThreshold, Threshold
+from aucdist.solvers.pairs.top_negatives import Threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ def sweep_pairs(
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
-def rows_from(threshold: Threshold | SoftThreshold | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
+def rows_from(threshold: Threshold | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
     """Return which rows count, those from a threshold on or all, and these rows with their weights."""
     if threshold is None:
         return slice(None), rows

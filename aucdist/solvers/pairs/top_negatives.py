@@ -14,7 +14,7 @@ minimum of the objective with an L2 penalty, g being the gradient that they give
 
 **Parts near the threshold.** At the minimum hundreds of negatives have the same score as the threshold, and each counts in part.
 Cuts that count each fully or not at all come to these parts slowly, by mixing hundreds of cuts. So the parts of a cut rise
-linearly with the score, over a band around the threshold (`SoftThreshold`): any parts in [0, 1] whose sum is at most q give a
+linearly with the score, over a band around the threshold (a soft `Threshold`): any parts in [0, 1] whose sum is at most q give a
 true lower bound, while the loss itself is that of the hard threshold. It is the smoothing of Nesterov, "Smooth minimization of
 non-smooth functions" (Mathematical Programming 103, 2005), for the maximum over the parts, and the band narrows with that of the
 pairs (`aucdist.solvers.pairs.newton`).
@@ -35,7 +35,8 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, keys, start_of_band
+from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, start_of_band
 from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_GATHERED = 2**16
@@ -90,40 +91,22 @@ class Threshold:
     Attributes
     ----------
     score : float
-        Rows above it count fully, rows below it not at all.
+        Rows below it do not count.
     fraction : float
-        What rows at it count, from 0 to 1.
+        What rows at it count, from 0 to 1; those above it count fully.
+    high : float or None
+        A soft threshold: the parts that rows count rise from 0 at `score` to 1 there. None for a hard one.
     """
 
     score: float
-    fraction: float
-
-    def parts(self, scores: np.ndarray) -> np.ndarray:
-        """Return how much of each row counts: 0, the fraction, or 1; float64 of shape (n_rows,)."""
-        return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
-
-
-@dataclass(frozen=True)
-class SoftThreshold:
-    """Where the highest-scoring rows end, with parts that rise with the score.
-
-    Attributes
-    ----------
-    low, high : float
-        Rows below the first do not count, those above the second count fully.
-    """
-
-    low: float
-    high: float
-
-    @property
-    def score(self) -> float:
-        """Rows below it do not count."""
-        return self.low
+    fraction: float = 0.0
+    high: float | None = None
 
     def parts(self, scores: np.ndarray) -> np.ndarray:
         """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
-        return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
+        if self.high is not None:
+            return np.clip((scores - self.score) / (self.high - self.score), 0.0, 1.0)
+        return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
 
 
 def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
@@ -158,40 +141,24 @@ def _fraction(rest: float, weight: float) -> float:
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
-class Band:
-    """All negatives, for the hard threshold and soft ones.
+def soften(hard: Threshold, scores: np.ndarray, weights: np.ndarray, target: float, width: float) -> Threshold | None:
+    """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
 
     Parameters
     ----------
-    scores, weights : ndarray of shape (n_rows,), float64
-    target : float
-        What the rows that count are to weigh.
-
-    Attributes
-    ----------
     hard : Threshold
-        Rows above it count fully, those below it not at all.
+        What `threshold_of` returns of the same rows.
     """
-
-    def __init__(self, scores: np.ndarray, weights: np.ndarray, target: float):
-        self.hard, self._target = threshold_of(scores, weights, target), target
-        self._scores, self._weights = scores, weights
-
-    def soften(self, width: float) -> SoftThreshold | None:
-        """Return the threshold of a width, whose parts weigh the target; None for one within the rounding of scores."""
-        if not width > 0.0:
-            return None
-        # From the threshold on: far off 0, differences of the sums would be lost.
-        away = self._scores - self.hard.score
-        near = away > -width  # no others count
-        start = self.hard.score + start_of_band(away[near], self._weights[near], self._target, width)
-        soft = SoftThreshold(start, start + width)
-        if (
-            not soft.high > soft.low
-            or (self._weights[near] * soft.parts(self._scores[near])).sum() < 0.5 * self._target
-        ):
-            return None
-        return soft
+    if not width > 0.0:
+        return None
+    # From the threshold on: far off 0, differences of the sums would be lost.
+    away = scores - hard.score
+    near = away > -width  # no others count
+    start = hard.score + start_of_band(away[near], weights[near], target, width)
+    soft = Threshold(start, high=start + width)
+    if not start + width > start or (weights[near] * soft.parts(scores[near])).sum() < 0.5 * target:
+        return None
+    return soft
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -232,9 +199,7 @@ def gather_cell(
     """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
-        key_of_row = np.empty(len(scores), dtype=np.int64)
-        keys(scores, key_of_row)
-        inside = np.flatnonzero(key_of_row >> shift == prefix)
+        inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
         scores, weights = scores[inside], weights[inside]
     return memory, {"scores": [scores], "weights": [weights]}
 
@@ -245,7 +210,7 @@ def weigh_parts(block: int, memory: Any, step: float | None, starts: np.ndarray,
     scores, weights = negatives_at(memory, step, False)
     near = scores > starts[0]
     scores, weights = scores[near], weights[near]
-    return memory, {"weighs": np.array([weights @ SoftThreshold(s, s + width).parts(scores) for s in starts])}
+    return memory, {"weighs": np.array([weights @ Threshold(s, high=s + width).parts(scores) for s in starts])}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -288,7 +253,7 @@ def threshold_in_blocks(
         prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
-        return Threshold(_score_of(prefix), _fraction(target - above, inside))
+        return Threshold(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
     gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
     return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
 
@@ -301,20 +266,14 @@ def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> t
 
 def soften_in_blocks(
     blocks: Blocks, hard: Threshold, target: float, width: float, step: float | None
-) -> SoftThreshold | None:
+) -> Threshold | None:
     """Return about the threshold of a width whose parts weigh the target, of the larger class; None for a width of 0."""
     if not hard.score - width < hard.score:
         return None
     starts = np.linspace(hard.score - width, hard.score, STARTS)
     weighs = blocks.reduce(weigh_parts, step, starts, width)["weighs"]
     start = float(np.interp(-target, -weighs, starts))
-    return SoftThreshold(start, start + width)
-
-
-def _score_of(key: int) -> float:
-    """Return the score of a key."""
-    bits = np.array(key, dtype=np.int64)
-    return float((bits if key >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)).view(np.float64))
+    return Threshold(start, high=start + width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,12 +284,12 @@ class Counting:
     ----------
     weights : ndarray of shape (n_anchors,), float64
         How much the anchors count.
-    threshold : Threshold, SoftThreshold or None
+    threshold : Threshold or None
         Which negatives count; None for all.
     """
 
     weights: np.ndarray
-    threshold: Threshold | SoftThreshold | None = None
+    threshold: Threshold | None = None
 
 
 class CountedNegatives:
@@ -381,12 +340,11 @@ class CountedNegatives:
             hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
             soft = soften_in_blocks(blocks, hard, self.target, width, step)
         else:
-            band = Band(
-                *((-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)), self.target
-            )
-            hard, soft = band.hard, band.soften(width)
+            of_negatives = (-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)
+            hard = threshold_of(*of_negatives, self.target)
+            soft = soften(hard, *of_negatives, self.target, width)
 
-        def counting(threshold: Threshold | SoftThreshold) -> Counting:
+        def counting(threshold: Threshold) -> Counting:
             return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)
 
         return (counting(hard), None) if soft is None else (counting(soft), counting(hard))

@@ -8,7 +8,7 @@ from support.top_optima import top_optimum
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.top_negatives import Band, TopNegatives, soften_in_blocks
+from aucdist.solvers.pairs.top_negatives import TopNegatives, soften, soften_in_blocks, threshold_of
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -16,8 +16,7 @@ from aucdist.solvers.pairs.top_negatives import Band, TopNegatives, soften_in_bl
 def test_the_parts_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
-    band = Band(scores, weights, 7.5)
-    soft = band.soften(width)
+    soft = soften(threshold_of(scores, weights, 7.5), scores, weights, 7.5, width)
     parts = soft.parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
     assert parts @ weights == pytest.approx(7.5, rel=1e-5)
@@ -25,8 +24,8 @@ def test_the_parts_weigh_what_is_wanted(width, offset):
 
 
 def test_no_width_or_equal_scores_leave_the_hard_threshold():
-    assert Band(np.arange(9.0), np.ones(9), 3.0).soften(0.0) is None
-    assert Band(np.full(9, 1e17), np.ones(9), 3.0).soften(1.0) is None
+    for scores, width in ((np.arange(9.0), 0.0), (np.full(9, 1e17), 1.0)):
+        assert soften(threshold_of(scores, np.ones(9), 3.0), scores, np.ones(9), 3.0, width) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -38,9 +37,12 @@ def test_the_threshold_over_blocks_is_that_of_all_rows(width, weighted):
     w = np.array([1.0, -0.5, 0.3])
     cuts.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
-    band = Band(scores, weights, 0.3 * weights.sum())
-    found, exact = soften_in_blocks(cuts.blocks, band.hard, 0.3 * weights.sum(), width, 1.0), band.soften(width)
-    assert found.low == pytest.approx(exact.low, abs=0.1 * width)
+    target = 0.3 * weights.sum()
+    hard = threshold_of(scores, weights, target)
+    found, exact = (
+        soften_in_blocks(cuts.blocks, hard, target, width, 1.0), soften(hard, scores, weights, target, width)
+    )  # fmt: skip
+    assert found.score == pytest.approx(exact.score, abs=0.1 * width)
     assert found.parts(scores) @ weights == pytest.approx(0.3 * weights.sum(), rel=0.02)
 
 
@@ -62,8 +64,8 @@ def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
 def test_a_band_within_the_rounding_of_the_scores_is_none():
     """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
     scores = np.array([1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25])
-    band = Band(scores, np.ones(4), 2.0)
+    hard = threshold_of(scores, np.ones(4), 2.0)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = band.soften(width)
+        soft = soften(hard, scores, np.ones(4), 2.0, width)
         assert soft is None or soft.parts(scores).sum() >= 1.0
-    assert band.soften(1e-4) is None
+    assert soften(hard, scores, np.ones(4), 2.0, 1e-4) is None
