@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export.portable import Steps, portable
 from aucdist.linear_model import LinearModel
@@ -15,6 +16,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
 from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
 from aucdist.scorecard import CardFeature, Scorecard
+from aucdist.solvers.pairs.objective import pairwise_objective
 
 TOTAL = 1000
 """Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""
@@ -330,16 +332,9 @@ class Losses:
 
 
 def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float:
-    """Return the weighted mean of ``max(0, 1 - (s_i - s_j))`` over positive rows i and negative rows j, by one sort."""
-    positive = y > 0
-    order = np.argsort(scores[positive], kind="stable")
-    anchors, mass = scores[positive][order], weight[positive][order]
-    below = np.concatenate(([0.0], np.cumsum(mass)))
-    score_below = np.concatenate(([0.0], np.cumsum(mass * anchors)))
-    bounds = scores[~positive] + 1.0
-    n_active = np.searchsorted(anchors, bounds, side="left")
-    sums = bounds * below[n_active] - score_below[n_active]
-    return float(weight[~positive] @ sums / (below[-1] * weight[~positive].sum()))
+    """Return the weighted mean of ``max(0, 1 - (s_i - s_j))`` over positive rows i and negative rows j."""
+    blocks = LocalBlocks([Block.of(scores[:, np.newaxis], y, weight=weight)])
+    return pairwise_objective(blocks, np.ones(1), 0.0)
 
 
 def _log_loss(y: np.ndarray, weight: np.ndarray, probabilities: np.ndarray) -> float:

@@ -11,11 +11,10 @@ from aucdist.export.portable import (
     Kernel,
     Leaf,
     Linear,
-    Node,
     Portable,
     Steps,
-    TreeSplit,
     describe,
+    trees_of,
 )
 from aucdist.export.probability import Term, probability_of
 from aucdist.linear_model import LinearModel
@@ -161,7 +160,7 @@ def _score(graph: Graph, described: Portable, X: Term) -> Term:
         exponents = graph.apply("Max", distances, 0.0) * (-1.0 / score.width**2)
         kernel = graph.apply("Exp", exponents) @ score.amounts[:, np.newaxis]
         return kernel + z @ score.weights[:, np.newaxis] + score.constant
-    trees = _trees_of(score) if isinstance(score, Steps) else list(score.trees)
+    trees = trees_of(score) if isinstance(score, Steps) else list(score.trees)
     constant = score.constant + sum(tree.value for tree in trees if isinstance(tree, Leaf))
     trees = [tree for tree in trees if not isinstance(tree, Leaf)]
     return (graph.trees(X, trees) if trees else _zeros(graph, X)) + constant
@@ -178,38 +177,5 @@ def _contributions(graph: Graph, described: Portable, X: Term, n: int) -> Term:
     if isinstance(score, Linear):
         return graph.apply("Pad", (X - score.centers) * score.weights, [0, 0, 0, 1], 0.0) + constants
     assert isinstance(score, Steps)
-    trees = _trees_of(score)
+    trees = trees_of(score)
     return (graph.trees(X, trees, n) if trees else _zeros(graph, X)) + constants
-
-
-def _trees_of(score: Steps) -> list[Node]:
-    """Return a tree for each shape and each pair."""
-    trees = [
-        _bins(shape.feature, shape.edges, _leaves(shape.values), None if shape.missing is None else Leaf(shape.missing))
-        for shape in score.shapes
-    ]
-    for pair in score.pairs:
-        (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
-        rows: list[Node] = []
-        for values in pair.values:
-            missing = Leaf(float(values[0])) if missing_column else None
-            rows.append(_bins(b, pair.edges[1], _leaves(values[missing_column:]), missing))
-        trees.append(_bins(a, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None))
-    return trees
-
-
-def _leaves(values: np.ndarray) -> list[Node]:
-    return [Leaf(float(value)) for value in values]
-
-
-def _bins(feature: int, edges: np.ndarray, ends: list[Node], missing: Node | None = None) -> Node:
-    """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
-    if missing is not None:
-        return TreeSplit(feature, float("inf"), False, _bins(feature, edges, ends), missing)
-    if len(ends) == 1:
-        return ends[0]
-    middle = (len(ends) - 1) // 2
-    then, otherwise = ends[: middle + 1], ends[middle + 1 :]
-    return TreeSplit(
-        feature, float(edges[middle]), False, _bins(feature, edges[:middle], then), _bins(feature, edges[middle + 1 :], otherwise)
-    )  # fmt: skip

@@ -82,7 +82,8 @@ class Leaf:
 class TreeSplit:
     """A question to a row.
 
-    `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`.
+    `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`; infinite where only rows without a value
+        do not go to `then`.
     `missing_to_then`: where rows without a value go.
     """
 
@@ -199,7 +200,16 @@ def portable(model: LinearModel) -> Portable:
     unit_rows = model.preprocessor.scale == "unit-row"
     score, looked_at = _score(model, unit_rows)
     columns, made = _columns(model.schema, model.reading)
-    features = tuple(_feature(model, j, *made[j], looked_at=j in looked_at) for j in range(len(made)))
+    names, preprocessor = model.schema.feature_names, model.preprocessor
+    features = tuple(
+        Feature(
+            names[j], column, item,
+            fill=None if preprocessor.fill is None else float(preprocessor.fill[j]),
+            logged=j in preprocessor.log1p,
+            required=preprocessor.fill is None and (j in looked_at or preprocessor.impute != "keep"),
+        )
+        for j, (column, item) in enumerate(made)
+    )  # fmt: skip
     return Portable(model, columns, features, unit_rows, score)
 
 
@@ -252,16 +262,6 @@ def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) ->
     elif as_missing == REFUSE and unknown == ZERO:
         missing = ZERO
     return PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
-
-
-def _feature(model: LinearModel, j: int, column: int, item: str | int | None, *, looked_at: bool) -> Feature:
-    fill, kept = model.preprocessor.fill, model.preprocessor.impute == "keep"
-    return Feature(
-        model.schema.feature_names[j], column, item,
-        fill=None if fill is None else float(fill[j]),
-        logged=j in model.preprocessor.log1p,
-        required=fill is None and (looked_at or not kept),
-    )  # fmt: skip
 
 
 def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
@@ -351,6 +351,39 @@ def _node(trees: "Forest", place: int, values: np.ndarray, in_units: InUnits) ->
     (at_most,) = in_units(np.array([edge]), feature)
     then, otherwise = (_node(trees, int(child[place]), values, in_units) for child in (trees.left, trees.right))
     return TreeSplit(feature, float(at_most), to_then, then, otherwise)
+
+
+def trees_of(score: Steps) -> list[Node]:
+    """Return a tree for each shape and each pair."""
+    trees = [
+        _bins(shape.feature, shape.edges, _leaves(shape.values), None if shape.missing is None else Leaf(shape.missing))
+        for shape in score.shapes
+    ]
+    for pair in score.pairs:
+        (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
+        rows: list[Node] = []
+        for values in pair.values:
+            missing = Leaf(float(values[0])) if missing_column else None
+            rows.append(_bins(b, pair.edges[1], _leaves(values[missing_column:]), missing))
+        trees.append(_bins(a, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None))
+    return trees
+
+
+def _leaves(values: np.ndarray) -> list[Node]:
+    return [Leaf(float(value)) for value in values]
+
+
+def _bins(feature: int, edges: np.ndarray, ends: list[Node], missing: Node | None = None) -> Node:
+    """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
+    if missing is not None:
+        return TreeSplit(feature, np.inf, False, _bins(feature, edges, ends), missing)
+    if len(ends) == 1:
+        return ends[0]
+    middle = (len(ends) - 1) // 2
+    then, otherwise = ends[: middle + 1], ends[middle + 1 :]
+    return TreeSplit(
+        feature, float(edges[middle]), False, _bins(feature, edges[:middle], then), _bins(feature, edges[middle + 1 :], otherwise)
+    )  # fmt: skip
 
 
 def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:

@@ -69,17 +69,13 @@ class PyfuncModel:
             file = Path(folder) / "rows.parquet"
             table[known].to_parquet(file, index=False)
             try:
-                return _scores_of_file(self.model, str(file))
+                source = parse_source({"source": str(file), "format": "parquet"}, ROWS, labelled=False)
+                reader = open_reader(to_score(source, self.model), schema=self.model.schema, labelled=False, name=ROWS)
+                blocks = [reader.read(index) for index in range(reader.n_blocks)]
+                scores = np.concatenate([self.model.decision_function(block.X) for block in blocks])
+                return scores[np.argsort(np.concatenate([block.row_id for block in blocks]), kind="stable")]
             except InputError as error:
                 raise InputError(str(error).replace(str(file), ROWS)) from None
-
-
-def _scores_of_file(model: LinearModel, file: str) -> np.ndarray:
-    source = to_score(parse_source({"source": file, "format": "parquet"}, ROWS, labelled=False), model)
-    reader = open_reader(source, schema=model.schema, labelled=False, name=ROWS)
-    blocks = [reader.read(index) for index in range(reader.n_blocks)]
-    scores = np.concatenate([model.decision_function(block.X) for block in blocks])
-    return scores[np.argsort(np.concatenate([block.row_id for block in blocks]), kind="stable")]
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:

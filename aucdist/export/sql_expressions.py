@@ -3,15 +3,11 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, Trees
-
-if TYPE_CHECKING:
-    from aucdist.maps.explain import PairShape
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, Trees, trees_of
 
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 
@@ -165,39 +161,19 @@ def _adds(score: Linear | Steps, values: Sequence[str]) -> tuple[dict[int, tuple
     """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what each pair adds."""
     if isinstance(score, Linear):
         weights = enumerate(zip(score.weights, score.centers, strict=True))
-        return {j: (_product(values[j], w, c), w * (0.0 - c), w * (1.0 - c)) for j, (w, c) in weights}, []
-    adds = {}
+        return {
+            j: (
+                f"{number(w)} * ({values[j]} - {number(c)})" if c else f"{number(w)} * {values[j]}",
+                w * (0.0 - c),
+                w * (1.0 - c),
+            )
+            for j, (w, c) in weights
+        }, []
+    adds, expressions = {}, (_tree(tree, values) for tree in trees_of(score))
     for shape in score.shapes:
         at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
-        expression = _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing)
-        adds[shape.feature] = (expression, at[0], at[1])
-    return adds, [_grid(pair, values) for pair in score.pairs]
-
-
-def _product(value: str, weight: float, center: float) -> str:
-    return f"{number(weight)} * ({value} - {number(center)})" if center else f"{number(weight)} * {value}"
-
-
-def _numbers(values: np.ndarray) -> list[str]:
-    return [number(value) for value in values]
-
-
-def _bins(value: str, edges: np.ndarray, adds: Sequence[str], missing: float | str | None) -> str:
-    """Return what the bin of a value adds."""
-    cases = [] if missing is None else [(f"{value} IS NULL", missing if isinstance(missing, str) else number(missing))]
-    cases += [(f"{value} <= {number(edge)}", add) for edge, add in zip(edges, adds, strict=False)]
-    return case(cases, adds[-1])
-
-
-def _grid(pair: "PairShape", values: Sequence[str]) -> str:
-    """Return what the cell of a pair of features adds."""
-    row, column = (values[j] for j in pair.features)
-    missing_row, missing_column = map(int, pair.missing)
-    rows = [
-        _bins(column, pair.edges[1], _numbers(cells[missing_column:]), float(cells[0]) if missing_column else None)
-        for cells in pair.values
-    ]
-    return _bins(row, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None)
+        adds[shape.feature] = (next(expressions), at[0], at[1])
+    return adds, list(expressions)
 
 
 def _kernel(score: Kernel, values: Sequence[str]) -> str:
@@ -217,5 +193,5 @@ def _tree(node: Node, values: Sequence[str]) -> str:
     if isinstance(node, Leaf):
         return number(node.value)
     value, then, otherwise = values[node.feature], _tree(node.then, values), _tree(node.otherwise, values)
-    test = f"{value} <= {number(node.at_most)}"
+    test = f"{value} IS NOT NULL" if node.at_most == np.inf else f"{value} <= {number(node.at_most)}"
     return case([(f"{test} OR {value} IS NULL" if node.missing_to_then else test, then)], otherwise)
