@@ -186,7 +186,9 @@ def fit_columns(
     counted, place = [], 0
     for column in columns:
         end = place + column.n_cells
-        low, high = (0.0, 0.0) if column.kind == "categories" else _range(ranges, column.at[0])
+        low = high = 0.0
+        if column.kind == "numbers" and ranges.low[column.at[0]] <= ranges.high[column.at[0]]:  # else all are missing
+            low, high = float(ranges.low[column.at[0]]), float(ranges.high[column.at[0]])
         counts = tuple(int(n) for n in totals["cells"][place:end])
         counted.append(replace(column, counts=counts, low=low, high=high))
         place = end
@@ -203,15 +205,13 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreB
     return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))
 
 
-def _range(ranges: ColumnRanges, j: int) -> tuple[float, float]:
-    low, high = float(ranges.low[j]), float(ranges.high[j])
-    return (low, high) if low <= high else (0.0, 0.0)  # all of its values are missing
-
-
 def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[WatchedColumn]:
     """Return the columns that are watched, without counts."""
     columns, numbers = [], []
-    cuts = _cuts(preprocessor, len(schema.feature_names)) if schema.categories else np.zeros(0)
+    cuts = np.zeros(len(schema.feature_names))  # the encoded values between those of 0 and of 1
+    if schema.categories and preprocessor.scale != "unit-row":
+        half = Block.of(np.full((1, len(cuts)), 0.5), np.ones(1, dtype=np.int8))
+        cuts = np.asarray(preprocessor.transform(half).X[0])
     for name, features in schema.by_column().items():
         if name in schema.categories:
             at = tuple(features)
@@ -227,14 +227,6 @@ def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.
         edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     return sorted(columns, key=lambda column: column.at[0])
-
-
-def _cuts(preprocessor: Preprocessor, n_features: int) -> np.ndarray:
-    """Return the encoded values between those of 0 and of 1."""
-    if preprocessor.scale == "unit-row":
-        return np.zeros(n_features)
-    half = Block.of(np.full((1, n_features), 0.5), np.ones(1, dtype=np.int8))
-    return np.asarray(preprocessor.transform(half).X[0])
 
 
 def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> list[int]:

@@ -3,6 +3,7 @@
 All of it is found on the training rows, or on a sample of them, and said in sentences; nothing is changed for it.
 """
 
+import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,9 @@ from aucdist.drift.columns import (
     shares,
 )
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
+from aucdist.selection.groups import digests_of
 
 MOST_ROWS = 20_000
 """So many rows are looked at, half of each class where there are more."""
@@ -164,19 +167,18 @@ def _leaks(columns: dict[str, Alone]) -> list[str]:
         (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
         key=lambda name: (-columns[name].auc, name),
     )
-    sentences = [f"{_leak(name, columns[name])}, leave it out by `drop: [{name}]`." for name in named[:MOST_NAMED]]
+    sentences = []
+    for name in named[:MOST_NAMED]:
+        column = columns[name]
+        if column.auc < SUSPICIOUS:
+            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that is known"
+        elif column.auc == 1.0:
+            why = " alone tells the classes apart without an error: if it is known"
+        else:
+            why = f" alone has an AUC of {column.auc:.4f}: if it is known"
+        sentences.append(f"Column {name!r}{why} only once the label is, leave it out by `drop: [{name}]`.")
     more = len(named) - MOST_NAMED
     return sentences + [f"{more} more columns give the label away in one of these ways."] * (more > 0)
-
-
-def _leak(name: str, column: Alone) -> str:
-    if column.auc < SUSPICIOUS:
-        return (
-            f"Column {name!r}: of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that is known "
-            "only once the label is"
-        )
-    how = "tells the classes apart without an error" if column.auc == 1.0 else f"has an AUC of {column.auc:.4f}"
-    return f"Column {name!r} alone {how}: if it is known only once the label is"
 
 
 def _identifiers(sample: Sample, schema: Schema) -> list[str]:
@@ -218,3 +220,93 @@ def traps(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0,
     sample = sample_of(train)
     times = [] if test is None or not schema.dates else times_of(sample, sample_of(test), schema)
     return (*traps_of(sample, schema), *times, *known_rows(known, checked))
+
+
+# ---- rows that were among those of the training -----------------------------------------------------------------------
+
+MOST_KEPT = 2**16
+"""Digests that are kept: all of fewer different rows, else those of the smallest numbers, 512 KiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowDigests:
+    """The digests of rows, or of a sample of them; those of several blocks merge by ``+``, in any order.
+
+    A digest is a pseudo-random number that the features of a row decide. The smallest `MOST_KEPT` are kept, and with them the
+    range that they cover: a row of other data whose digest lies in this range is known if it is among the kept ones, and was not
+    in the training if it is not. So a share of any rows can be looked up, chosen without regard to whether they were there.
+
+    Attributes
+    ----------
+    kept : ndarray of shape (n_kept,), uint64
+        Ascending, each once.
+    """
+
+    kept: np.ndarray
+
+    def __add__(self, other: "RowDigests") -> "RowDigests":
+        """Return the digests of the rows of both."""
+        return RowDigests(np.union1d(self.kept, other.kept)[:MOST_KEPT])
+
+    def look_up(self, digests: np.ndarray) -> tuple[int, int]:
+        """Return how many of some rows can be looked up, and how many of those are among the kept."""
+        if len(self.kept) == MOST_KEPT:
+            digests = digests[digests <= self.kept[-1]]
+        at = np.searchsorted(self.kept, digests)
+        known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
+        return len(digests), int(np.count_nonzero(known))
+
+    def to_bytes(self) -> bytes:
+        """Return them as a ``.npy`` file."""
+        buffer = io.BytesIO()
+        np.save(buffer, self.kept, allow_pickle=False)
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> "RowDigests":
+        """Return the digests in a ``.npy`` file.
+
+        Raises
+        ------
+        InputError
+            If it is damaged.
+        """
+        try:
+            kept = np.load(io.BytesIO(data), allow_pickle=False)
+        except Exception as e:  # NumPy parses the header as Python
+            raise InputError(f"{where} is damaged: {e}") from None
+        if not isinstance(kept, np.ndarray) or kept.dtype != np.uint64 or kept.ndim != 1 or len(kept) > MOST_KEPT:
+            raise InputError(f"{where} is damaged: at most {MOST_KEPT} numbers of type uint64 are needed")
+        if not (kept[:-1] < kept[1:]).all():
+            raise InputError(f"{where} is damaged: its numbers do not ascend")
+        return cls(kept)
+
+
+def fit_digests(blocks: Blocks) -> RowDigests:
+    """Return the digests of all rows; one reduction."""
+    digests: RowDigests = blocks.sum(_digests_step)["digests"]
+    return digests
+
+
+def _digests_step(block: Block) -> Summary:
+    return {"digests": RowDigests(smallest(digests_of(block), MOST_KEPT))}
+
+
+def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
+    """Return the `n` smallest different numbers, ascending; all of them where they are fewer."""
+    if len(numbers) > 2 * n + 1:
+        least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # the smallest ones, and most rows are there once
+        if len(least) >= n:
+            return least[:n]
+    return np.unique(numbers)[:n]
+
+
+def count_known(blocks: Blocks, known: RowDigests) -> tuple[int, int]:
+    """Return what `RowDigests.look_up` returns of all rows; one reduction."""
+    counts = blocks.sum(_known_step, known)
+    return int(counts["checked"]), int(counts["known"])
+
+
+def _known_step(block: Block, known: RowDigests) -> Summary:
+    checked, n_known = known.look_up(digests_of(block))
+    return {"checked": checked, "known": n_known}

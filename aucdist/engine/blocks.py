@@ -272,7 +272,7 @@ class Blocks(ABC):
         """Return the sum of what a module-level function, ``function(block, *args)``, returns of each block."""
         return self.reduce(_WithoutMemory(function), *args)
 
-    # As of rows with several classes (`aucdist.engine.classes.ClassBlocks`):
+    # As of rows with several classes (`aucdist.engine.view.ClassBlocks`):
 
     def then(self, change: "Callable[[Blocks], Blocks]") -> "Blocks":
         """Return what a function makes of the rows."""

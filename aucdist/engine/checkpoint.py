@@ -146,6 +146,8 @@ class Journal:
     ----------
     blocks : Blocks
         The blocks to fit the estimator on.
+    checkpoint : Checkpoint or None
+        The newest one.
     rounds : int
         Rounds in the checkpoint from which this fit resumes; 0 if there is none.
 
@@ -161,10 +163,10 @@ class Journal:
         self._n_branches, self._rounds, self._written_at = 0, 0, time.monotonic()
         self._entries: deque[Entry] = deque()
         self._new: list[Entry] = []
-        self._checkpoint = self._newest_intact(blocks)
-        if self._checkpoint is not None:
-            note(f"resumes from the checkpoint of round {self._checkpoint.rounds}")
-        self.rounds = 0 if self._checkpoint is None else self._checkpoint.rounds
+        self.checkpoint = self._newest_intact(blocks)
+        if self.checkpoint is not None:
+            note(f"resumes from the checkpoint of round {self.checkpoint.rounds}")
+        self.rounds = 0 if self.checkpoint is None else self.checkpoint.rounds
         self.blocks = JournalledBlocks(self, blocks)
 
     # ---- called by the blocks -------------------------------------------------------------------------------------------
@@ -200,10 +202,6 @@ class Journal:
         """Add a reduction to the journal."""
         self._new.append(Entry(branch, step.__name__, digest(args), summary))
 
-    def memory_of(self, branch: int) -> list[str] | None:
-        """Return the files with the memory of a branch, or None if it had none."""
-        return None if self._checkpoint is None else self._checkpoint.memory.get(str(branch))
-
     def restored(self, blocks: Blocks, names: list[str]) -> Blocks:
         """Return the blocks with the memory read from these files; it no longer depends on earlier steps."""
         restored = blocks.without_memory()
@@ -233,7 +231,7 @@ class Journal:
 
     def _write(self) -> None:
         """Write a checkpoint and restore the blocks' memory from it. If it cannot be written, the fit goes on without it."""
-        before = self._checkpoint
+        before = self.checkpoint
         branches = dict(self._branches)
         try:
             memory = {}
@@ -252,17 +250,13 @@ class Journal:
             return
         for branch_number, names in memory.items():
             branches[int(branch_number)].restore_from(names)
-        self._checkpoint, self._new = checkpoint, []
+        self.checkpoint, self._new = checkpoint, []
         self.rounds, self._written_at = self._rounds, time.monotonic()
-        self._remove_old(before)
-
-    def _remove_old(self, before: Checkpoint | None) -> None:
-        """Remove the files that neither of the last two checkpoints needs."""
-        assert self._checkpoint is not None
-        needed = self._checkpoint.files | (before.files if before else set())
-        manifests = {self._manifest(c.number).rpartition("/")[2] for c in (self._checkpoint, before) if c}
+        # The files that neither of the last two checkpoints needs.
+        kept = [checkpoint] if before is None else [checkpoint, before]
+        needed: set[str] = set().union(*(c.files | {self._manifest(c.number).rpartition("/")[2]} for c in kept))
         for name in names_in(self._folder.url):
-            if name not in needed | manifests:
+            if name not in needed:
                 remove(f"{self._folder.url}/{name}")
 
     def remove(self) -> None:
@@ -365,7 +359,8 @@ class JournalledBlocks(Blocks):
     def with_memory(self) -> Blocks | None:
         """Return the blocks with the memory of all steps so far, or None if they have none."""
         if self._memory_due:
-            names = self._journal.memory_of(self._number)
+            checkpoint = self._journal.checkpoint
+            names = None if checkpoint is None else checkpoint.memory.get(str(self._number))
             if names is not None:
                 self._inner, self._has_memory = self._journal.restored(self._inner, names), True
             self._memory_due = False

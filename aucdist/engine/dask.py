@@ -99,7 +99,7 @@ class DaskBlocks(Blocks):
         holders, together = client.who_has(list(blocks)), dict[str, list[int]]()
         for i, block in enumerate(blocks):
             together.setdefault(min(holders[block.key], default=""), []).append(i)
-        parts = [client.submit(_make_part, some, *(blocks[i] for i in some), pure=False) for some in together.values()]
+        parts = [client.submit(Part, some, [blocks[i] for i in some], pure=False) for some in together.values()]
         return cls(client, parts)
 
     def without_memory(self) -> "DaskBlocks":
@@ -177,10 +177,6 @@ def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any
     return Part(numbers, blocks)
 
 
-def _make_part(numbers: list[int], *blocks: Block) -> Part:
-    return Part(numbers, blocks)
-
-
 def blocks_from_collections(
     X: Any, columns: Mapping[str, Any], encode: Callable[[np.ndarray], np.ndarray], *, several: bool, graded: bool
 ) -> Blocks:
@@ -203,7 +199,7 @@ def blocks_from_collections(
     except ValueError:
         client = None
     chunks = dask.persist(*chunks) if client is None else client.persist(chunks)
-    lengths = dask.compute(*(dask.delayed(_length)(chunk) for chunk in chunks))
+    lengths = dask.compute(*(dask.delayed(len)(chunk["y"]) for chunk in chunks))
     offsets = np.cumsum([0, *lengths]).tolist()
     made = [
         dask.delayed(_make_block)(chunk, encode, several, graded, index, first)
@@ -260,15 +256,7 @@ def distinct_labels(y: Any) -> list[np.ndarray]:
     """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
     if not hasattr(y, "to_dask_array"):
         y = y.rechunk({1: -1}) if y.ndim == 2 else y
-    return list(dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in np.ravel(y.to_delayed()))))
-
-
-def _distinct(y: Any) -> np.ndarray:
-    return np.unique(np.asarray(y), axis=0)
-
-
-def _length(chunk: dict[str, Any]) -> int:
-    return len(chunk["y"])
+    return list(dask.compute(*(dask.delayed(np.unique)(chunk, axis=0) for chunk in np.ravel(y.to_delayed()))))
 
 
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:

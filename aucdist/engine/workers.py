@@ -28,7 +28,9 @@ def check_versions(client: Any) -> None:
         by_version: dict[str, list[str]] = {}
         for who, answer in there.items():
             by_version.setdefault(_versions(answer)[name], []).append(who)
-        wrong += [f"{name} is {mine} here, {v} on {_some(who)}" for v, who in by_version.items() if v != mine]
+        for version, (first, *others) in by_version.items():
+            if version != mine:
+                wrong.append(f"{name} is {mine} here, {version} on {first}" + f" and {len(others)} more" * bool(others))
     if wrong:
         raise InputError(
             "the cluster runs other versions, so the results could differ: " + "; ".join(wrong) + ". "
@@ -41,10 +43,6 @@ def _versions(answer: Any) -> dict[str, str]:
     packages = answer["packages"]
     python = ".".join(str(packages["python"]).split(".")[:2])
     return {"Python": python} | {name: packages.get(name) or "missing" for name in SAME}
-
-
-def _some(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
@@ -204,7 +202,7 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
     """
     if not client.run_on_scheduler(has_bokeh):
         raise InputError(no_bokeh("where the scheduler runs"))
-    start, count = time.time(), client.run_on_scheduler(_monitor_count)
+    start, count = time.time(), client.run_on_scheduler(lambda dask_scheduler: int(dask_scheduler.monitor.count))
     client.get_task_stream(start=0, stop=0)  # from now on the scheduler keeps what the report is made of
     yield
     page = client.sync(client.scheduler.performance_report, start=start, last_count=count, code="", mode="inline")
@@ -222,7 +220,3 @@ def no_bokeh(where: str) -> str:
         f"performance_report: Dask draws it with bokeh, which is not installed {where}: install aucdist[dashboard], or leave "
         "performance_report out"
     )
-
-
-def _monitor_count(dask_scheduler: Any) -> int:
-    return int(dask_scheduler.monitor.count)

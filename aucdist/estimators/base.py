@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import (
     OF_THE_DATA,

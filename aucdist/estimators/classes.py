@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.steps import in_threads, one_blas_thread
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import AUTO
 from aucdist.estimators.scores import count_scores, encoded_rows, mean_and_spread, naming_class

@@ -16,8 +16,7 @@ from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.data.labels import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
-from aucdist.engine.view import ViewBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.tables import checked_rows, forget_columns, names_of_features, refuse_lazy
 

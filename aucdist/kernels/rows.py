@@ -12,8 +12,9 @@ weights and the sums are the tables, at no cost.
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload, register_jitable, typeof_impl
+from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 
 from aucdist.kernels.codes import (
     BinRows,
@@ -32,6 +33,7 @@ from aucdist.kernels.compiling import kernel
 SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
+CACHE_LINE = 64
 BATCH = 64
 """So many rows are chosen before they are added up."""
 
@@ -274,6 +276,54 @@ def _table_axpys_otherwise(rows, which, coefs, n, out):
     if _is_bins(rows):
         return _code_axpys
     return _csr_axpys if _is_csr(rows) else None
+
+
+# ---- fetching early ---------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _prefetch(typing_context, array, position):
+    def generate(context, builder, signature, args):
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(fetch, [address, word(0), word(3), word(1)])  # to read, into every cache, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def prefetch(array, position):
+    """Start to fetch the cache line of item `position`, counted through the C-contiguous array; plain Python does nothing."""
+
+
+@overload(prefetch)
+def _prefetch_compiled(array, position):
+    return lambda array, position: _prefetch(array, position)
+
+
+def prefetch_row(rows, i):
+    """Start to fetch row i; plain Python does nothing."""
+
+
+@overload(prefetch_row)
+def _prefetch_row_by_type(rows, i):
+    # A constant when it is compiled: a division by the array's own itemsize would take as long as the arithmetic on a row.
+    per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
+
+    def csr(rows, i):
+        for s in range(rows.offsets[i], rows.offsets[i + 1], per_line):
+            prefetch(rows.values, s)
+            prefetch(rows.indices, s)
+
+    def dense(rows, i):
+        width = rows.values.shape[1]
+        for f in range(0, width, per_line):
+            prefetch(rows.values, i * width + f)
+
+    return csr if _is_csr(rows) else dense
 
 
 # ---- passes -----------------------------------------------------------------------------------------------------------

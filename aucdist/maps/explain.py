@@ -98,11 +98,6 @@ class Additive:
     shapes: tuple[Shape, ...]
     pairs: tuple[PairShape, ...]
 
-    def names(self, features: Sequence[str]) -> list[str]:
-        """Return the name of each contribution: those of the features, then those of the pairs."""
-        pairs = [f"{features[pair.features[0]]} & {features[pair.features[1]]}" for pair in self.pairs]
-        return [features[shape.feature] for shape in self.shapes] + pairs
-
 
 def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
     """Take a model apart.
@@ -361,8 +356,8 @@ def reasons(
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, block)
     column = {f"{name}={value}": name for name, values in categories.items() for value in values}
-    own = [features[shape.feature] for shape in parts.shapes]
-    names = [column.get(name, name) for name in own] + parts.names(features)[len(own) :]
+    names = contribution_names(features, fitted)
+    names[: len(parts.shapes)] = [column.get(name, name) for name in names[: len(parts.shapes)]]
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)

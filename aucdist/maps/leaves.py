@@ -76,10 +76,12 @@ class LeafMap(FittedMap):
         """The places of the leaves in the order of LightGBM's values, of each tree that has steps."""
         if self.directions is None:
             return [None] * len(self.used)
-        return [
-            ranks_of(values) if has_direction(self.forest, k, self.directions) else None
-            for k, values in enumerate(leaf_values(self.model, self.used))
-        ]
+        forest = self.forest
+        ranks: list[np.ndarray | None] = []
+        for k, values in enumerate(leaf_values(self.model, self.used)):
+            split = self.directions[forest.features[forest.starts[k] : forest.starts[k + 1]]]
+            ranks.append(np.argsort(np.argsort(values, kind="stable")) if split.any() else None)
+        return ranks
 
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make scores rise or fall in features, int8 of shape (n_features_out,).
@@ -241,7 +243,10 @@ class LeafExpander(Expander):
         sizes = None
         if self.within_groups:
             drawn, sizes = _by_query(drawn)
-            objective, labels = "rank_xendcg", _ranking_labels(drawn)
+            levels, labels = np.unique(drawn.y > 0 if drawn.grade is None else drawn.grade, return_inverse=True)
+            if len(levels) > MOST_LABELS:
+                labels = labels * MOST_LABELS // len(levels)
+            objective = "rank_xendcg"
         elif drawn.grade is None:
             objective, labels = "binary", (drawn.y > 0).astype(np.float64)
         else:
@@ -277,25 +282,7 @@ def _by_query(drawn: Block) -> tuple[Block, np.ndarray]:
     return drawn.take(order[np.argsort(query, kind="stable")]), sizes
 
 
-def _ranking_labels(drawn: Block) -> np.ndarray:
-    """Return the places of the rows' grades, joined where they are more than LightGBM's rankers take."""
-    levels, place = np.unique(drawn.y > 0 if drawn.grade is None else drawn.grade, return_inverse=True)
-    return place if len(levels) <= MOST_LABELS else place * MOST_LABELS // len(levels)
-
-
 ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
-
-
-def has_direction(forest: Forest, tree: int, directions: np.ndarray) -> bool:
-    """Return whether a tree has a split in a feature with a direction."""
-    return bool(directions[forest.features[forest.starts[tree] : forest.starts[tree + 1]]].any())
-
-
-def ranks_of(values: np.ndarray) -> np.ndarray:
-    """Return the place of each leaf in the order of the leaves' values, int64."""
-    ranks = np.empty(len(values), dtype=np.int64)
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return ranks
 
 
 def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndarray) -> np.ndarray:

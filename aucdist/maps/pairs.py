@@ -65,10 +65,11 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     compared = _compared(fitted, w)
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
-    tables = tuple(
-        coarse(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS) for k in compared
-    )
-    scores = pair_scores(rows, w, compared, tables, groups)
+    tables = {
+        k: coarse(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
+        for k in compared.tolist()
+    }
+    scores = pair_scores(rows, w, tables, groups)
     features = fitted.used[compared]
     a, b = np.tril_indices(len(compared), -1)
     order = np.argsort(-scores, kind="stable")[:n_pairs]
@@ -90,14 +91,13 @@ def _compared(fitted: Any, w: np.ndarray) -> np.ndarray:
 
 
 def pair_scores(
-    rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...], groups: PairGroups | None = None
+    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None = None
 ) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
     `rows`: of codes.
     `w`, of shape (n_basis_functions,), float64: of the additive model.
-    `compared`: columns of the codes.
-    `tables`: the coarse cell, below `CELLS`, of each cell of those.
+    `tables`: by the column of a code the coarse cell, below `CELLS`, of each of its cells.
     `groups`: where pairs of rows are within groups, or of grades.
     Returns ndarray of shape (m (m - 1) / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
     """
@@ -107,12 +107,9 @@ def pair_scores(
     if groups is not None:
         factor, of_class = groups.factor, groups.weights
     partners = 0.5 * factor * of_class[:: -problem.sign]  # of an anchor, and of a row of the larger class
-    cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, compared, tables)
-    return _gain(cells["residual"] / problem.mass, cells["weight"] / problem.mass, PRIOR / rows.n_samples)
-
-
-def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
-    G, H = (part.reshape(-1, CELLS, CELLS) for part in (residual, weight))
+    cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
+    G, H = (cells[name].reshape(-1, CELLS, CELLS) / problem.mass for name in ("residual", "weight"))
+    prior = PRIOR / rows.n_samples
     gain: np.ndarray = (G**2 / (H + prior)).sum(axis=(1, 2))
     for axis in (1, 2):
         gain = gain - (G.sum(axis=axis) ** 2 / (H.sum(axis=axis) + prior)).sum(axis=1)
@@ -123,8 +120,8 @@ def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
 
 
 def add_up_cells(
-    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray, compared: np.ndarray,
-    tables: tuple[np.ndarray, ...],
+    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray,
+    tables: dict[int, np.ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
     """Add up over the cells of each pair the slope of the sum of hinges by the scores of rows, and what rows weigh in pairs."""
     residual, mass, weight = np.zeros(block.n_samples), np.zeros(block.n_samples), block.weights()
@@ -136,17 +133,12 @@ def add_up_cells(
     ):  # fmt: skip
         add_to_rows(residual, which, of_rows)
         add_to_rows(mass, which, weight[which] * weighs[groups])
-    return None, {
-        "residual": _histograms(block, residual, compared, tables), "weight": _histograms(block, mass, compared, tables),
-    }  # fmt: skip
-
-
-def _histograms(block: Block, coefs: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...]) -> np.ndarray:
-    rows, m = block.rows, len(compared)
+    rows, m = block.rows, len(tables)
     assert isinstance(rows, BinRows)
     codes = np.empty((block.n_samples, m), dtype=np.uint8)
-    for k, column in enumerate(compared):
-        codes[:, k] = tables[k][rows.codes[:, column]]
-    sums = np.zeros((m * (m - 1) // 2, CELLS * CELLS))
-    pair_histograms(codes, np.arange(block.n_samples), coefs, CELLS, sums)
-    return sums
+    for k, (column, table) in enumerate(tables.items()):
+        codes[:, k] = table[rows.codes[:, column]]
+    sums = np.zeros((2, m * (m - 1) // 2, CELLS * CELLS))
+    for coefs, total in zip((residual, mass), sums, strict=True):
+        pair_histograms(codes, np.arange(block.n_samples), coefs, CELLS, total)
+    return None, {"residual": sums[0], "weight": sums[1]}

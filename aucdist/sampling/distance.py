@@ -20,9 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.split import scrambled
@@ -251,7 +250,7 @@ class DistanceUnderSampler(Sampler):
         """Return the fitted model that measures the distances."""
         if self.svm is None:
             return _default_hyperplane(blocks)
-        if not _is_fitted(self.svm):
+        if hasattr(self.svm, "fit") and not _is_fitted(self.svm):  # without fit it can only measure distances
             if blocks.n_blocks > 1:
                 raise InputError(
                     "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
@@ -292,16 +291,6 @@ def _default_hyperplane(blocks: Blocks) -> Hyperplane:
             break
         lam *= 10.0
     return Hyperplane(solution.w[:-1], float(solution.w[-1]))
-
-
-def _is_fitted(model: Any) -> bool:
-    if not hasattr(model, "fit"):  # it has no fit and can only measure distances
-        return True
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _send_rows(block: Block) -> Summary:

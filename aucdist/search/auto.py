@@ -20,7 +20,7 @@ from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure, measure_name
 from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
-from aucdist.search.choice import Result, Row, Rule, choose
+from aucdist.search.choice import Result, Row, Rule, choose, search_summary
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import (
     Folds,
@@ -30,7 +30,6 @@ from aucdist.search.folds import (
     smallest_class,
 )
 from aucdist.search.schedule import FitJob, Point, points_of, race_schedule, run_schedules
-from aucdist.search.summary import search_summary
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import map_once
@@ -209,29 +209,25 @@ def scored_groups(
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         mapped = mapped_rows(model, blocks) if mapped is None else mapped
-        gathered = mapped.sum(_score_groups, model.coef_[0])
+        gathered = mapped.sum(_score_groups, model.coef_[0], None)
     else:
-        gathered = blocks.sum(_decide_groups, model)
+        gathered = blocks.sum(_score_groups, None, model)
     y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
-def _score_groups(block: Block, w: np.ndarray) -> Summary:
-    return _with_weight(block, block.scores(w))
-
-
-def _decide_groups(block: Block, model: Any) -> Summary:
-    return _with_weight(block, model.decision_function(block.X) if block.n_samples else np.zeros(0))
-
-
-def _with_weight(block: Block, scores: np.ndarray) -> Summary:
-    weight = block.weights()
-    there = weight > 0
+def _score_groups(block: Block, w: np.ndarray | None, model: Any) -> Summary:
+    if w is not None:
+        scores = block.scores(w)
+    elif block.n_samples:
+        scores = model.decision_function(block.X)
+    else:
+        scores = np.zeros(0)
+    there = block.weights() > 0
     y = (block.y > 0).astype(np.float64) if block.grade is None else block.grade
     group = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
-    return {
-        "y": [y[there]], "scores": [scores[there]], "groups": [group[there]], "weight": [weight[there]],
-    }  # fmt: skip
+    columns = {"y": y, "scores": scores, "groups": group, "weight": block.weights()}
+    return {name: [values[there]] for name, values in columns.items()}
 
 
 def _count_decisions(block: Block, model: Any) -> Summary:

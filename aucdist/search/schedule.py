@@ -78,7 +78,9 @@ def search_schedule(
         rung = halving.first_passes
         while len(alive) > 1 and rung < passes:
             rows |= yield from _rung(estimator, points, alive, folds, rung)
-            alive = _survivors(rows, alive, measure, math.ceil(len(alive) / halving.factor))
+            # Those that failed come last.
+            ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -measure.sign * (rows[i].mean or 0.0), i))
+            alive = sorted(ranked[: math.ceil(len(alive) / halving.factor)])
             rung *= halving.factor
     rows |= yield from _rung(estimator, points, alive, folds, passes)
     return [rows[i] for i in range(len(points))]
@@ -152,16 +154,6 @@ def _rung(
         for i, result in zip(path, results, strict=True):
             by_point[i].append(result)
     return {i: Row(points[i], tuple(results), passes) for i, results in by_point.items()}
-
-
-def _survivors(rows: dict[int, Row], alive: list[int], measure: Measure, n: int) -> list[int]:
-    """Return the n best settings, in the order of the grid; those that failed come last."""
-
-    def rank(i: int) -> tuple[bool, float, int]:
-        mean = rows[i].mean
-        return mean is None, -measure.sign * (mean or 0.0), i
-
-    return sorted(sorted(alive, key=rank)[:n])
 
 
 def run_schedules(

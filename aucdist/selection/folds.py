@@ -100,7 +100,10 @@ def partition(
     >>> folds.held_out(0).tolist()  # what came next
     [False, False, True, True, False, False]
     """
-    _refuse_gap(time, gap_rows, gap_time)
+    if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
+        raise InputError(f"the gap is {gap_rows} rows and {gap_time} of time; both must be 0 or more, and finite")
+    if time is None and (gap_rows or gap_time):
+        raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
     if time is not None:
         part = time_parts(time, n_folds)
         folds = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
@@ -263,13 +266,6 @@ def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
         raise InputError(f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number")
     earlier = np.searchsorted(np.sort(time), time, side="left")
     return earlier * (n_folds + 1) // max(len(time), 1)
-
-
-def _refuse_gap(time: np.ndarray | None, gap_rows: int, gap_time: float) -> None:
-    if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
-        raise InputError(f"the gap is {gap_rows} rows and {gap_time} of time; both must be 0 or more, and finite")
-    if time is None and (gap_rows or gap_time):
-        raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
 
 
 def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_time: float) -> np.ndarray | None:

@@ -5,13 +5,11 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, n_rows
 from aucdist.data.dataset import Schema
-from aucdist.data.split import scrambled
 from aucdist.errors import InputError, unknown
+from aucdist.kernels.row_statistics import csr_digests, dense_digests
 from aucdist.kernels.rows import CsrRows
-
-CHUNK = 2**16  # rows that are hashed at a time
 
 
 def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Block, Schema]:
@@ -88,28 +86,22 @@ def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
 def duplicates(block: Block) -> np.ndarray:
     """Return a number for each row, the same for rows whose features are equal, whatever their labels.
 
-    A row's features are hashed to 64 bits, a sum of one random number for each value that is not 0; among a million different
-    rows two share a hash with a chance of 3e-8.
+    Among a million different rows two share a digest of 64 bits with a chance of 3e-8.
 
     Returns
     -------
     ndarray of shape (n_samples,), int64
     """
-    hashes, rows = np.zeros(block.n_samples, dtype=np.uint64), block.rows
-    for start in range(0, block.n_samples, CHUNK):
-        part = slice(start, min(start + CHUNK, block.n_samples))
-        if isinstance(rows, CsrRows):
-            of = np.repeat(np.arange(part.start, part.stop), np.diff(rows.offsets[part.start : part.stop + 1]))
-            stored = slice(rows.offsets[part.start], rows.offsets[part.stop])
-            np.add.at(hashes, of, _hashed(rows.indices[stored], rows.values[stored]))
-        else:
-            for j in range(block.n_features):
-                hashes[part] += _hashed(np.array([j]), rows.values[part, j])
-    return np.unique(hashes, return_inverse=True)[1].astype(np.int64)
+    return np.unique(digests_of(block), return_inverse=True)[1].astype(np.int64)
 
 
-def _hashed(column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a random number for each value in its column, uint64; 0 for 0, so that sparse and dense rows agree."""
-    bits = values.astype(np.float64).view(np.uint64)
-    mixed = scrambled(bits ^ scrambled(column.astype(np.int64), 1), 2)
-    return np.where(values == 0, np.uint64(0), mixed)
+def digests_of(block: Block) -> np.ndarray:
+    """Return the digest of each row, uint64 of shape (n_samples,); the layout and the type of its values do not matter."""
+    rows = block.rows
+    out = np.empty(n_rows(rows), dtype=np.uint64)
+    bits = np.ascontiguousarray(rows.values, dtype=np.float64).view(np.uint64)
+    if isinstance(rows, CsrRows):
+        csr_digests(bits, rows.indices, rows.offsets, out)
+    else:
+        dense_digests(bits, out)
+    return out

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from aucdist.data.storage.s3 import forget_connections
@@ -71,7 +71,14 @@ def _of_block(name: str) -> dict[str, str | None]:
     except ObjectNotFound:
         raise InputError(f"s3.block is {name!r}, but the Prefect server has no such block") from None
     if kind == "secret":
-        content = _object_in(content.get("value"), name)
+        value = content.get("value")
+        with suppress(json.JSONDecodeError):
+            value = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(value, dict):
+            raise InputError(
+                f"s3.block is {name!r}, but that secret is not a JSON object with the keys {', '.join(IDENTITY)}"
+            )
+        content = value
     more = {
         REGION: content.get("region_name"),
         ENDPOINT: (content.get("aws_client_parameters") or {}).get("endpoint_url"),
@@ -80,18 +87,6 @@ def _of_block(name: str) -> dict[str, str | None]:
     if not any(given.values()):
         raise InputError(f"s3.block is {name!r}, but that block has no credentials: none of {', '.join(IDENTITY)}")
     return given | {variable: value for variable, value in more.items() if value}
-
-
-def _object_in(value: Any, name: str) -> dict[str, Any]:
-    try:
-        content = json.loads(value) if isinstance(value, str) else value
-    except json.JSONDecodeError:
-        content = None
-    if not isinstance(content, dict):
-        raise InputError(
-            f"s3.block is {name!r}, but that secret is not a JSON object with the keys {', '.join(IDENTITY)}"
-        )
-    return content
 
 
 def _set_environment(changes: Mapping[str, str | None]) -> None:

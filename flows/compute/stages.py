@@ -9,14 +9,6 @@ from flows.progress.console import RunObserver
 COMPILING = "compiling kernels, once per machine"
 
 
-def kernels_are_new() -> bool:
-    """Tell whether the kernels that every fit needs are not in the cache."""
-    from aucdist.kernels import rows
-    from aucdist.kernels.compiling import cache_folder
-
-    return not any(cache_folder(rows.__file__).rglob("*.nbi"))
-
-
 class StageRunner(Protocol):
     """Runs one stage: as a plain function (`call_stage`), or as a Prefect task (`flows.orchestration.tasks.run_as_task`)."""
 
@@ -38,8 +30,11 @@ class Stages:
     """
 
     def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):
+        from aucdist.kernels import rows  # loads Numba
+        from aucdist.kernels.compiling import cache_folder
+
         self._observer, self._run_stage = observer, run_stage
-        if kernels_are_new():
+        if not any(cache_folder(rows.__file__).rglob("*.nbi")):
             observer.note("compiling kernels, once per machine: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
 

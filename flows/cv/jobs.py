@@ -16,7 +16,7 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.display import RankingWarning

@@ -17,10 +17,9 @@ from aucdist.errors import RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text
-from aucdist.search.choice import Point, Result, Row, Rule, choose
+from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
 from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
-from aucdist.search.summary import search_summary
 from flows.compute.result_cache import ResultCache
 from flows.compute.stages import StageRunner, call_stage
 from flows.compute.workers import Workers

@@ -18,7 +18,7 @@ from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, 
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import check_directions
 from aucdist.metrics.costs import COST_COLUMN

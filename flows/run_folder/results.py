@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import WatchedColumn
+from aucdist.drift.traps import RowDigests
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import predicted_classes

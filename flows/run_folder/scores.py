@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.own_files import ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import encoded_rows
 from aucdist.linear_model import LinearModel

@@ -15,7 +15,7 @@ from aucdist import __version__
 from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver

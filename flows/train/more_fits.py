@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import AnyBlocks
+from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows

@@ -14,11 +14,10 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
-from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
-from aucdist.drift.traps import traps
+from aucdist.drift.traps import count_known, fit_digests, traps
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
 from aucdist.estimators.ranking import group_weight_of

@@ -6,8 +6,7 @@ import numba
 import numpy as np
 
 from aucdist.data.shards.simulate import simulate
-from aucdist.kernels.pair_rows import PairRows
-from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, PairPlaces, draw_any, draw_in_order, dual_steps
+from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, PairPlaces, PairRows, draw_any, draw_in_order, dual_steps
 from benchmarks.common import Row, fastest
 
 LAM = 1e-3

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block, partition
-from aucdist.drift.digests import MOST_KEPT, RowDigests, count_known, digests_of, fit_digests, smallest
+from aucdist.drift.traps import MOST_KEPT, RowDigests, count_known, fit_digests, smallest
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
+from aucdist.selection.groups import digests_of
 
 M = 2**64
 

@@ -28,7 +28,7 @@ from aucdist import (
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 
 ALL = [

@@ -67,8 +67,8 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     blocks = blocks_of(X, y, 3, weight if weighted else None, None if n_groups == 1 else group)
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
-    tables = tuple(coarse(bins.shares, False, CELLS) for bins in fitted.bins)
-    found = pair_scores(encoded(blocks, fitted), w, np.arange(5), tables, pair_groups(blocks))
+    tables = {j: coarse(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
+    found = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 

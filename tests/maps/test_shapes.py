@@ -5,7 +5,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
-from aucdist.maps.explain import additive, contributions, points_table
+from aucdist.maps.explain import additive, contribution_names, contributions, points_table
 
 
 def rows(n=900, seed=0):
@@ -36,7 +36,7 @@ def test_contributions_add_up_to_the_score(model):
     found = contributions(fitted, parts, block)
     assert found.shape == (len(X), 4 + 3)
     np.testing.assert_allclose(found.sum(axis=1) + parts.constant, scores + 0.7, rtol=1e-11, atol=1e-11)
-    assert parts.names(["a", "b", "c", "d", "e"])[:4] == ["a", "b", "d", "e"]
+    assert contribution_names(["a", "b", "c", "d", "e"], fitted)[:4] == ["a", "b", "d", "e"]
 
 
 def test_shapes_are_centred_and_in_the_features_units(model):

@@ -9,7 +9,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import score_path

@@ -242,8 +242,29 @@ def evaluate(block: Block, theta: np.ndarray, loss: LinkLoss) -> Summary:
 
 
 def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Summary:
-    """Return the sum of the rows' outer products, each times its weight and its curvature at theta."""
-    return {"moments": weighted_moments(block, curvature_of(block, theta, loss))}
+    """Return the sum of the rows' outer products, each times its weight and its curvature at theta; a row ends with a 1."""
+    coefs, d = curvature_of(block, theta, loss), block.n_features
+    total = np.zeros((d + 1, d + 1))
+    if isinstance(block.rows, CsrRows):
+        sparse_moments(block.rows, coefs, total)
+        total[d, :d] = block.sums(coefs)
+        total[d, d] = coefs.sum()
+        return {"moments": np.tril(total) + np.tril(total, -1).T}
+    if isinstance(block.rows, BinRows):
+        total[:d, :d] = second_moments_of_codes(block.rows, coefs)
+        total[d, :d] = block.sums(coefs)
+        total[d, d] = coefs.sum()
+        total[:d, d] = total[d, :d]
+        return {"moments": total}
+    root = np.sqrt(coefs)
+    part = np.empty((min(MOMENT_ROWS, block.n_samples), d + 1))
+    for first in range(0, block.n_samples, MOMENT_ROWS):
+        x = block.rows.values[first : first + MOMENT_ROWS]
+        n = len(x)
+        np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
+        part[:n, d] = root[first : first + n]
+        total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
+    return {"moments": total}
 
 
 def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:
@@ -253,29 +274,3 @@ def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.n
     out = block.scores(theta[:-1]) + theta[-1]
     curvatures(block.y, block.weights(), loss.terms, out)
     return out
-
-
-def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
-    """Return the sum of ``coefs[i] x_i x_i'``, where x ends with a 1 and the coefficients are at least 0."""
-    d = block.n_features
-    total = np.zeros((d + 1, d + 1))
-    if isinstance(block.rows, CsrRows):
-        sparse_moments(block.rows, coefs, total)
-        total[d, :d] = block.sums(coefs)
-        total[d, d] = coefs.sum()
-        return np.tril(total) + np.tril(total, -1).T
-    if isinstance(block.rows, BinRows):
-        total[:d, :d] = second_moments_of_codes(block.rows, coefs)
-        total[d, :d] = block.sums(coefs)
-        total[d, d] = coefs.sum()
-        total[:d, d] = total[d, :d]
-        return total
-    root = np.sqrt(coefs)
-    part = np.empty((min(MOMENT_ROWS, block.n_samples), d + 1))
-    for first in range(0, block.n_samples, MOMENT_ROWS):
-        x = block.rows.values[first : first + MOMENT_ROWS]
-        n = len(x)
-        np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
-        part[:n, d] = root[first : first + n]
-        total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
-    return total

@@ -18,7 +18,6 @@ from aucdist.papers.gev.problem import (
     LinkPoint,
     LinkProblem,
     LinkRound,
-    Solve,
     curvature_of,
 )
 from aucdist.parameters import Constraints, Switch
@@ -89,15 +88,6 @@ def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple
 # ---- Lipschitz steps --------------------------------------------------------------------------------------------------
 
 
-def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
-    """Return the function that divides a gradient by the upper bound on all Hessians."""
-    if problem.blocks.n_features <= MOST_FEATURES:
-        return problem.solver(curvature * problem.second_moments(None))
-    bound = problem.blocks.sum(absolute_moments)["bound"] / problem.weight
-    diagonal = curvature * bound + problem.penalty
-    return lambda gradient: gradient / diagonal
-
-
 def absolute_moments(block: Block) -> Summary:
     """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
     size = replace(block, rows=elementwise(block.rows, np.abs))
@@ -162,23 +152,6 @@ def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> 
     return memory, {"product": np.append(block.sums(coefs), coefs.sum())}
 
 
-def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
-    """Return the solution over a sample of large data, or None, and the passes that this took.
-
-    If lam is so small that the weights would fit the noise of the sample, the sample gets a larger lam. Otherwise Newton's
-    steps from its solution would have to be halved many times.
-    """
-
-    def rounds(drawn: Block) -> Iterator[LinkRound]:
-        return Newton().rounds(
-            LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
-            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
-        )  # fmt: skip
-
-    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
-    return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
-
-
 class LinkSolver(Solver):
     """A solver for the losses of links; a subclass says to which points it goes."""
 
@@ -236,10 +209,22 @@ class Newton(LinkSolver):
     signs = True
 
     def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
-        """Yield the point after each step twice, and the passes so far."""
+        """Yield the point after each step twice, and the passes so far.
+
+        A sample gets a larger lam, if lam is so small that the weights would fit its noise: otherwise the steps from its solution
+        would have to be halved many times.
+        """
+
+        def on_sample(drawn: Block) -> Iterator[LinkRound]:
+            return Newton().rounds(
+                LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
+                fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
+            )  # fmt: skip
+
         passes_before = 0
         if start is None and problem.loss.convex:
-            start, passes_before = _sample_start(problem)
+            known, passes_before = sample.solve_on_sample(problem.blocks, on_sample, SAMPLE_GAP)
+            start = np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None
         point, passes = _start_point(problem, start)
         passes += passes_before
         while True:
@@ -281,7 +266,16 @@ class Lipschitz(LinkSolver):
 
     def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
         """Yield the best point so far, the newest one, and the passes so far."""
-        step = _fixed_step(problem, check_curvature(problem.loss))
+        curvature = check_curvature(problem.loss)
+        if problem.blocks.n_features <= MOST_FEATURES:
+            step = problem.solver(curvature * problem.second_moments(None))
+        else:
+            bound = problem.blocks.sum(absolute_moments)["bound"] / problem.weight
+            diagonal = curvature * bound + problem.penalty
+
+            def step(gradient: np.ndarray) -> np.ndarray:
+                return gradient / diagonal
+
         before = problem.origin() if start is None else start.astype(np.float64)
         here, age, passes = before, 1.0, 1
         best: LinkPoint | None = None

@@ -35,7 +35,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
-from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, mean_hinge, row_shares
+from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, mean_hinge, row_shares
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
 
@@ -148,36 +148,6 @@ def sweep(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def _sweep_rounds(state: PrimalState, columns: Blocks, rows: SweptRows, eta: float, seed: int) -> Iterator[Round]:
-    """Yield a round for each sweep, without end."""
-
-    def loss_of(margins: np.ndarray) -> float:
-        return mean_hinge(shares, margins)
-
-    labels, shares, lasso = rows.labels, rows.shares, state.penalty == "l1"
-    margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
-    mean = np.zeros_like(margins)
-    # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
-    per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
-    for t in count(1):
-        share = state.next_round()
-        mean += share * (margins - mean)
-        steps = ColumnSteps(seed, lasso, state.lam, state.step(eta, t), FACTOR / np.sqrt(t))
-        swept = columns.reduce(sweep, state.w, margins, steps, t)
-        state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
-        point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
-        yield state.end_round(loss_of(mean if state.average else margins), point, share)
-        reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
-        if rows.alone:
-            state.w, margins = reached, moved
-            continue
-        move = reached - state.w
-        parts = [2.0**-k for k in range(columns.n_blocks.bit_length())] + [1.0 / columns.n_blocks]
-        values = [state.value(loss_of(margins + part * moved), state.w + part * move) for part in parts]
-        part = parts[int(np.argmin(values))]
-        state.w, margins = state.w + part * move, margins + part * moved
-
-
 def _in_feature_order(parts: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
     """Return the weights that the blocks reached, in the order of the features, the intercept last."""
     whole = w.copy()
@@ -205,9 +175,8 @@ class SCD(PrimalSolver):
     random = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, penalty: str = "l2",
-        intercept: bool = False, class_weight: ClassWeight = EQUAL,
-    ) -> Iterator[Round]:  # fmt: skip
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, **objective: Any
+    ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
         A round takes one and a half passes: one for the sweep and half a pass for the bound.
@@ -216,15 +185,34 @@ class SCD(PrimalSolver):
         ----------
         blocks : Blocks
             Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
-        intercept : bool
-            Whether to fit an intercept, the last of the weights. It is not penalised, is drawn like a weight, and takes steps of
-            4 / sqrt(t).
+        **objective
+            As of `PrimalState`. An intercept is drawn like a weight, and takes steps of 4 / sqrt(t).
         """
-        state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
+        state = PrimalState(blocks, lam, start, self.average, **objective)
         eta = self.first_step(state, FACTOR)
         summary = blocks.sum(send_labels, state.shares)
         labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
-        rows = SweptRows(labels, shares, intercept, columns.n_blocks == 1)
+        rows = SweptRows(labels, shares, state.intercept, columns.n_blocks == 1)
         columns.reduce(keep_rows, rows)
-        yield from _sweep_rounds(state, columns, rows, eta, seed)
+        margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
+        mean = np.zeros_like(margins)
+        # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+        per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
+        for t in count(1):
+            share = state.next_round()
+            mean += share * (margins - mean)
+            steps = ColumnSteps(seed, state.penalty == "l1", lam, state.step(eta, t), FACTOR / np.sqrt(t))
+            swept = columns.reduce(sweep, state.w, margins, steps, t)
+            state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
+            point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
+            yield state.end_round(mean_hinge(shares, mean if state.average else margins), point, share)
+            reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
+            if rows.alone:
+                state.w, margins = reached, moved
+                continue
+            move = reached - state.w
+            parts = [2.0**-k for k in range(columns.n_blocks.bit_length())] + [1.0 / columns.n_blocks]
+            values = [state.value(mean_hinge(shares, margins + part * moved), state.w + part * move) for part in parts]
+            part = parts[int(np.argmin(values))]
+            state.w, margins = state.w + part * move, margins + part * moved

@@ -10,9 +10,8 @@ import numpy as np
 from numba.extending import overload
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.pair_rows import prefetch, prefetch_row
 from aucdist.kernels.random import below, u64
-from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, prefetch, prefetch_row, row_axpy, row_dot
 
 SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
 N_COLUMNS = 4

@@ -149,8 +149,8 @@ class PrimalState:
     """
 
     def __init__(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str, intercept: bool,
-        class_weight: ClassWeight, average: bool,
+        self, blocks: Blocks, lam: float, start: np.ndarray | None, average: bool, *, penalty: str = "l2",
+        intercept: bool = False, class_weight: ClassWeight = EQUAL,
     ):  # fmt: skip
         if penalty not in PENALTIES:
             raise unknown("penalty", penalty, PENALTIES)
@@ -170,18 +170,12 @@ class PrimalState:
         self._mean = np.zeros_like(self.w)
         self._point = np.zeros((2, blocks.n_features + 1))
         if intercept and start is None:
-            self._start_with_best_intercept()
-
-    def _start_with_best_intercept(self) -> None:
-        """Make the best intercept without features the best weights so far.
-
-        It predicts the heavier class. That class then has loss 0, and the rows of the other class have loss 2.
-        """
-        neg, pos = self.shares[0] * self.blocks.weight_neg, self.shares[1] * self.blocks.weight_pos
-        intercept_only = np.zeros_like(self.w)
-        intercept_only[-1] = 1.0 if pos >= neg else -1.0
-        self._best, self._best_w = 2.0 * min(neg, pos), intercept_only
-        self._best_error = 2.0 * EPS * self._best
+            # The best intercept without features predicts the heavier class, whose loss is then 0; that of the other rows is 2.
+            neg, pos = self.shares[0] * blocks.weight_neg, self.shares[1] * blocks.weight_pos
+            self._best_w = np.zeros_like(self.w)
+            self._best_w[-1] = 1.0 if pos >= neg else -1.0
+            self._best = 2.0 * min(neg, pos)
+            self._best_error = 2.0 * EPS * self._best
 
     def value(self, loss: float, w: np.ndarray) -> float:
         """Return the objective at w, given the loss at w."""

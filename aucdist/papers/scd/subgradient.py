@@ -29,7 +29,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.papers.epochs import epochs
 from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
-from aucdist.papers.scd.primal import EQUAL, ClassWeight, PrimalSolver, PrimalState, row_shares
+from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, row_shares
 from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
 
@@ -85,10 +85,7 @@ class SubgradientSolver(PrimalSolver):
         `g` and `total`: the newest subgradient, and the sum of all of them; their last entries belong to the intercept.
         """
 
-    def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2",
-        intercept: bool = False, class_weight: ClassWeight = EQUAL,
-    ) -> Iterator[Round]:  # fmt: skip
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **objective: Any) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
         A round takes one pass; with `average` half a pass more.
@@ -97,13 +94,12 @@ class SubgradientSolver(PrimalSolver):
         ----------
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             Zero by default. To `RDA` it only matters by its subgradient.
-        penalty : {"l1", "l2"}, default="l2"
-            `PSA` has L1 alone.
-        intercept : bool
-            Whether to fit an intercept, which is not penalised and the last of the weights.
+        **objective
+            As of `PrimalState`. `PSA` has the penalty L1 alone.
         """
-        penalty = penalty if len(self.penalties) > 1 else self.penalties[0]
-        state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
+        if len(self.penalties) == 1:
+            objective["penalty"] = self.penalties[0]
+        state = PrimalState(blocks, lam, start, self.average, **objective)
         eta, total = self.first_step(state, self.factor(state)), np.zeros_like(state.w)
         for t in count(1):
             newest, g = state.evaluate()
@@ -239,9 +235,8 @@ class Pegasos(Solver):
     average: bool = False
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, intercept: bool = False,
-        class_weight: ClassWeight = EQUAL,
-    ) -> Iterator[Round]:  # fmt: skip
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, **objective: Any
+    ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
 
         A round takes two passes, one for the steps and one for the objective and the bound; with `average` half a pass more.
@@ -250,11 +245,15 @@ class Pegasos(Solver):
         ----------
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
+        **objective
+            As of `PrimalState`, without the penalty.
         """
-        state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, self.average)
+        state = PrimalState(blocks, lam, start, self.average, **objective)
         own = blocks.without_memory()
         n_rows = own.sum(count_rows)["rows"]
-        steps = epochs(own, PegasosEpoch(state.shares, n_rows, lam, float(intercept)), state.w, seed, n_samples=n_rows)
+        steps = epochs(
+            own, PegasosEpoch(state.shares, n_rows, lam, float(state.intercept)), state.w, seed, n_samples=n_rows
+        )
         while True:
             newest, _ = state.evaluate()
             yield newest

@@ -305,8 +305,7 @@ class SDCD(PairSolver):
         start: DualStart | None = None,
         *,
         seed: int,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
+        **grouping: Any,
     ) -> Iterator[Round]:
         """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
 
@@ -316,6 +315,8 @@ class SDCD(PairSolver):
         ----------
         start : DualStart, optional
             What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
+        **grouping
+            ``group_weight`` and ``grade_weight`` of `aucdist.solvers.pairs.groups.pair_groups`.
 
         Raises
         ------
@@ -323,7 +324,7 @@ class SDCD(PairSolver):
             Before the first round, for parameters or data that cannot be used.
         """
         self.check_parameters()
-        groups = pair_groups(blocks, group_weight, grade_weight, weighted=True)
+        groups = pair_groups(blocks, **grouping, weighted=True)
         start = _checked_start(start, blocks, lam, groups)
         before = 0 if start is None else start.steps
         pairing, turns = self.turns(blocks, before, groups)

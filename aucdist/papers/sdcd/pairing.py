@@ -20,9 +20,8 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, as_rows
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.pair_rows import ONES, PairRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
-from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
+from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Solver
 from aucdist.solvers.pairs.groups import PairGroups
@@ -282,11 +281,6 @@ class PairSteps:
             yield taken, drawn
 
 
-def number_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> int:
-    """Return how many pairs there are, those of several grades counted once for each grade between them."""
-    return blocks.n_pos * blocks.n_neg if groups is None else sum(int(p) * int(n) for p, n in groups.counts.T)
-
-
 @dataclass(frozen=True)
 class Turn:
     """What the blocks have for a round.
@@ -361,7 +355,9 @@ class PairSolver(Solver):
         groups : PairGroups, optional
             Where pairs are within groups, or of rows with grades or weights.
         """
-        n_pairs, epochs, n = number_of_pairs(blocks, groups), self.epochs, blocks.n_samples
+        n_pairs, epochs, n = blocks.n_pos * blocks.n_neg, self.epochs, blocks.n_samples
+        if groups is not None:  # those of several grades are counted once for each grade between them
+            n_pairs = sum(int(p) * int(n) for p, n in groups.counts.T)
         if self.steps is None and epochs is None:
             epochs = self.default_epochs
         total: float = math.inf if epochs is None else epochs * n

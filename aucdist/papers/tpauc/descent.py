@@ -266,20 +266,15 @@ class SubspaceDescent:
         slopes = directions @ self.gradient
         step = -np.linalg.lstsq(curvature / np.outer(size, size), slopes / size, rcond=None)[0] / size
         self.moves = np.vstack([step @ directions, self.moves[:-1]])
-        self._add_errors(directions, np.abs(step))
-        self.w = self.w + self.moves[0]
-        self._evaluate(step)
-
-    def _add_errors(self, directions: np.ndarray, step: np.ndarray) -> None:
-        """Add to the bounds on how far the blocks' scores are from those at w, and the moves' from those of the moves.
-
-        Weights and moves that were once large leave errors that the present ones do not show.
-        """
+        # How far the blocks' scores are from those at w, and the moves' from those of the moves: weights and moves that were
+        # once large leave errors that the present ones do not show.
         direction_errors = np.append(self.rounding.score(directions[0]), self._errors)
         reach = np.array([self.rounding.reach(direction) for direction in directions])
-        move_error = float(step @ (direction_errors + 2.0 * (len(step) + 1) * EPS * reach))
+        move_error = float(np.abs(step) @ (direction_errors + 2.0 * (len(step) + 1) * EPS * reach))
         self._errors = np.append(move_error, self._errors[:-1])
         self._drift += move_error + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
+        self.w = self.w + self.moves[0]
+        self._evaluate(step)
 
     def _evaluate(self, step: np.ndarray) -> None:
         """Move the scores by the step, and compute objective and gradient at the weights."""

@@ -12,6 +12,7 @@ in several blocks. Rows minus their group's mean lose no digits where groups lie
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -110,21 +111,21 @@ class Exact(Solver):
         start: np.ndarray | None = None,
         *,
         signs: np.ndarray | None = None,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
+        **grouping: Any,
     ) -> Iterator[Round]:
         """Yield the minimum, or the weights after each step of conjugate gradients.
 
         Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
         eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
-        They start from `start`, by default zero, which the closed form ignores.
+        They start from `start`, by default zero, which the closed form ignores. Other keywords are those of
+        `aucdist.solvers.pairs.groups.pair_groups`.
 
         Raises
         ------
         InputError
             For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MOST_FEATURES` weights.
         """
-        groups = pair_groups(blocks, group_weight, grade_weight)
+        groups = pair_groups(blocks, **grouping)
         if groups is not None and blocks.n_features > MOST_FEATURES:
             raise InputError(
                 f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it "

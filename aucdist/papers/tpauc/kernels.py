@@ -18,9 +18,8 @@ import numpy as np
 from numba.extending import overload, register_jitable
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.pair_rows import prefetch_row
 from aucdist.kernels.random import below, u64
-from aucdist.kernels.rows import CsrRows, _is_csr, row_axpy, row_dot
+from aucdist.kernels.rows import CsrRows, _is_csr, prefetch_row, row_axpy, row_dot
 
 AHEAD = 4
 """How many steps ahead a row is prefetched from memory."""

@@ -197,21 +197,20 @@ class OnePassEpoch:
         self, block: Block, memory: Any, w: np.ndarray, seed: int
     ) -> tuple[FullStatistics | SketchedStatistics, np.ndarray, Summary]:
         """Take the steps; parameters and returns as of `Epoch`."""
-        statistics = self._empty(block) if memory is None else type(memory)(*(part.copy() for part in memory))
+        d, statistics = block.n_features, memory
+        if memory is not None:
+            statistics = type(memory)(*(part.copy() for part in memory))
+        elif self.rank is None:
+            statistics = FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
+        else:
+            draws, m = np.array([block_seed(self.sketch_seed, 0, block.index)], dtype=np.uint64), 2 * (1 + self.rank)
+            statistics = SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
         data, order, rates = LabelledRows.of(block), random_order(seed, block.n_samples), (self.eta, self.lam)
         if self.rank is None:
             opauc_full(data, order, rates, statistics, w)
         else:
             opauc_sketched(data, row_squares(block.rows), order, rates, statistics, w)
         return statistics, w, {}
-
-    def _empty(self, block: Block) -> FullStatistics | SketchedStatistics:
-        """Return the statistics before the first row."""
-        d = block.n_features
-        if self.rank is None:
-            return FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
-        draws, m = np.array([block_seed(self.sketch_seed, 0, block.index)], dtype=np.uint64), 2 * (1 + self.rank)
-        return SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
 
 
 def longest_row(block: Block) -> Summary:

@@ -31,11 +31,8 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.objectives.gaussian import KernelBlock
 from aucdist.parameters import Constraints, count
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.bundle import maximise
+from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
-
-MAX_CUTS = 60
-"""How many dual points are kept for the lower bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +83,6 @@ class MarginMemory:
         return self.share * (len(self.share) / total) if total > 0 else self.share
 
 
-def class_factors(weight_neg: float, weight_pos: float) -> tuple[float, float]:
-    """Return the factor D of a negative and of a positive row, given the total weights of the classes."""
-    return weight_pos / weight_neg, weight_neg / weight_pos
-
-
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
@@ -98,8 +90,8 @@ def set_up_margins(
     block: Block, memory: None, weights: tuple[float, float], offsets: np.ndarray | None
 ) -> tuple[MarginMemory, Summary]:
     """Set up the rows' shares, and return the block's part of c. `weights` holds the total weights of both classes."""
-    share = block.weights() / sum(weights)
-    pull = block.y * np.where(block.y > 0, *class_factors(*weights)[::-1])
+    share, (weight_neg, weight_pos) = block.weights() / sum(weights), weights
+    pull = block.y * np.where(block.y > 0, weight_neg / weight_pos, weight_pos / weight_neg)
     first = None if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
     made = MarginMemory(block.index, block.y, share, pull, zeros, zeros, first)
@@ -158,36 +150,6 @@ def products(block: Block, vector: np.ndarray) -> np.ndarray:
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-class LowerBound:
-    """The lower bound of the best convex combination of dual points.
-
-    A dual point has a height and a vector; its value is the height minus half the squared length of the vector.
-    """
-
-    def __init__(self) -> None:
-        self._vectors: list[np.ndarray] = []
-        self._heights, self._b, self._gram = np.zeros(0), np.zeros(0), np.zeros((0, 0))
-
-    def add(self, height: float, vector: np.ndarray, image: np.ndarray) -> float:
-        """Add a dual point and return the bound; `image` is the vector, or the product of the Gram matrix and the vector."""
-        if len(self._vectors) == MAX_CUTS:
-            # The point of least weight goes, the oldest of several.
-            least = int(np.argmin(self._b))
-            del self._vectors[least]
-            self._heights, self._b = np.delete(self._heights, least), np.delete(self._b, least)
-            self._gram = np.delete(np.delete(self._gram, least, axis=0), least, axis=1)
-            self._b /= self._b.sum()
-        self._vectors.append(vector)
-        across = np.array([known @ image for known in self._vectors])
-        # Equal points would make the system singular. This term lowers the bound, so the bound stays valid.
-        across[-1] += 1e-12 * abs(height)
-        gram = np.block([[self._gram, across[:-1, np.newaxis]], [across]])
-        heights = np.append(self._heights, height)
-        b = maximise(gram, heights, np.append(self._b, float(len(heights) == 1)))
-        self._gram, self._heights, self._b = gram, heights, b
-        return float(b @ heights - 0.5 * b @ gram @ b)
-
-
 class MarginMeanProblem:
     """The margin-mean objective and the current weights of a descent on it, 0 at first.
 
@@ -222,7 +184,7 @@ class MarginMeanProblem:
         if gram:
             self.blocks.reduce(keep_centre_products, self.centre)
         self.w = np.zeros(len(self.centre))
-        self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(), 0.0
+        self._bound, self._points, self._drift = (0.0, 0.0), Bundle(len(self.centre)), 0.0
 
     def evaluation(self) -> tuple[float, np.ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
@@ -245,7 +207,11 @@ class MarginMeanProblem:
         square = summary["square"] if self.gram else float(offset @ offset)
         primal = float(0.5 * square + self.lam2 * summary["loss"])
         self.cut = self._joined(summary["cut"])
-        self._raise_bound(summary["active"])
+        active = summary["active"]
+        image = self._joined(self.blocks.sum(send_products, self.cut)["products"]) if self.gram else self.cut
+        height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
+        self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
+        self._bound = higher(self._bound, (self._points.best_value(), self._bound_error(active)))
         # The minimum can be 0, and then there would be no relative gap.
         least = float(np.finfo(np.float64).tiny)
         return Round(
@@ -268,13 +234,6 @@ class MarginMeanProblem:
             return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
         # The coefficients of c add up to at most 1 in each class.
         return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
-
-    def _raise_bound(self, active: float) -> None:
-        """Add the dual point at the current weights, whose active rows have this share of the weight."""
-        image = self._joined(self.blocks.sum(send_products, self.cut)["products"]) if self.gram else self.cut
-        height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
-        bound = self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
-        self._bound = higher(self._bound, (bound, self._bound_error(active)))
 
     def _bound_error(self, active: float) -> float:
         """Return a bound on the rounding error of the best combination's value, whose heights are no worse than this one's."""

@@ -48,12 +48,14 @@ class Bundle:
     def _gradients(self) -> np.ndarray:
         return self._rows[: self.n_points]
 
-    def add(self, height: float, gradient: np.ndarray) -> None:
+    def add(self, height: float, gradient: np.ndarray, image: np.ndarray | None = None) -> None:
         """Add a point, but no second one that is zero, as where no pair is active: equal points share the weight of one.
 
         Parameters
         ----------
         gradient : ndarray of shape (n_features,)
+        image : ndarray of shape (n_features,), optional
+            What the inner product with another point is taken with: with kernels, the Gram matrix times the gradient.
         """
         self._drop_idle()
         if height == 0.0 and not gradient.any():
@@ -67,7 +69,7 @@ class Bundle:
         self._rows[n] = gradient
         gram = np.empty((n + 1, n + 1))
         gram[:n, :n] = self._gram
-        gram[n] = gram[:, n] = self._rows[: n + 1] @ gradient
+        gram[n] = gram[:, n] = self._rows[: n + 1] @ (gradient if image is None else image)
         self._gram = gram
         self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
         unused = 1.0 if n == 0 else 0.0
@@ -106,6 +108,12 @@ class Bundle:
         slope = self.b[support] @ self._gradients[support]
         w = penalty.minimiser(slope, centre, 0.0)
         return w, penalty.bound(self.height, slope, w)
+
+    def best_value(self) -> float:
+        """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
+        self.b = maximise(self._gram, self._heights, self.b)
+        self._idle = np.where(self.b > 0, 0, self._idle + 1)
+        return float(self.height - 0.5 * self.b @ self._gram @ self.b)
 
     def proximal_point(self, penalty: Penalty, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.

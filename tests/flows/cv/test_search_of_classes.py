@@ -18,9 +18,8 @@ from aucdist.engine.blocks import block_seed
 from aucdist.metrics.measures import MEASURES
 from aucdist.model import load_model
 from aucdist.report.text import search_verdict
-from aucdist.search.choice import Row
+from aucdist.search.choice import Row, summary_of_classes
 from aucdist.search.folds import SearchedClasses
-from aucdist.search.summary import summary_of_classes
 from flows.orchestration.flows import markdown_of, table_of
 
 LAMS = [1.0, 0.01]

@@ -8,16 +8,19 @@ from scipy import stats
 from support.small_sets import all_pairs_of
 
 from aucdist.data.block import as_rows
-from aucdist.kernels.pair_rows import PairRows, pair_axpy, pair_dot, pair_square
 from aucdist.papers.sdcd.kernels import (
     ENTRY,
     AscentSteps,
+    PairRows,
     add_entries,
     draw_any,
     draw_in_order,
     dual_steps,
     find_slot,
     gradient_steps,
+    pair_axpy,
+    pair_dot,
+    pair_square,
 )
 
 pytestmark = pytest.mark.nojit
