@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "kernels": ["tests/kernels", "tests/solvers/pairs", "tests/metrics"],
     "kernels/codes": ["tests/kernels", "tests/maps"],
-    "kernels/svmlight": ["tests/kernels", "tests/data/formats"],
+    "data/formats/svmlight_kernels": ["tests/data/formats"],
     "solvers/pairs": ["tests/solvers/pairs"],
     "solvers": ["tests/solvers"],
     "papers": ["tests/papers"],

@@ -175,6 +175,7 @@ REFERENCE = "\n".join(file.read_text(encoding="utf-8") for file in (PAGES / "ref
 NOT_DESCRIBED = {"__version__", "ESTIMATORS"}
 DESCRIBED_FOLDERS = ("solvers", "papers", "objectives", "search", "selection", "sampling")
 INTERNAL = {
+    "aucdist.objectives.link_kernels",
     "aucdist.papers.gev.kernels",
     "aucdist.papers.scd.kernels",
     "aucdist.papers.sdcd.kernels",

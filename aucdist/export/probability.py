@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.kernels.link_functions import NO_SHAPE
+from aucdist.objectives.link_kernels import NO_SHAPE
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 

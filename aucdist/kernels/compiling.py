@@ -25,6 +25,7 @@ try:
 except ImportError:  # Windows: processes that start together compile the same kernels
     fcntl = None
 
+PACKAGE = Path(__file__).parents[1]
 LONGEST_WAIT = 60.0
 """Seconds after which a process no longer waits for another one to compile a kernel, and compiles it as well."""
 
@@ -76,10 +77,10 @@ def _own_folder(file: str) -> Path:
 
 @cache
 def _sources(file: Path) -> bytes:
-    """Return the source of a file, and behind it that of every file of kernels that it imports, directly or not."""
+    """Return the source of a file of kernels, and behind it that of every file of aucdist that it imports, directly or not."""
     source = file.read_bytes()
-    imported = sorted(set(re.findall(rb"^from aucdist\.kernels\.(\w+) import", source, re.MULTILINE)))
-    return source + b"".join(_sources(Path(__file__).parent / f"{name.decode()}.py") for name in imported)
+    imported = sorted(set(re.findall(rb"^from aucdist\.([\w.]+) import", source, re.MULTILINE)))
+    return source + b"".join(_sources(PACKAGE / f"{name.decode().replace('.', '/')}.py") for name in imported)
 
 
 def _one_at_a_time(compiled: Any) -> Callable[[Any], Any]:

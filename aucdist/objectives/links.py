@@ -22,7 +22,7 @@ from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
 from scipy.special import expm1, ndtri, zeta
 
 from aucdist.errors import InputError, unknown
-from aucdist.kernels.link_functions import (
+from aucdist.objectives.link_kernels import (
     DEGREE,
     FAR_OFF,
     GEV,

@@ -14,9 +14,9 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from aucdist.kernels.link_functions import curvature
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import log_loss
+from aucdist.objectives.link_kernels import curvature
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton

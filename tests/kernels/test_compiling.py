@@ -96,8 +96,8 @@ def test_a_folder_without_locks_is_used_all_the_same(make: Callable[[], Any], mo
 def test_an_edit_compiles_again_what_it_can_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files that import the edited one, directly or not, have another folder; the others keep theirs."""
     for name, line in {"base": "", "over": "base", "top": "over", "other": ""}.items():
-        (tmp_path / f"{name}.py").write_text(f"from aucdist.kernels.{line} import f\n" if line else "f = 1\n")
-    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
+        (tmp_path / f"{name}.py").write_text(f"from aucdist.{line} import f\n" if line else "f = 1\n")
+    monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 

@@ -5,7 +5,7 @@ import pytest
 from support import link_twins as twin
 
 from aucdist.errors import InputError
-from aucdist.kernels.link_functions import loss_and_slope
+from aucdist.objectives.link_kernels import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, map_from_json
 

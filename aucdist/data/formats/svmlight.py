@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from aucdist.data.formats import svmlight_kernels as kernels
 from aucdist.data.formats.survey import Parsed, Survey
 from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
-from aucdist.kernels import svmlight as kernels
 
 LAST = np.iinfo(np.int32).max - 1
 """The largest index: one more is the number of features, which is counted in 32 bits as well."""

@@ -10,7 +10,7 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
-from aucdist.kernels.link_functions import loss_and_slope
+from aucdist.objectives.link_kernels import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev import solvers as module
 from aucdist.papers.gev.problem import LinkProblem

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aucdist.kernels import svmlight
-from aucdist.kernels.svmlight import FINE, FIVES, HARD, LOWEST, NO_NUMBER, number_at
+from aucdist.data.formats import svmlight_kernels as svmlight
+from aucdist.data.formats.svmlight_kernels import FINE, FIVES, HARD, LOWEST, NO_NUMBER, number_at
 
 pytestmark = pytest.mark.nojit
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 from support import link_twins as twin
 
-from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
+from aucdist.objectives.link_kernels import curvature, loss_and_slope, probability, shape_terms, slope_of
 from aucdist.objectives.links import Link, LinkLoss
 
 pytestmark = pytest.mark.nojit
