@@ -13,6 +13,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
+from aucdist.solvers.pairs.kernels import cut
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
 from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, Threshold, scores_at
@@ -79,7 +80,7 @@ def take_cut(
     which, above = rows_from(threshold, rows)
     coefs, slope_sums = np.zeros(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
     slopes = coefs if threshold is None else np.empty(len(above.scores))
-    height, total, doubt, n_band = loss.cut(above, shifts, anchors, slopes, slope_sums)
+    height, total, doubt, n_band = cut(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
     if threshold is not None:
         coefs[which] = slopes

@@ -247,6 +247,10 @@ class PairHinge(PairLoss):
 
     A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
     pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
+
+    A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
+    pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding
+    (`aucdist.solvers.pairs.kernels.cut`).
     """
 
     convex = True
@@ -260,19 +264,8 @@ class PairHinge(PairLoss):
         self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the hinges."""
-        return self.cut(rows, NO_SHIFT, anchors, coefs, slope_sums)[1]
-
-    def cut(
-        self, rows: ScoredRows, shifts: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
-    ) -> tuple[float, float, float, int]:
-        """Return the height at zero of the tangents at shifted scores, the hinges, their doubt, and the rows in the band.
-
-        A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
-        pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding. Heights and
-        slopes are summed over the shifts: see `aucdist.solvers.pairs.kernels.cut_group`.
-        """
-        height, loss, doubt, n_band = cut(tuple(rows), shifts, anchors.search, anchors.doubt, coefs, slope_sums)
-        return height, loss, doubt, n_band
+        loss: float = cut(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
+        return loss
 
     def anchor_slopes(
         self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray

@@ -6,7 +6,8 @@ from hypothesis.extra import numpy as hnp
 
 from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
 from aucdist.solvers.pairs.cell_kernels import fill_cells, find_cells, index_edges
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, ScoredRows, one_run
+from aucdist.solvers.pairs.kernels import cut
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, one_run
 
 pytestmark = pytest.mark.nojit
 
@@ -84,8 +85,8 @@ def test_sums_of_blocks_are_those_of_all_rows():
 def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
-    active, below, doubt, _ = HINGE.cut(
-        ScoredRows(others, weights, one_run(len(others))), NO_SHIFT, anchors, coefs, histogram
+    active, below, doubt, _ = cut(
+        (others, weights, one_run(len(others))), NO_SHIFT, anchors.search, anchors.doubt, coefs, histogram
     )
     n = len(which) + 2
     return active, below, doubt, coefs, which, -HINGE.anchor_slopes(histogram, anchors, np.ones(n), np.arange(n))[1:-1]

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
-from aucdist.solvers.pairs.kernels import n_active, search_index
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, ScoredRows, one_run
+from aucdist.solvers.pairs.kernels import cut, n_active, search_index
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
 
 pytestmark = pytest.mark.nojit
 
@@ -39,7 +39,7 @@ def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=NO_SHIFT):
     """Return hinge sum, active weight, coefficients of the positives and of the negatives, and the rows in the band."""
     at, order = AnchorGroups(None).sorted(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
-    active, total, doubt, n_band = HINGE.cut(ScoredRows(neg, w_neg, one_run(len(neg))), shifts, at, coefs, histogram)
+    active, total, doubt, n_band = cut((neg, w_neg, one_run(len(neg))), shifts, at.search, at.doubt, coefs, histogram)
     assert doubt == 0.0
     return total, active, -HINGE.anchor_slopes(histogram, at, w_pos, order), coefs, n_band
 
