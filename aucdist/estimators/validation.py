@@ -136,7 +136,7 @@ def _blocks_here(
     block = Block.of(X, labels, weight=weight, group=group, grade=grade, code=code)
     if weight is not None and not (weight > 0).all():
         block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
-    by_sums = estimator.resolved_solver.by_sums
+    by_sums = estimator.resolved_solver.takes_codes
     n_blocks = max(1, min(MOST_BLOCKS, block.n_samples // LEAST_ROWS)) if by_sums else 1
     return LocalBlocks.cut(block, n_blocks, estimator.n_jobs), sets
 

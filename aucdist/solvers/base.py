@@ -180,7 +180,8 @@ class Solver(BaseEstimator, ABC):
     ignores_zero_weight : bool
         A row of weight 0 is as good as absent, to the last bit: a fold can mask its rows instead of copying them.
     takes_codes : bool
-        It sees rows through the row kernels only, so that they may be codes of a feature map.
+        Its rounds are sums over rows that it sees through the row kernels only: the rows may be codes of a feature map, and into
+        how many blocks they are cut changes its last bits only.
     penalties : tuple of str
         Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several `rounds` takes
         the keyword ``penalty``.
@@ -192,8 +193,6 @@ class Solver(BaseEstimator, ABC):
         It fits the intercept as the weight of a column of ones.
     groups : bool
         It minimises over the pairs within groups, and of rows with grades: see `aucdist.solvers.pairs.groups`.
-    by_sums : bool
-        Its rounds are sums over rows: into how many blocks these are cut changes its last bits only.
     has_path : bool
         It has `path`.
     """
@@ -211,7 +210,6 @@ class Solver(BaseEstimator, ABC):
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
     groups: ClassVar[bool] = False
-    by_sums: ClassVar[bool] = False
     has_path: ClassVar[bool] = False
     _parameter_constraints: ClassVar[Constraints] = {}
 

@@ -156,7 +156,6 @@ class LinkSolver(Solver):
     """A solver for the losses of links; a subclass says to which points it goes."""
 
     objective = "link"
-    by_sums = True
     takes_codes = True
 
     def rounds(

@@ -99,7 +99,6 @@ class Exact(Solver):
     name = "exact"
     objective = "pairwise square"
     takes = ("group_weight", "grade_weight")
-    by_sums = True
     takes_codes = True
     signs = True
     groups = True

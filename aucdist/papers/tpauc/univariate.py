@@ -94,7 +94,6 @@ class UnivariateLBFGS(Solver):
 
     name = "lbfgs"
     objective = "univariate"
-    by_sums = True
     takes_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:

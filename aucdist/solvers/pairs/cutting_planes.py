@@ -409,7 +409,6 @@ class AllPairs(Solver):
 
     name = "all-pairs"
     objective = "pairwise hinge"
-    by_sums = True
     takes = ("penalty", *TOP_PARAMETERS, "group_weight", "grade_weight")
     groups = True
     ignores_zero_weight = True

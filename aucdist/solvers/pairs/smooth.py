@@ -212,7 +212,6 @@ class RampLBFGS(Solver):
 
     name = "lbfgs"
     objective = "pairwise ramp"
-    by_sums = True
     takes = (*TOP_PARAMETERS, "group_weight", "grade_weight")
     groups = True
     takes_tol = True
