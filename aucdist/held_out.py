@@ -12,11 +12,10 @@ from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.batch import more_than
 from aucdist.drift.profile import Profile
-from aucdist.drift.traps import RowDigests
+from aucdist.drift.traps import RowDigests, digests_of
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_model
-from aucdist.selection.groups import digests_of
 
 SURELY = 0.001
 """The p-value below which rows that a model knows are more than those which occur twice by chance."""

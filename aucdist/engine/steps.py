@@ -164,7 +164,13 @@ def run_step(
             after[i], summary = step(take(i), memories[i], *args)
             tree.add(0, numbers[i], summary)
 
-        in_threads(work, len(blocks), threads, stop)
+        if min(threads, len(blocks)) > 1:
+            in_threads(work, len(blocks), threads, stop)
+        else:  # nothing to share: a step on few rows takes less than the locks would
+            for i in range(len(blocks)):
+                if stop is not None and stop.is_set():
+                    raise Interrupted
+                work(i)
     return after, tree
 
 
@@ -206,12 +212,6 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
     Interrupted
         If `stop` was set before all were started.
     """
-    if min(threads, n) == 1:  # nothing to share: a step on few rows takes less than the locks would
-        for i in range(n):
-            if stop is not None and stop.is_set():
-                raise Interrupted
-            work(i)
-        return
     turns, lock = iter(range(n)), threading.Lock()
     errors: list[tuple[int, Exception]] = []
     ended = threading.Event()
