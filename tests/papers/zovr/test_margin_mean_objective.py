@@ -4,10 +4,9 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
-from support.margin_twins import factors, problem, zeroth_order_estimate
+from support.margin_twins import problem, zeroth_order_estimate
 
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
-from aucdist.papers.zovr.problem import class_factors
 from aucdist.papers.zovr.solvers import random_directions
 
 
@@ -50,13 +49,6 @@ def test_the_estimate_needs_values_only():
     slope = zeroth_order_estimate(mistakes, w, random_directions((200, 3), 0), 0.3)
     assert len(calls) == 400
     assert mistakes(w - 2 * slope / np.linalg.norm(slope)) < mistakes(w)
-
-
-def test_class_factors():
-    _, y = problem(40)
-    negative, positive = class_factors(30.0, 10.0)
-    assert set(factors(y)) == {negative, positive}
-    assert (negative, positive) == (10 / 30, 3.0)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32)])
