@@ -37,11 +37,6 @@ operations."""
 
 def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
     """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
-    if blocks.n_features > MOST_FEATURES:
-        raise InputError(
-            f"monotone takes a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
-            f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
-        )
     moments, sizes, rounding, passes = _moments(blocks, groups)
     difference = moments.difference
     H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
@@ -125,10 +120,11 @@ class Exact(Solver):
             For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MOST_FEATURES` weights.
         """
         groups = pair_groups(blocks, **grouping)
-        if groups is not None and blocks.n_features > MOST_FEATURES:
+        if blocks.n_features > MOST_FEATURES and (groups is not None or signs is not None):
+            what = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
-                f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it "
-                f"for up to {MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier"
+                f"{what} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
+                f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
             yield _in_cone(blocks, lam, signs, groups)
