@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Summary
-from aucdist.engine.classes import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
