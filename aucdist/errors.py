@@ -34,7 +34,7 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     kind : str
         What the name stands for, as in ``"solver"``.
     name : object
-        What was given.
+        The name that the user gave.
     allowed : iterable
         The allowed names.
     """
@@ -50,7 +50,7 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says; its type where it says nothing."""
+    """Return the first line of the message of an error, or its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -60,7 +60,7 @@ def as_input_error(
 ) -> Iterator[None]:
     """Turn exceptions of these kinds into an `InputError` of this text, a colon, and what `say` makes of the exception.
 
-    An `InputError`, and what lacks memory, pass as they are.
+    An `InputError` and a `MemoryError` pass through unchanged.
     """
     try:
         yield
@@ -71,7 +71,7 @@ def as_input_error(
 
 
 def shortened(text: str, most: int = MOST_SHOWN) -> str:
-    """Return a text, or its beginning and its length where it is longer than a screen should show."""
+    """Return a text, or its beginning and its length if it is too long for a screen."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 

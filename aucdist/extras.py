@@ -54,7 +54,7 @@ def load_optional(module: str) -> ModuleType:
     Raises
     ------
     InputError
-        If it is not installed: the message names the extra. Or if a library of the system that it needs is not there.
+        If it is not installed, or a system library that it needs is missing. The message names the extra.
     """
     try:
         return importlib.import_module(module)

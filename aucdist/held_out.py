@@ -143,8 +143,8 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     model, seen = load_model(folder), read_seen(folder)
     if seen is None:
         raise InputError(
-            f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known of its training "
-            "rows. Train it again"
+            f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known about its "
+            "training rows. Train it again"
         )
     return model, seen
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ClassWeights:
-    """What scores one class against the rest.
+    """The weights that score one class against the rest.
 
     Attributes
     ----------
@@ -31,11 +31,11 @@ class ClassWeights:
     about : dict
         What else was saved: estimator, parameters, certificate, data, versions.
     probability : ProbabilityMap or None
-        From scores to probabilities, where the model has them.
+        The map from scores to probabilities, if the model has one.
     feature_map : FittedMap or None
-        What the encoded features go through before the weights apply.
+        The map that is applied to the encoded features before the weights.
     spread : float
-        What scores are divided by so that those of classes without probabilities can be compared.
+        The number that scores are divided by, so that classes without probabilities can be compared.
     """
 
     coef: np.ndarray
@@ -48,7 +48,7 @@ class ClassWeights:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A linear scorer of each class against the rest, together with the encoding of the features; of two classes it is one.
+    """A linear model of two classes, or of each of several classes against the rest, with the encoding of its features.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class LinearModel:
     schema : Schema
         Features, label and classes.
     preprocessor : Preprocessor
-        What is done to the features before the weights apply.
+        The preprocessing of the features before the weights apply.
     reading : dict
         The keys of the training data's source that say how other files with these features are read; empty in older models.
     cutoff : int or None
@@ -72,7 +72,7 @@ class LinearModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of several classes; empty for two."""
+        """The names of the classes of a model of several; empty for two classes."""
         return self.schema.classes
 
     @property
@@ -92,27 +92,27 @@ class LinearModel:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What else was saved of the first class."""
+        """What else was saved about the first class."""
         return self.weights[0].about
 
     @property
     def probability(self) -> ProbabilityMap | None:
-        """From scores to probabilities, of a model of two classes that has them."""
+        """The map from scores to probabilities of a model of two classes, or None."""
         return self.weights[0].probability
 
     @property
     def feature_map(self) -> "FittedMap | None":
-        """What the encoded features go through before the weights of a model of two classes apply."""
+        """The feature map of a model of two classes, or None."""
         return self.weights[0].feature_map
 
     @property
     def spreads(self) -> np.ndarray:
-        """What the scores of each class are divided by, float64."""
+        """The numbers that the scores of the classes are divided by, float64."""
         return np.array([own.spread for own in self.weights])
 
     @property
     def models(self) -> "tuple[LinearModel, ...]":
-        """For each class the model of two classes, it and the rest, whose scores are not divided by their spread."""
+        """The model of each class against the rest, whose scores are not divided by their spread."""
         return tuple(map(self.of_class, range(len(self.weights))))
 
     def of_class(self, k: int) -> "LinearModel":
@@ -137,7 +137,7 @@ class LinearModel:
         return replace(self.schema, positive=classes[:1], negative=classes[1:], classes=classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of rows; higher means more likely positive, and above zero means called positive.
+        """Return the scores of rows; a row with a score above 0 is predicted positive.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class LinearModel:
         return self.scores(self.encoded(X))
 
     def scores(self, block: Block) -> np.ndarray:
-        """Return what `decision_function` does, of rows that `encoded` returned."""
+        """Return the scores of rows that `encoded` returned, as `decision_function` does."""
         mapped: dict[int, Block] = {}
         columns = []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -211,8 +211,8 @@ class LinearModel:
         -------
         DataFrame
             A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
-            contributes its shape, whose mean over the training rows is 0; one of a model without a map its weight times its
-            encoded value.
+            contributes its shape, whose mean over the training rows is 0. Without a feature map, it contributes its weight
+            times its encoded value.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class LinearModel:
         return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
 
     def contribution_names(self) -> list[str]:
-        """Return the names that contributions have beside scores: ``adds_`` and what `explain` calls each, the constant last.
+        """Return the column names of contributions: ``adds_`` and the name from `explain`, with the constant last.
 
         For several classes, the names of each class follow one another, such as ``adds_age sports``.
 
@@ -250,7 +250,7 @@ class LinearModel:
         X : ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-            What `decision_function` returned of X.
+            The scores that `decision_function` returned for X.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class LinearModel:
         return self.predictions(self.decision_function(X))
 
     def predictions(self, scores: np.ndarray) -> np.ndarray:
-        """Return what `predict` does, of rows with these scores.
+        """Return the predictions for these scores.
 
         For several classes it is the name of the class with the largest probability, or else the largest score. For topics it
         is the names of those whose score is above 0, with commas between them.
@@ -304,7 +304,7 @@ class LinearModel:
         return self.most_likely(scores, 1)[:, 0]
 
     def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
-        """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""
+        """Return the names of the n most likely classes of each row, the most likely first."""
         probabilities = self.probabilities(scores)
         order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
         return np.asarray(np.array(self.classes, dtype=object)[order])

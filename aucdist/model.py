@@ -232,7 +232,7 @@ def load_two_classes(url: str, purpose: str) -> LinearModel:
     model = load_model(url)
     if model.classes:
         raise InputError(
-            f"{shown(url)} is a model of several classes, and {purpose} is of one: take the folder of one of them, such as "
+            f"{shown(url)} is a model of several classes, and {purpose} is of one: give the folder of one class, such as "
             f"{shown(url)}/class-00000"
         )
     return model
@@ -474,7 +474,7 @@ def _read_weights(data: bytes, n_features: int) -> np.ndarray:
     except (
         Exception
     ) as e:  # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well
-        raise InputError(f"{WEIGHTS} has no sound header: {e}") from None
+        raise InputError(f"{WEIGHTS} has a damaged header: {e}") from None
     if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
         raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
     if len(data) - file.tell() != 8 * n_features:

@@ -77,7 +77,7 @@ class Scorecard:
     features : tuple of CardFeature
         The features with more than one row on the card, in the order of the schema.
     preprocessor : Preprocessor
-        What stands in for missing values; it scales nothing, as the edges are in the units of the columns.
+        It fills in missing values. It scales nothing, because the edges are in the units of the columns.
     probability : dict or None
         The map from ``points - cutoff`` to probabilities, as `ProbabilityMap.to_json` writes it.
     reading : dict
@@ -88,7 +88,7 @@ class Scorecard:
     rounding : dict
         What whole points cost: see `aucdist.export.cards`.
     about : dict
-        The description of the model that the card was made of.
+        The description of the model that the card was made from.
     """
 
     base: int
@@ -209,7 +209,7 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     Raises
     ------
     InputError
-        If it is no card, is damaged, or was written by a newer version of aucdist.
+        If it is not a card, is damaged, or was written by a newer version of aucdist.
     """
     card = parse_checked(data, _CardFile, where)
     if card.version != VERSION:

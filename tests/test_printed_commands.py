@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import s3fs
+from support.printed import differences, script
 from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
 ROOT = Path(__file__).resolve().parents[1]
+GUIDES = script("guides")
 PAGES = ROOT / "docs" / "pages"
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_COMMANDS = [
@@ -54,16 +56,8 @@ def test_commands_of_a_page(file: Path, folder: Path, data_dir: Path) -> None:
         if not (data_dir / "tables" / "german.csv").exists():
             pytest.skip("the German credit data are not there")
         shutil.copy(data_dir / "tables" / "german.csv", folder)
-    for block in BLOCKS.findall(file.read_text(encoding="utf-8")):
-        run(block)
-
-
-def test_python_of_the_tour(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (PAGES / "tour.md").read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(example, "tour.md", "exec"), {})
-    gap, area = map(float, capsys.readouterr().out.split())
-    assert gap <= 1e-3
-    assert area > 0.9
+    printed = GUIDES.with_outputs_of_commands(GUIDES.name_of(file))
+    assert differences(printed, file.read_text(encoding="utf-8")) == []
 
 
 @pytest.fixture

@@ -110,3 +110,39 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
     top = pd.read_csv(KEPT / "top.csv")
     (lines,) = top[(top["data"] == "all 20") & (top["system"] == "lightgbm")].to_dict("records")
     assert f"rank the top worse than LightGBM on {lines['loses']:.0f} of 20 sets" in SAID
+
+
+def test_the_tables_of_auto_have_the_kept_figures() -> None:
+    kept = pd.read_csv(KEPT / "auto.csv").dropna(subset="AUC auto")
+    assert len(kept) == 23
+    means = kept.mean(numeric_only=True)
+    said = (
+        "mean AUC of {:.3f} and a mean average precision of {:.3f}",
+        "LightGBM has {:.3f} and {:.3f}",
+        "{:.3f} and {:.3f}. Against",
+    )
+    for system, text in zip(("auto", "LightGBM", "HGB"), said, strict=True):
+        assert text.format(means[f"AUC {system}"], means[f"AP {system}"]) in SAID
+    behind = {
+        measure: (kept[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - kept[f"{measure} auto"]).round(4)
+        for measure in ("AUC", "AP")
+    }
+    assert {measure: (int((column > 0).sum()), column.max()) for measure, column in behind.items()} == {
+        "AUC": (6, pytest.approx(0.0062, abs=1e-4)), "AP": (9, pytest.approx(0.0483, abs=1e-4)),
+    }  # fmt: skip
+    ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
+    assert f"{ratio.min():.0f} to {ratio.max():.0f} times" in SAID
+
+
+POSITIVES = (Path(__file__).parents[1] / "docs" / "pages" / "which-estimator.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("label", "low", "high"), [("13 to 40", 12, 40), ("101 to 500", 100, 500), ("more than 500", 500, np.inf)]
+)
+def test_the_advice_by_number_of_positives_has_the_kept_figures(label: str, low: float, high: float) -> None:
+    sets = TREES[(TREES["split"] == "mean") & (TREES["positives"] > low) & (TREES["positives"] <= high)]
+    means = sets.groupby("system")["AUC"].mean()
+    systems = ("linear", "bins", "bins + pairs", "auto", "LightGBM, default", "LightGBM, budget of auto")
+    cells = " | ".join(f"{means[system]:.3f}" for system in systems)
+    assert f"| {label} | {sets['set'].nunique()} | {cells} |" in POSITIVES.splitlines()

@@ -1,11 +1,10 @@
 """The stories of the documentation print what their pages say, on the data that they name."""
 
-import importlib.util
-import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.printed import differences, script
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages" / "examples"
@@ -19,34 +18,11 @@ DATA = {
 }
 QUICK = ("rare-disease", "search-list")
 """The others take commands or minutes."""
-NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
-
-
-def differences(printed: str, page: str) -> list[tuple[str, str]]:
-    """Return the pairs of numbers that differ by more than another processor may make them differ.
-
-    Libraries add in another order on another processor. So the words have to be the same, and a number may differ by one in a
-    hundred or by five units of its last place. Of a gap, which is printed with an exponent, only the size is compared.
-    """
-    assert " ".join(NUMBER.sub("#", printed).split()) == " ".join(NUMBER.sub("#", page).split())
-
-    def far(now: re.Match[str], then: re.Match[str]) -> bool:
-        if then[2]:
-            return not 0.1 < float(now[0]) / float(then[0]) < 10
-        return abs(float(now[0]) - float(then[0])) > max(0.01 * float(then[0]), 5 / 10 ** len(then[1] or ""))
-
-    pairs = zip(NUMBER.finditer(printed), NUMBER.finditer(page), strict=True)
-    return [(now[0], then[0]) for now, then in pairs if far(now, then)]
 
 
 @pytest.fixture(scope="module")
 def stories() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("stories", ROOT / "docs" / "stories.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("stories")
 
 
 def test_numbers_of_a_story_are_compared_by_size() -> None:

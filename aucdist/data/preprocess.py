@@ -195,7 +195,7 @@ def fit_preprocessor(
     fill, error = None, 0.0
     if impute == "keep" and scale != "none":
         raise InputError(
-            f"`impute: keep` leaves missing values to a feature map, which bins the features as they are: take `scale: none`, "
+            f"`impute: keep` leaves missing values to a feature map, which bins the features as they are: use `scale: none`, "
             f"not {scale!r}"
         )
     if impute not in WITHOUT_FILL:

@@ -155,7 +155,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
-                f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: take another share of "
+                f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: use another share of "
                 "`last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
             )
     return TimeSplit(
@@ -184,7 +184,7 @@ def _group_limit(
     for side, n in (("test", n_test), ("training", below[-1] - n_test)):
         if both and 0 in n:
             raise InputError(
-                f"with whole groups the {side} rows are all of one class: take another seed or another share of test rows"
+                f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
             )
     return int(groups[last]), (int(n_test[0]), int(n_test[1]))
 

@@ -39,13 +39,13 @@ def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarra
     Both classes must have rows.
     """
     order = np.argsort(values, kind="stable")
-    ordered, count, of_positives = values[order], rows[order].astype(np.float64), positives[order].astype(np.float64)
+    ordered, count, pos_count = values[order], rows[order].astype(np.float64), positives[order].astype(np.float64)
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     if len(first) < len(ordered):
-        count, of_positives = np.add.reduceat(count, first), np.add.reduceat(of_positives, first)
-    of_negatives = count - of_positives
-    n_pos, n_neg, n = of_positives.sum(), of_negatives.sum(), count.sum()
-    area = float(of_positives @ (np.cumsum(of_negatives) - of_negatives / 2.0) / (n_pos * n_neg))
+        count, pos_count = np.add.reduceat(count, first), np.add.reduceat(pos_count, first)
+    neg_count = count - pos_count
+    n_pos, n_neg, n = pos_count.sum(), neg_count.sum(), count.sum()
+    area = float(pos_count @ (np.cumsum(neg_count) - neg_count / 2.0) / (n_pos * n_neg))
     ties = float(count @ (count**2 - 1.0)) / (n * max(n - 1.0, 1.0))  # Wilcoxon's rank sum test
     return area, float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
 

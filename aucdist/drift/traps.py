@@ -101,8 +101,8 @@ def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
             code = np.where((flags > flags.min(axis=0)).any(axis=1), np.argmax(flags, axis=1), flags.shape[1])
             alone_by_column[column] = _alone(code, sample, [*features.values(), "another value"])
         else:
-            of_each = [_alone(sample.values[:, j], sample, None) for j in features]
-            alone_by_column[column] = max(of_each, key=lambda of_feature: of_feature.auc)
+            each = [_alone(sample.values[:, j], sample, None) for j in features]
+            alone_by_column[column] = max(each, key=lambda separation: separation.auc)
     return alone_by_column
 
 
@@ -232,9 +232,9 @@ MOST_KEPT = 2**16
 class RowDigests:
     """The digests of rows, or of a sample of them; those of several blocks merge by ``+``, in any order.
 
-    A digest is a pseudo-random number that the features of a row decide. The smallest `MOST_KEPT` are kept, and with them the
-    range that they cover: a row of other data whose digest lies in this range is known if it is among the kept ones, and was not
-    in the training if it is not. So a share of any rows can be looked up, chosen without regard to whether they were there.
+    A digest is a pseudo-random number that depends on the features of a row alone. The smallest `MOST_KEPT` digests are kept, and
+    with them the range that they cover. If the digest of another row lies in this range, the row can be looked up: it was among
+    the training rows if its digest is kept, and otherwise it was not. The rows that can be looked up are a random share of all.
 
     Attributes
     ----------

@@ -310,8 +310,8 @@ def install(client: Client) -> None:
         _direct[client] = client.sync(_can_be_reached, client)
         if not _direct[client]:
             warnings.warn(
-                "the workers cannot be reached from here, only their scheduler: each step goes through it, which is slower. Run "
-                "where the workers' addresses can be reached, or open their ports to here",
+                "the workers cannot be reached from here, only their scheduler. Each step goes through the scheduler, which is "
+                "slower. Run where the workers' addresses can be reached, or open their ports to here",
                 RuntimeWarning,
                 stacklevel=5,
             )

@@ -76,20 +76,21 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
-            In a table of pandas, polars or pyarrow each value of a column of categories or texts becomes a 0/1 feature: see
+            In a table of pandas, polars or pyarrow, each value of a column of categories or texts becomes a 0/1 feature: see
             `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's measures.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
             for each against the rest: see `aucdist.estimators.classes`. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
+            Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Rows of
+            weight 0 are ignored.
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
             them while the fit runs. The seconds of the first fit on a machine include the compiling of kernels.
         groups : array-like of shape (n_samples,), optional
-            Numbers or texts, such as users or queries: a pair is then two rows of one group. For estimators and solvers of pairs
-            within groups. With metadata routing: ``set_fit_request(groups=True)``.
+            The group of each row, a number or a text, such as a user or a query. A pair is then two rows of one group. Only
+            some estimators and solvers accept groups. With metadata routing: ``set_fit_request(groups=True)``.
 
         Returns
         -------
@@ -98,7 +99,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         Raises
         ------
         InputError
-            A ValueError: for a parameter outside its range, or data that cannot be used.
+            A ValueError, if a parameter is outside its range, or the data cannot be used.
 
         Warns
         -----
@@ -166,7 +167,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @property
     def has_several_classes(self) -> bool:
-        """Whether the last fit was of several classes, each against the rest."""
+        """Whether the last fit had several classes, each against the rest."""
         return "estimators_" in vars(self)
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
@@ -175,12 +176,12 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @property
     def certificates_(self) -> list[Certificate]:
-        """The certificate of each class, after a fit of several."""
+        """The certificate of each class, after a fit of several classes."""
         return [model.certificate_ for model in self.estimators_]
 
     @property
     def histories_(self) -> list[pd.DataFrame]:
-        """The history of each class, after a fit of several: see `history_`."""
+        """The history of each class, after a fit of several classes: see `history_`."""
         return [model.history_ for model in self.estimators_]
 
     @abstractmethod
@@ -201,7 +202,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @property
     def history_(self) -> pd.DataFrame:
-        """A row per round of the last `fit`; a new table each time."""
+        """One row for each round of the last `fit`, as a new table."""
         return as_table(self._records)  # without records `__getattr__` is asked
 
     @property
@@ -210,7 +211,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
-        """Return scores: positive means the positive class, or a class of several. Their order is what was optimised.
+        """Return the score of each row; the positive class is predicted if it is above 0.
 
         Parameters
         ----------
@@ -219,15 +220,15 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         Returns
         -------
         ndarray of shape (n_samples,), float64; a dask Array for a dask collection
-            With several classes (n_samples, n_classes): a column for each, of the model of this class against the rest. Where
-            there are no probabilities, columns of classes are in units of the standard deviation of their training scores.
+            With several classes, the shape is (n_samples, n_classes), with the scores of each class against the rest. If the
+            model has no probabilities, each column is divided by the standard deviation of its scores on the training rows.
 
         Raises
         ------
         NotFittedError
             If the model is not fitted.
         InputError
-            A ValueError: for X with another number or other names of features, or with values that cannot be used.
+            A ValueError, if X has other features than the training rows, or values that cannot be used.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -240,10 +241,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return len(self.estimators_) if self.has_several_classes else None
 
     def predict(self, X: Any) -> Any:
-        """Return classes: the positive one where the score is above 0; of several the one of the largest probability.
+        """Return the predicted class of each row, which is the positive one if the score is above 0.
 
-        Without probabilities it is the one of the largest score, see `decision_function`. Labels of an indicator matrix are
-        predicted each by itself, where its score is above 0.
+        With several classes, it is the class with the largest probability, or without probabilities the class with the
+        largest score: see `decision_function`. Each label of an indicator matrix is predicted if its score is above 0.
 
         Parameters
         ----------
@@ -252,14 +253,14 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         Returns
         -------
         ndarray of shape (n_samples,); a dask Array for a dask collection
-            With labels an indicator matrix of shape (n_samples, n_classes), int64.
+            For an indicator matrix of labels, a matrix of shape (n_samples, n_classes), int64.
 
         Raises
         ------
         NotFittedError
             If the model is not fitted.
         InputError
-            A ValueError: for X with another number or other names of features, or with values that cannot be used.
+            A ValueError, if X has other features than the training rows, or values that cannot be used.
         """
         if is_dask(X):
             check_is_fitted(self)

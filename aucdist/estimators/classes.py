@@ -86,7 +86,7 @@ def refuse_classes(model: BaseEstimator, what: str) -> None:
     """Raise an InputError if the model has several classes, of which this takes one."""
     if model.has_several_classes:
         raise InputError(
-            f"{what} is for one class, and this model has {len(model.estimators_)}: take estimators_[k].{what}, the model of "
+            f"{what} is for one class, and this model has {len(model.estimators_)}: use estimators_[k].{what}, the model of "
             "classes_[k] against the rest"
         )
 

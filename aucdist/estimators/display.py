@@ -120,7 +120,7 @@ class HistoryDisplay:
     history : DataFrame
         The `history_` of an estimator.
     tol : float
-        Where the fit was to end; a horizontal line.
+        The relative gap at which the fit ends, drawn as a horizontal line.
     name : str
         The name of the curve.
 
@@ -260,17 +260,17 @@ class WithPlots:
         return ax
 
     def plot_shapes(self, n_shapes: int = MOST_SHAPES) -> Any:
-        """Plot what the features add to the score, those first that move it most.
+        """Plot what the features add to the score, beginning with those that move it most.
 
         Parameters
         ----------
         n_shapes : int, default=6
-            The most features to show.
+            The largest number of features to show.
 
         Returns
         -------
         matplotlib Figure
-            With a plot for each feature; all have one scale.
+            A figure with a plot for each feature, all on the same scale.
 
         Raises
         ------

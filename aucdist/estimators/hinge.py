@@ -34,15 +34,16 @@ class HingeClassifier(LinearClassifier):
         The weight of the penalty. "1/n" is one over the number of rows, the choice of the paper. The C of liblinear is 1 /
         (2 lam n).
     solver : str, dict or Solver, default="sdcd"
-        With ``penalty="l2"`` every solver but ``psa`` is available; with ``penalty="l1"`` these are: ``scd``, ``comid``, ``rda``
-        and ``psa``.
+        With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
+        ``comid``, ``rda`` and ``psa``.
 
-        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows; they close the gap, and the first
-        is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features. ``comid``, ``rda``, ``psa``: steps
-        along the subgradient of all rows, the last with projections onto an L1 ball. ``pegasos``: steps along single rows. All
-        but the first two come near the minimum, within a hundredth of it in ten to several hundred rounds, and have a bound that
-        lags far behind, so that they usually end with `max_passes` and a ConvergenceWarning. A name takes the solver's defaults;
-        parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
+        Use ``sdcd`` for L2: it is dual coordinate descent in a random order and closes the gap. ``cdcd`` does the same in the
+        order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features. ``comid``, ``rda`` and
+        ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball. ``pegasos`` takes steps
+        along single rows. These five come within a hundredth of the minimum in ten to several hundred rounds. Their lower bound
+        lags far behind, so they usually end with `max_passes` and a ConvergenceWarning. A name stands for the default parameters
+        of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see
+        `aucdist.papers.scd`.
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False

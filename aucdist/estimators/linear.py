@@ -85,15 +85,16 @@ class LinearClassifier(BlockClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible. For several classes they are the calibrated probabilities of
-            each against the rest, divided by their sum; of labels, those of each by itself.
+            The columns have the order of `classes_`. Exactly 0 and 1 are possible. With several classes, the calibrated
+            probabilities of each class against the rest are divided by their sum. With an indicator matrix of labels, each
+            label has its own probability.
 
         Raises
         ------
         NotFittedError
             If the model is not fitted.
         InputError
-            A ValueError: for X with another number or other names of features, or with values that cannot be used.
+            A ValueError, if X has other features than the training rows, or values that cannot be used.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -103,9 +104,9 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def n_features_kept(self) -> int | None:
-        """The number of features, or pairs of them, with a weight, if the penalty leaves some out; otherwise None.
+        """The number of features and pairs that have a weight, if the penalty leaves some out; otherwise None.
 
-        With a map whose weights are not of single features, as landmarks are, it is the number of weights that are not 0.
+        If the weights do not belong to single features, as with landmarks, it is the number of weights that are not 0.
         """
         check_is_fitted(self)
         if getattr(self, "penalty", None) in (None, "l2"):
@@ -119,8 +120,9 @@ class LinearClassifier(BlockClassifier):
     def feature_importances_(self) -> np.ndarray:
         """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
 
-        It is the standard deviation over the training rows of what the feature adds to the score, plus half of that of each pair
-        it is in. An AttributeError is raised for a model without bins, whose weights depend on the units of the features.
+        It is the standard deviation over the training rows of what the feature adds to the score, plus half of the standard
+        deviation of each pair that it is in. A model without bins raises an AttributeError, because its weights depend on the
+        units of the features.
         """
         check_is_fitted(self)
         try:
@@ -136,13 +138,13 @@ class LinearClassifier(BlockClassifier):
         return importances
 
     def shapes(self) -> Additive:
-        """Return the shape of each feature's contribution to the score, and of each pair's.
+        """Return what each feature and each pair of features adds to the score, as shapes.
 
         Returns
         -------
         Additive
-            Its ``shapes`` and ``pairs`` are in the units of the features; the sum of all contributions and ``constant`` is the
-            score. See `aucdist.maps.explain`.
+            Its ``shapes`` and ``pairs`` are in the units of the features. The sum of all contributions and ``constant`` is
+            the score. See `aucdist.maps.explain`.
 
         Raises
         ------
@@ -196,21 +198,21 @@ Estimator = TypeVar("Estimator", bound=LinearClassifier)
 def lam_path(
     estimator: Estimator, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None
 ) -> list[Estimator]:
-    """Fit one model per lam, each from the cuts of those before.
+    """Fit one model for each `lam`, where each fit starts from the cuts of the fits before.
 
     Parameters
     ----------
     estimator : PairwiseHingeClassifier
-        With a solver that has a path, which is ``all-pairs``; its other parameters hold for every model, and it stays unfitted.
+        Its solver must be ``all-pairs``. Its other parameters hold for every model, and it stays unfitted itself.
     X, y : as in the estimator's `fit`
     lams : sequence of float
-        They are solved from the largest to the smallest.
+        The values of `lam`, above 0. The fits go from the largest to the smallest.
     sample_weight : as in the estimator's `fit`
 
     Returns
     -------
     list of PairwiseHingeClassifier
-        Fitted, in the order of `lams`. Their `n_passes_` count the passes that each took beyond those before it.
+        The fitted models, in the order of `lams`. The `n_passes_` of a model counts the passes of its own fit only.
 
     Raises
     ------

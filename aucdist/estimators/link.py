@@ -241,7 +241,7 @@ class LinkClassifier(LinearClassifier):
         Parameters
         ----------
         xi : float
-            The shape of the GEV link; no other link looks at it.
+            The shape of the GEV link. Other links ignore it.
 
         Returns
         -------
@@ -276,7 +276,7 @@ class LinkClassifier(LinearClassifier):
             estimates = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
         if estimates[-1].xi >= most_xi:
             warnings.warn(
-                f"the shape xi reached {most_xi}, beyond which the calibrated loss has no least value; with loss='likelihood' it "
+                f"the shape xi reached {most_xi}, beyond which the calibrated loss has no minimum; with loss='likelihood' it "
                 "has no such limit",
                 UserWarning,
                 stacklevel=5,  # the caller of `fit`
@@ -321,6 +321,6 @@ class LinkClassifier(LinearClassifier):
         yield from super()._warnings_of_fit(blocks)
         if separates(blocks, self.coef_[0]):
             yield SeparationWarning(
-                "the weights separate the classes of the training rows completely: the fit is finite thanks to lam alone, which "
-                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam_:g})"
+                "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
+                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g})"
             )

@@ -164,18 +164,18 @@ class MarginMeanClassifier(BlockClassifier):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        ``rbf`` is exp(-\|x - x'\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
-        at a time, whenever it is needed: see `gram_bytes`.
+        ``rbf`` is exp(-\|x - x'\|^2 / sigma^2). Its Gram matrix is kept in blocks beside the rows, or is computed again in
+        each pass, some rows at a time: see `gram_bytes`.
     solver : str, dict or Solver, default="svrg"
-        ``svrg``: variance-reduced steps along gradients; the only one that usually reaches `tol`. ``zovr`` is the paper's:
-        variance-reduced steps by values of the loss; ``zo-sgd``: plain ones. Each ends after `n_outer` rounds, with a
-        ConvergenceWarning. A name takes the solver's defaults; parameters go with it, as in ``{"name": "zovr", "n_outer": 50}``
-        or ``ZOVR(n_outer=50)``: see `aucdist.papers.zovr`.
+        ``svrg`` takes variance-reduced steps along gradients. It is the only one that usually reaches `tol`. ``zovr`` is the
+        solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. Each ends
+        after `n_outer` rounds, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give other
+        parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``: see `aucdist.papers.zovr`.
     sampler : "auto", None or object, default="auto"
-        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
-        the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
-        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs a method
-        `fit_resample`. Unless it is a `DistanceUnderSampler`, the rows must be in one block and have no weights.
+        The sampler that chooses the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` with its default
+        parameters. If the AUC of this fit on all training rows is lower by 0.02 or more than that of the sampler's hyperplane,
+        the model is fitted to all rows, with a RankingWarning (``linear`` only). None takes all rows. Another object
+        needs a method `fit_resample`. Unless it is a `DistanceUnderSampler`, the rows must be in one block without weights.
     lam1, lam2 : float, default=1.0, 10.0
         The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     max_passes : int, default=10000
@@ -207,7 +207,7 @@ class MarginMeanClassifier(BlockClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features), float64
-        ``linear``: the weights, for features as they came.
+        ``linear``: the weights, for the features before scaling.
     intercept_ : ndarray of shape (1,), float64
         Chosen so that the G-mean on all training rows is largest if rows with scores above 0 are predicted positive.
     margin_threshold_ : float
@@ -305,8 +305,8 @@ class MarginMeanClassifier(BlockClassifier):
                     return solution
                 warnings.warn(
                     f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where the "
-                    f"hyperplane itself has {by_plane:.3g}: the fit is of all rows, whose AUC is {area_of_every:.3g}. "
-                    "sampler=None fits all rows at once",
+                    f"hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
+                    f"{area_of_every:.3g}. sampler=None fits all rows at once",
                     RankingWarning,
                     stacklevel=5,  # the caller of `fit`
                 )

@@ -47,7 +47,7 @@ NEAR_ZERO = 0.01
 
 
 class CollapseWarning(UserWarning):
-    """The minimum over the highest-scoring negatives is near w = 0, so that the weights rank nothing."""
+    """The minimum over the highest-scoring negatives is near w = 0, so the weights rank nothing."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -223,9 +223,9 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     Notes
     -----
-    With sample weights, groups or grades ``sdcd`` and ``sdcd-perm`` draw pairs alike, whatever they weigh, and each dual variable
-    is bounded by what its pair weighs, where the paper has 1. ``msgd`` takes no sample weights other than equal ones. The
-    ``oam-*`` solvers take weights, but go through the rows once: a row of weight 2 takes one step where two equal rows take two.
+    With sample weights, groups or grades, ``sdcd`` and ``sdcd-perm`` draw all pairs with the same probability, and each dual
+    variable is bounded by the weight of its pair, which is 1 in the paper. ``msgd`` takes only equal sample weights. The
+    ``oam-*`` solvers take weights, but read the rows once: a row of weight 2 takes one step where two equal rows take two.
 
     A ranking score is not a probability: ``predict_proba`` needs `calibration`.
 
@@ -258,7 +258,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
             yield CollapseWarning(
                 f"the minimum is near w = 0: no weights bring the objective below {c.dual:.4g}, and w = 0 has 1. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
-                "better than chance. Take PairwiseRampClassifier with the same share, a larger share, or features that separate "
+                "better than chance. Use PairwiseRampClassifier with the same share, a larger share, or features that separate "
                 "more, such as features='bins'; if lam is large, a smaller one"
             )
         yield from super()._warnings_of_fit(blocks)

@@ -197,7 +197,7 @@ class WithThreshold:
 
     @property
     def threshold_(self) -> float:
-        """What `predict` compares scores of `decision_function` with: 0, always."""
+        """The threshold of `predict` on the scale of `decision_function`: always 0."""
         check_is_fitted(self)
         if "estimators_" in vars(self):
             raise AttributeError
@@ -205,7 +205,7 @@ class WithThreshold:
 
     @property
     def thresholds_(self) -> np.ndarray:
-        """The threshold of each class, after a fit of several: 0, always."""
+        """The threshold of each class, after a fit of several classes: always 0."""
         return np.zeros(len(self.estimators_))
 
     def set_threshold(
@@ -223,7 +223,7 @@ class WithThreshold:
         per: float | None = None,
         confidence: float | None = None,
     ) -> None:
-        """Shift the scores, and so the rows that `predict` flags; ranking and probabilities do not change.
+        """Set the threshold of `predict`, by shifting the scores; the ranking and the probabilities do not change.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class WithThreshold:
         Raises
         ------
         InputError
-            If neither a threshold is given nor rows and one requirement, or if no threshold meets it, or promises it.
+            If there is neither a threshold nor rows with one requirement, or if no threshold can meet or promise it.
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}

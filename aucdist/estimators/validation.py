@@ -45,7 +45,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         if isinstance(e, ArithmeticError | np.linalg.LinAlgError):
             raise InputError(
                 f"the fit left the range of float64 ({type(e).__name__}: {e}): scale the features (StandardScaler; "
-                "`scale: standard` in a configuration), leave out columns of values like 1e200, or take a larger lam"
+                "`scale: standard` in a configuration), leave out columns of values like 1e200, or use a larger lam"
             ) from e
         raise
 
@@ -210,7 +210,7 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     for name, kind in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
         if getattr(kind, "kind", "O") not in "biuf":
             raise InputError(
-                f"column {name!r} of the dask DataFrame holds {kind}, and features of dask collections are numbers: take "
+                f"column {name!r} of the dask DataFrame holds {kind}, and features of dask collections are numbers: use "
                 "dask.dataframe.get_dummies, or train on the files by `aucdist train`, which encodes them on the workers"
             )
     check_columns(estimator, X, reset=True)

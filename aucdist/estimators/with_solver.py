@@ -53,7 +53,7 @@ class WithSolver(BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If `solver` stands for none that minimises this objective.
+            If `solver` does not stand for a solver of this objective.
         """
         return solver_of(self.solver, self.solvers)
 
@@ -68,7 +68,7 @@ class WithSolver(BaseEstimator, ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Also those of the solver, as ``solver__epochs``, and of a transformer that is given as `features`.
+            Whether to include those of the solver, as ``solver__epochs``, and those of a transformer in `features`.
 
         Returns
         -------
@@ -95,12 +95,14 @@ class WithSolver(BaseEstimator, ABC):
         return {**params, "solver": solver.as_plain() if isinstance(solver, Solver) else solver}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, ``solver__epochs`` among them; a solver that is given by its name becomes an object for these.
+        """Set parameters, also those of the solver, as in ``solver__epochs``.
+
+        A solver that is given by its name becomes an object for them.
 
         Parameters
         ----------
         **params
-            By their names. Where `solver` is among them it is set first.
+            The parameters by name. `solver` is set first.
 
         Returns
         -------
@@ -109,7 +111,7 @@ class WithSolver(BaseEstimator, ABC):
         Raises
         ------
         InputError
-            For a parameter that the solver lacks, or one that belongs to solvers and lacks its ``solver__``.
+            If the solver does not have a parameter, or a parameter of solvers is given without ``solver__``.
         """
         if "solver" in params:
             self.solver = params.pop("solver")

@@ -60,7 +60,7 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
         model = as_model(model)
     if to == "scorecard":
         if model.classes:
-            raise InputError("a scorecard is of one class: give one of the `models` of this one")
+            raise InputError("a scorecard belongs to one class: give one of the `models` of this model")
         suffix = options.pop("suffix", "json")
         data = card_file(to_scorecard(model, **options), suffix, "Scorecard")
     elif to == "onnx":

@@ -187,7 +187,7 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     if not isinstance(steps, Steps):
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
     if steps.pairs:
-        raise InputError("a scorecard has one feature in a row, and this model has pairs: train it with `pairs: 0`")
+        raise InputError("each line of a scorecard has one feature, and this model has pairs: train it with `pairs: 0`")
     if described.unit_rows:
         raise InputError(
             "a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`"
@@ -266,8 +266,8 @@ def _card(
         else:
             exact_base += float(points[0])  # 0 in exact arithmetic
     base, cutoff = round(exact_base), math.floor(shift)
-    of_base = base - exact_base
-    most = max(abs(low + of_base), abs(high + of_base))
+    base_rounding = base - exact_base
+    most = max(abs(low + base_rounding), abs(high + base_rounding))
     rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
     asked = {name: value for name, value in vars(scaling).items() if value is not None}
     preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
@@ -310,20 +310,24 @@ class Losses:
 
     def values(self) -> dict[str, Any]:
         """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
-        y, weight, of_model, of_card = map(np.concatenate, zip(*self._rows, strict=True))
-        areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (of_card, of_model)]
+        y, weight, model_scores, card_scores = map(np.concatenate, zip(*self._rows, strict=True))
+        areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores)]
         values = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
-        return values | self._losses(y, weight, of_model, of_card)
+        return values | self._losses(y, weight, model_scores, card_scores)
 
-    def _losses(self, y: np.ndarray, weight: np.ndarray, of_model: np.ndarray, of_card: np.ndarray) -> dict[str, Any]:
+    def _losses(
+        self, y: np.ndarray, weight: np.ndarray, model_scores: np.ndarray, card_scores: np.ndarray
+    ) -> dict[str, Any]:
         model, card = self._models
         if model.about.get("estimator") == "PairwiseHingeClassifier":
-            losses = [mean_pair_hinge(y, scores, weight) for scores in (of_card / self._points_per_score, of_model)]
+            losses = [
+                mean_pair_hinge(y, scores, weight) for scores in (card_scores / self._points_per_score, model_scores)
+            ]
             name = "mean pairwise hinge"
         elif model.probability is not None and card.probability is not None:
             losses = [
-                _log_loss(y, weight, of_scores(scores))
-                for of_scores, scores in ((card.probability, of_card), (model.probability, of_model))
+                _log_loss(y, weight, probability_of(scores))
+                for probability_of, scores in ((card.probability, card_scores), (model.probability, model_scores))
             ]
             name = "mean log loss"
         else:

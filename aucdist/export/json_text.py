@@ -53,8 +53,8 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
     """
     if model.classes:
-        of_each = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
-        classes = [{"name": name, "spread": by, "model": _content(own, contributions)} for name, by, own in of_each]
+        members = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
+        classes = [{"name": name, "spread": by, "model": _content(own, contributions)} for name, by, own in members]
         content = {
             "format": "aucdist models", "version": VERSION, "aucdist": __version__, "topics": model.topics, "classes": classes,
         }  # fmt: skip

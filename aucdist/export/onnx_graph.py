@@ -70,7 +70,7 @@ class Graph(Target):
     def input(self, name: str, kind: str, n_columns: int | None = None) -> Term:
         """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``: a number for each row, or so many."""
         if not name:
-            raise InputError("a column has no name, which an input of ONNX needs: give it one, and train again")
+            raise InputError("a column has no name, and an input of ONNX needs one: name the column, and train again")
         self._inputs.append(self._value(name, kind, n_columns))
         return Term(self, name)
 
@@ -177,7 +177,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     else:
         pieces = [_piece(graph, i, described) for i in range(len(described.columns))]
         X = graph.apply("Concat", *pieces, axis=1)
-        order = [j for features in described.of_columns for j in features]
+        order = [j for features in described.features_by_column for j in features]
         if order != sorted(order):
             X = graph.apply("Gather", X, np.argsort(order), axis=1)
     fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
@@ -209,7 +209,7 @@ def _piece(graph: Graph, i: int, described: Portable) -> Term:
         return _without(graph, graph.column(graph.input(column.name, "DOUBLE")), described)
     if column.kind == "date":
         return _date(graph, column)
-    values = [str(described.features[j].item) for j in described.of_columns[i]]
+    values = [str(described.features[j].item) for j in described.features_by_column[i]]
     return _category(graph, column, values, described.spelling.words)
 
 
@@ -270,10 +270,10 @@ def _year_and_month(graph: Graph, day: Term) -> tuple[Term, Term]:
     months from March on have 153 days, as have those from August on.
     """
     since = day + 719_468
-    era, of_era = _floored(since, 146_097), since % 146_097
-    leap = _floored(of_era, 1460) - _floored(of_era, 36_524) + _floored(of_era, 146_096)
-    year = _floored(of_era - leap, 365)
-    of_year = of_era - (year * 365 + (_floored(year, 4) - _floored(year, 100)))
-    month = (_floored(of_year * 5 + 2, 153) + 2) % 12 + 1
+    era, day_of_era = _floored(since, 146_097), since % 146_097
+    leap = _floored(day_of_era, 1460) - _floored(day_of_era, 36_524) + _floored(day_of_era, 146_096)
+    year = _floored(day_of_era - leap, 365)
+    day_of_year = day_of_era - (year * 365 + (_floored(year, 4) - _floored(year, 100)))
+    month = (_floored(day_of_year * 5 + 2, 153) + 2) % 12 + 1
     next_year = graph.apply("Cast", month < 3, to=7)  # int64
     return year + era * 400 + next_year, month

@@ -70,15 +70,15 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     >>> score.tolist(), prediction.tolist()
     ([-0.5, 1.5], [-1, 1])
     """
-    of_classes, added = describe(model, "onnx", contributions=contributions)
+    described_classes, added = describe(model, "onnx", contributions=contributions)
     several = bool(model.classes)
-    first, width = of_classes[0], len(of_classes) if several else None
+    first, width = described_classes[0], len(described_classes) if several else None
     names = {"features", *(column.name for column in first.columns)}
     score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
     graph = Graph(list(names))
     X, refused = features_of(graph, first)
     X = _transformed(graph, first, X)
-    columns = [_score(graph, described, X) for described in of_classes]
+    columns = [_score(graph, described, X) for described in described_classes]
     scores = graph.apply("Concat", *columns, axis=1) / model.spreads if several else graph.vector(columns[0])
     checked = (graph.column(refused) if several else refused).choose(np.nan, scores, output=score)
     graph.output(score, "DOUBLE", width)
@@ -90,7 +90,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     if several and not model.topics:
         place = refused.choose(-1, graph.apply("ArgMax", best or scores, axis=1, keepdims=0))
         graph.apply(
-            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(of_classes))),
+            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(described_classes))),
             values_strings=list(model.classes), default_string="",
         )  # fmt: skip
         graph.output(prediction, "STRING")
@@ -116,11 +116,11 @@ def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | Non
     if not model.classes:
         return None if model.probability is None else probability_of(scores, model.probability)
     columns = []
-    for k, of_class in enumerate(model.weights):
-        if of_class.probability is None:
+    for k, weights in enumerate(model.weights):
+        if weights.probability is None:
             return None
         own = graph.vector(graph.apply("Gather", scores, [k], axis=1))
-        columns.append(graph.column(probability_of(own, of_class.probability)))
+        columns.append(graph.column(probability_of(own, weights.probability)))
     probabilities = graph.apply("Concat", *columns, axis=1)
     if model.topics:
         return probabilities

@@ -162,7 +162,7 @@ class Portable:
     score: Score
 
     @cached_property
-    def of_columns(self) -> tuple[tuple[int, ...], ...]:
+    def features_by_column(self) -> tuple[tuple[int, ...], ...]:
         """For each column the positions of the features that are made of it."""
         made: list[list[int]] = [[] for _ in self.columns]
         for j, feature in enumerate(self.features):
@@ -187,7 +187,7 @@ class Portable:
         hashed = [column.name for column in self.columns if column.kind == "hash"]
         if hashed:
             raise InputError(
-                f"{target} has no BLAKE2 hash, which the features of {', '.join(map(repr, hashed))} are made by: export to json, "
+                f"{target} has no BLAKE2 hash, which the features of {', '.join(map(repr, hashed))} need: export to json, "
                 "or train with these columns in `categorical`"
             )
 
@@ -221,10 +221,10 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
     """
     if contributions and model.classes:
         raise InputError(
-            f"contributions are of one class: export the folder of one of them to {target}, or all of them to json"
+            f"contributions belong to one class: export the folder of one class to {target}, or all classes to json"
         )
     described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
-    if any(of_class.features != described[0].features for of_class in described):
+    if any(each.features != described[0].features for each in described):
         raise InputError(
             f"the models of the classes need different values, which one export to {target} cannot express: export the folder of "
             "each class"

@@ -89,20 +89,20 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     [(1, -0.5, -1)]
     >>> database.close()
     """
-    of_classes, added = describe(model, "sql", contributions=contributions)
-    first = of_classes[0]
-    if model.classes and any(isinstance(described.score, Kernel) for described in of_classes):
-        raise InputError("landmarks of several classes make too long a query: export to onnx or json")
+    described_classes, added = describe(model, "sql", contributions=contributions)
+    first = described_classes[0]
+    if model.classes and any(isinstance(described.score, Kernel) for described in described_classes):
+        raise InputError("the query for the landmarks of several classes would be too long: export to onnx or json")
     if isinstance(first.score, Kernel) and first.score.landmarks.size > MOST_PRODUCTS:
         raise InputError(
-            f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features make too long a query: export "
-            "to onnx or json, or train with fewer landmarks"
+            f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features would make the query too long: "
+            "export to onnx or json, or train with fewer landmarks"
         )
     query = Query(first, table_name(table), list(ids) or [column.name for column in first.columns])
     query.read_cells()
     if first.unit_rows or first.with_logs or isinstance(first.score, Kernel):
         query.make_features()
-    return query.with_scores(model, of_classes) if model.classes else query.with_score(added)
+    return query.with_scores(model, described_classes) if model.classes else query.with_score(added)
 
 
 @dataclass
@@ -186,17 +186,17 @@ class Query(Target):
         features, spelling = self.described.features, self.described.spelling
         self.values = [""] * len(features)
         for i, column in enumerate(self.described.columns):
-            cell, of_column = identifier(column.name), self.described.of_columns[i]
+            cell, own_features = identifier(column.name), self.described.features_by_column[i]
             if column.kind == "category":
                 alias = self._texts[i] = self.alias(f"c{i}")
                 selected[alias] = _category(cell, column, spelling.words)
-                for j in of_column:
+                for j in own_features:
                     is_one = self.is_category(i, str(features[j].item))
                     self.values[j] = case([(is_one, number(1.0))], number(0.0))
                 refused += [f"{alias} IS NULL"] * (column.if_missing == REFUSE)
                 refused += [f"NOT {one_of(alias, column.values)}"] * (column.if_unknown == REFUSE)
                 continue
-            for j in of_column:
+            for j in own_features:
                 feature = features[j]
                 if column.kind == "date":
                     value = date_part(_converted(cell, "TIMESTAMP", spelling), str(feature.item))
@@ -272,11 +272,11 @@ class Query(Target):
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
         return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *adds])
 
-    def with_scores(self, model: LinearModel, of_classes: Sequence[Portable]) -> str:
+    def with_scores(self, model: LinearModel, described_classes: Sequence[Portable]) -> str:
         """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
-        s = [self.alias(f"s{k}") for k in range(len(of_classes))]
+        s = [self.alias(f"s{k}") for k in range(len(described_classes))]
         selected = {}
-        for name, described, spread in zip(s, of_classes, model.spreads, strict=True):
+        for name, described, spread in zip(s, described_classes, model.spreads, strict=True):
             score = self._score(described)
             selected[name] = self._unless_refused(score if spread == 1.0 else f"({score}) / {number(spread)}")
         self.aliases = []

@@ -132,7 +132,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         return total([number(score.constant), *(_tree(tree, values) for tree in score.trees)])
     adds, pairs = _adds(score, values)
     constant, terms = score.constant, []
-    for i, features in enumerate(described.of_columns):
+    for i, features in enumerate(described.features_by_column):
         own = [(j, *adds[j]) for j in features if j in adds]
         if i not in texts:
             terms += [expression for _, expression, _, _ in own]

@@ -168,7 +168,7 @@ class Expander(TransformerMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), optional
-            Two classes, the larger label positive; only where the map depends on them.
+            Two classes, of which the larger label is positive. Only maps that depend on the classes need it.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight 0 are ignored.
 
@@ -179,7 +179,7 @@ class Expander(TransformerMixin, BaseEstimator):
         Raises
         ------
         InputError
-            A ValueError: for a parameter outside its range, or data that cannot be mapped.
+            A ValueError, if a parameter is outside its range, or the data cannot be mapped.
         """
         self.check_parameters()
         finite: Any = "allow-nan" if self.allows_missing else True
@@ -201,7 +201,7 @@ class Expander(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the basis functions' values.
+        """Return the values of the basis functions.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Expander(TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix or ndarray of shape (n_samples, n_features_out), float64
-            Sparse rows where the map has codes and `sparse_output` is True.
+            Sparse rows if the map has codes and `sparse_output` is True.
         """
         check_is_fitted(self)
         finite: Any = "allow-nan" if self.allows_missing else True

@@ -1,7 +1,7 @@
 """Basis functions of binned features and of pairs of them, as the matrix that the kernels take.
 
 The penalty of a model is ``lam/2 |w|^2`` whatever the features are, so the scale of a basis function is a prior on how far its
-weight may go, and one `lam` is to suit all of them:
+weight may go, and one `lam` has to suit all of them:
 
 * A **linear** column is the feature's value, as the mean of its bin, with mean 0 and standard deviation `LINEAR_SCALE` over the
   training rows.
@@ -13,8 +13,8 @@ weight may go, and one `lam` is to suit all of them:
   Ramps and hats span the same shapes up to a constant. A shape rises if the weights of all its ramps are at least 0.
 * A **pair** of features has a step for each corner of its grid, 1 above both edges, times ``strength / sqrt(number of corners)``.
 
-With few rows of a class a larger `lam` does better, and not another strength: over nine KEEL sets of 17 to 58 positives the mean
-AUC at the best of lam 1e-1, 1e-2, 1e-3 was .882 at strength 1, .871 at 1/2, .866 at 1/4, and .855 without steps.
+With few rows of a class, choose a larger `lam` and keep the strength. Over nine KEEL sets with 17 to 58 positives, the mean AUC
+at the best `lam` of 1e-1, 1e-2 and 1e-3 was 0.882 at strength 1, 0.871 at 1/2, 0.866 at 1/4, and 0.855 without steps.
 """
 
 from dataclasses import dataclass

@@ -240,7 +240,7 @@ class BinExpander(Expander):
         ``one-hot`` has an indicator of each bin. ``hat`` is piecewise linear between at most 16 knots, evaluated at the means
         of the bins; for features with a direction, it has the sums of the hats from each knot on.
     linear : {"keep", "drop"}, default="keep"
-        Whether the feature itself, standardised and as the mean of its bin, is a column too.
+        Whether there is also a linear column, which has the standardised mean of the bin of each value.
     pairs : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by FAST
         (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs `y`.
@@ -254,7 +254,7 @@ class BinExpander(Expander):
     map_ : BinMap
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
 
     Examples
     --------

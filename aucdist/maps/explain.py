@@ -1,8 +1,9 @@
 """What each feature says: the shape of its contribution to the score of a model of bins, and what it adds to the score of a row.
 
-A score is ``constant + sum of shapes + sum of pairs``. A loss of pairs of rows knows differences of scores only, so a shape has
-mean 0 over the training rows. What a pair says of one of its features alone belongs to the shape of that one: the rows and the
-columns of a pair's grid have mean 0, each cell counting by the product of its row's and its column's share of the rows.
+A score is ``constant + sum of shapes + sum of pairs``. A loss over pairs of rows depends only on differences of scores,
+so each shape is given the mean 0 over the training rows. What a pair says about one of its features alone is moved to the shape
+of this feature. The rows and the columns of the grid of a pair therefore have mean 0, where the weight of a cell is the product
+of the shares of its row and its column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,13 +79,13 @@ class PairShape:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the contribution, where the two features were independent."""
+        """Standard deviation of the contribution, if the two features were independent."""
         return float(np.sqrt(self.shares[0] @ self.values**2 @ self.shares[1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """A model of bins, taken apart.
+    """A model of bins as a constant, shapes of features and shapes of pairs.
 
     Attributes
     ----------
@@ -100,7 +101,7 @@ class Additive:
 
 
 def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
-    """Take a model apart.
+    """Return the constant, the shapes and the pairs of a model.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_shapes + n_pairs), float64
-        The rows' sums plus ``parts.constant`` are the scores.
+        The sum of a row plus ``parts.constant`` is its score.
     """
     codes = fitted.codes(block)
     grids = [pair.values.ravel() for pair in parts.pairs]
@@ -196,7 +197,7 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
     -------
     DataFrame
         ``feature``, ``above`` and ``up to`` (bins; NaN in both for missing values), ``points`` rounded to a tenth, ``share`` of
-        the training rows. Neighbouring bins of equal points are one. Pairs are not in it; see `PairShape.values`.
+        the training rows. Neighbouring bins with equal points are merged. Pairs are left out: see `PairShape.values`.
     """
     reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
     scale = total / reach if reach > 0 else 0.0
@@ -226,7 +227,7 @@ MOST_CONTRIBUTIONS = 4096
 
 
 def shapes_of(w: np.ndarray, intercept: float, fitted: FittedMap | None) -> Additive:
-    """Return a model of bins, taken apart.
+    """Return the constant, the shapes and the pairs of a model of bins.
 
     Raises InputError if its features are not binned.
     """

@@ -97,7 +97,7 @@ def dense(block: Block) -> np.ndarray:
     X = block.X
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     if np.isnan(X).any():
-        raise InputError("a kernel has no place for missing values: fill them in first, or take bins")
+        raise InputError("a kernel has no place for missing values: fill them in first, or use bins")
     return X
 
 

@@ -22,16 +22,16 @@ class Difference:
     ----------
     value : float
     low, high : float
-        Its confidence interval.
+        The ends of its confidence interval.
     p_value : float
-        Two-sided, for the hypothesis that there is none.
+        The two-sided p-value of the hypothesis that there is no difference.
     level : float
     method : str
         ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
     n_deciding : int or None
-        For a sign-flip test: how many rows of the rarer class (or groups, or of costs: rows) the two models treat
-        differently.
-        Only these tell the models apart. With fewer than five no difference is significant at 5 %.
+        For a sign-flip test, the number of rows of the rarer class that the two models treat differently. For measures of
+        groups it counts groups, and for costs rows of both classes. Only these tell the models apart. With fewer than five, no
+        difference is significant at 5 %.
     """
 
     value: float
@@ -55,8 +55,8 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
     Returns
     -------
-    of_pos : ndarray of shape (n_pos,), float64
-    of_neg : ndarray of shape (n_neg,), float64
+    pos_placements : ndarray of shape (n_pos,), float64
+    neg_placements : ndarray of shape (n_neg,), float64
         In the order of the rows. The mean of either is the AUC.
 
     Raises
@@ -131,9 +131,9 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
         raise InputError("each class needs two rows, and two rows of the rest")
     for k in range(members.shape[1]):
         inside = members[:, k]
-        of_pos, of_neg = placements(np.where(inside, 1, -1), scores[:, k])
-        areas[k] = of_pos.mean()
-        for rows, placed in ((inside, of_pos), (~inside, of_neg)):
+        pos_placements, neg_placements = placements(np.where(inside, 1, -1), scores[:, k])
+        areas[k] = pos_placements.mean()
+        for rows, placed in ((inside, pos_placements), (~inside, neg_placements)):
             n = len(placed)
             parts[rows] += (placed - areas[k]) / math.sqrt(n * (n - ddof))
     return areas, parts / members.shape[1]
@@ -179,9 +179,11 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
         As `macro_auc`, or for a level out of its range.
     """
     check_level(level)
-    (of_first, errors), (of_second, other_errors) = (_areas(members, scores, ddof=0) for scores in (first, second))
+    (first_areas, errors), (second_areas, other_errors) = (
+        _areas(members, scores, ddof=0) for scores in (first, second)
+    )
     parts, carried = errors - other_errors, np.zeros(len(members))
-    for k, difference in enumerate(of_first - of_second):
+    for k, difference in enumerate(first_areas - second_areas):
         few = members[:, k] if 2 * members[:, k].sum() <= len(members) else ~members[:, k]
         share = 1.0 / (few.sum() * members.shape[1])
         parts[few] += difference * share
@@ -265,11 +267,11 @@ def sign_flip_test(
 ) -> Difference:
     """Test whether a sum of differences between two models is 0, by flipping the signs of what each row adds.
 
-    Which of two equal models is the first does not matter, row by row: exchanged, what the row adds changes its sign. So the
-    p-value is the share of flips with a sum as far from 0, and holds its level for any number of rows (Fisher, The Design of
-    Experiments, 1935, section 21; for the AUC: Bandos, Rockette and Gur, Statistics in Medicine 24, 2005, 2873-2893), where
-    Student's t and the bootstrap of few rows do not. The interval has the differences that the test does not reject: its ends are
-    quantiles of the means over random subsets of the rows (Hartigan, JASA 64, 1969, 1303-1317).
+    If two models are equal, exchanging their scores for one row changes only the sign of what this row adds. The p-value is
+    therefore the share of flips whose sum is at least as far from 0. It holds its level for any number of rows (Fisher, The
+    Design of Experiments, 1935, section 21; for the AUC: Bandos, Rockette and Gur, Statistics in Medicine 24, 2005, 2873-2893).
+    Student's t and the bootstrap do not, if rows are few. The interval has the differences that the test does not reject. Its
+    ends are quantiles of the means over random subsets of the rows (Hartigan, JASA 64, 1969, 1303-1317).
 
     Parameters
     ----------
@@ -332,7 +334,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     Parameters
     ----------
     differences : sequence of float, of length n
-        First minus second, fold by fold; at least two.
+        The first model minus the second in each fold; at least two.
     test_over_train : float
         Held-out rows per training row: 1/4 with 5 folds.
     level : float

@@ -49,7 +49,7 @@ def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:
     cost_of_each = np.where(positive, miss, false_alarm)
     for name, rows in (("false_alarm", ~positive), ("miss", positive)):
         if rows.any() and not cost_of_each[rows].any():
-            raise InputError(f"{name} is 0 for all rows of its class: one at least must cost something")
+            raise InputError(f"{name} is 0 for all rows of its class: at least one row must cost something")
     return cost_of_each
 
 

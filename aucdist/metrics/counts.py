@@ -39,7 +39,7 @@ class ScoreCounts:
     shift : int
         0 if the values are the scores themselves. Otherwise they are the highest numbers of cells, and a row counts for the cell
         in which its score lies: two scores share a cell if their bits, read as integers in the order of the numbers, agree but
-        for the last `shift`. So a threshold among the values parts the cells as it parts the rows.
+        for the last `shift`. A threshold among the values therefore divides the cells exactly as it divides the rows.
 
     Examples
     --------
@@ -166,11 +166,11 @@ class ScoreCounts:
 
 @dataclass(frozen=True, eq=False)
 class BoundedCounts:
-    """Counts that stay of bounded size however many rows are added up: what blocks send.
+    """Counts whose size is bounded, however many rows are added up. Blocks send these.
 
-    Up to `MOST_VALUES` distinct scores are held one by one. Where there are more, they are held in at most `MOST_CELLS` cells,
-    the narrowest ones for which these are enough. Which ones depends on the rows alone, not on their partition or the order
-    of adding.
+    Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
+    which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
+    adding.
     """
 
     counts: ScoreCounts
@@ -230,9 +230,11 @@ def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, 
     values = ascending[first]
     rows = np.diff(first, append=len(scores)).astype(np.float64)
     fewer = positive if 2 * np.count_nonzero(positive) <= len(positive) else ~positive
-    of_fewer = np.bincount(np.searchsorted(values, np.sort(scores[fewer])), minlength=len(values)).astype(np.float64)
-    rest = rows - of_fewer
-    return (values, of_fewer, rest) if fewer is positive else (values, rest, of_fewer)
+    fewer_counts = np.bincount(np.searchsorted(values, np.sort(scores[fewer])), minlength=len(values)).astype(
+        np.float64
+    )
+    rest = rows - fewer_counts
+    return (values, fewer_counts, rest) if fewer is positive else (values, rest, fewer_counts)
 
 
 def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

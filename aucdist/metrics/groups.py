@@ -21,23 +21,24 @@ MOST_PLACES = 2**27
 
 @dataclass(frozen=True, eq=False)
 class OfGroups:
-    """A measure of every group that has it, and what each weighs in the mean.
+    """A measure of each group that has one, and the weight of each group in the mean.
 
     Attributes
     ----------
     values, weights : ndarray of shape (n_groups,), float64
+        The value of each group, from 0 to 1, and its weight.
     n_without : int
-        How many groups have none, such as those of one class.
+        The number of groups without a value, such as groups of one class.
     groups : ndarray of shape (n_groups,), or None
-        Their names.
+        The names of the groups with a value.
 
     Examples
     --------
     >>> import numpy as np
     >>> from aucdist.metrics import OfGroups
-    >>> of_three = OfGroups(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
-    >>> low, high = of_three.interval()
-    >>> f"{of_three.mean} from {low:.3f} to {high:.3f}"
+    >>> measure = OfGroups(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
+    >>> low, high = measure.interval()
+    >>> f"{measure.mean} from {low:.3f} to {high:.3f}"
     '0.5 from 0.009 to 0.991'
     """
 
@@ -52,11 +53,24 @@ class OfGroups:
         return float(self.weights @ self.values / self.weights.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return an interval for the mean over groups drawn like these; rows of one group are not independent.
+        """Return a confidence interval of the mean, over groups that are drawn like these.
+
+        The groups are independent, and the rows of one group need not be.
 
         Parameters
         ----------
         level : float, default=0.95
+            At least 0.5 and below 1.
+
+        Returns
+        -------
+        low, high : float
+            The ends of the interval, within [0, 1].
+
+        Raises
+        ------
+        InputError
+            If `level` is out of its range.
 
         Notes
         -----
@@ -77,24 +91,27 @@ class OfGroups:
 def auc_of_groups(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> OfGroups:
-    """Return the AUC within each group: the share of its pairs whose higher-graded row has the higher score, ties counting half.
+    """Return the AUC within each group: the share of its pairs whose higher-graded row has the higher score.
+
+    A tie counts one half. How far apart the two grades are does not matter.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels or grades, the larger the more relevant: a pair is any two rows of a group with different ones.
+        Labels or grades, where a larger one is more relevant. A pair is any two rows of a group with different labels.
     y_score : array-like of shape (n_samples,)
+        Finite scores; higher means more relevant.
     groups : array-like of shape (n_samples,)
-        Numbers or texts.
+        The group of each row, a number or a text.
     sample_weight : array-like of shape (n_samples,), optional
-        A pair weighs the product.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     group_weight : {"pairs", "groups"}, default="pairs"
-        What a group weighs in the mean: its pairs, or each the same.
+        The weight of a group in the mean: the weight of its pairs, or the same for each group.
 
     Returns
     -------
     OfGroups
-        The difference of two grades does not matter: each pair weighs the product of its rows' weights.
+        The AUC of each group that has pairs, from 0 to 1, and the weights. `mean` is the mean over the groups.
 
     Raises
     ------
@@ -104,8 +121,8 @@ def auc_of_groups(
     Examples
     --------
     >>> from aucdist.metrics import auc_of_groups
-    >>> found = auc_of_groups([0, 1, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.3], groups=["a", "a", "b", "b", "c"])
-    >>> found.values.tolist(), found.n_without, found.mean
+    >>> areas = auc_of_groups([0, 1, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.3], groups=["a", "a", "b", "b", "c"])
+    >>> areas.values.tolist(), areas.n_without, areas.mean
     ([1.0, 0.0], 1, 0.5)
     """
     if group_weight not in ("pairs", "groups"):
@@ -126,14 +143,17 @@ def group_auc_score(
     ----------
     y_true : array-like of shape (n_samples,)
         Labels or grades.
-    y_score : array-like of shape (n_samples,)
-    groups : array-like of shape (n_samples,)
+    y_score, groups : array-like of shape (n_samples,)
+        As for `auc_of_groups`.
     sample_weight : array-like of shape (n_samples,), optional
+        As for `auc_of_groups`.
     group_weight : {"pairs", "groups"}, default="pairs"
+        As for `auc_of_groups`.
 
     Returns
     -------
     float
+        The mean AUC, from 0 to 1: 0.5 is a random order within the groups and 1 a perfect one.
 
     Raises
     ------
@@ -159,23 +179,31 @@ def ndcg_of_groups(
     y_true : array-like of shape (n_samples,)
         Grades, at least 0.
     y_score, groups : array-like of shape (n_samples,)
+        As for `auc_of_groups`.
     sample_weight : array-like of shape (n_samples,), optional
-        A row of weight 2 counts as two rows, in the first k as well; between whole numbers the discounts run straight.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows, also among the first k. For weights that are not
+        whole numbers, the discounts are interpolated linearly.
     k : int or None, default=10
-        None for all rows.
+        The number of rows that count. None takes all rows.
     gain : {"linear", "exponential"}, default="linear"
-        What a grade g counts: g, or ``2**g - 1`` as LightGBM and XGBoost count it.
+        The gain of a grade g: g itself, or ``2**g - 1`` as in LightGBM and XGBoost.
 
     Returns
     -------
     OfGroups
-        Each group weighs the same. One without a grade above 0, or of a single row of weight 1 or less, has no value.
+        The NDCG of each group, from 0 to 1 (a perfect order). All groups have the same weight. A group without a grade above 0,
+        or with a single row of weight 1 or less, has no value.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a grade is negative, `gain` is unknown, or no group has a value.
 
     Examples
     --------
     >>> from aucdist.metrics import ndcg_of_groups
-    >>> found = ndcg_of_groups([2, 1, 0, 0, 1], [0.9, 0.5, 0.1, 0.7, 0.3], groups=["a", "a", "a", "b", "b"], k=1)
-    >>> found.values.tolist(), found.mean
+    >>> ndcg = ndcg_of_groups([2, 1, 0, 0, 1], [0.9, 0.5, 0.1, 0.7, 0.3], groups=["a", "a", "a", "b", "b"], k=1)
+    >>> ndcg.values.tolist(), ndcg.mean
     ([1.0, 0.0], 0.5)
     """
     if gain not in ("linear", "exponential"):
@@ -196,20 +224,29 @@ def ndcg_of_groups(
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
-    """Return the share of each group's relevant rows, those with a label above 0, that are among its first k.
+    """Return for each group the share of its relevant rows that are among its first k rows.
 
     Parameters
     ----------
-    y_true, y_score, groups : array-like of shape (n_samples,)
+    y_true : array-like of shape (n_samples,)
+        Labels or grades. Rows with a label above 0 are relevant.
+    y_score, groups : array-like of shape (n_samples,)
+        As for `auc_of_groups`.
     sample_weight : array-like of shape (n_samples,), optional
-        A row of weight 2 counts as two rows, in the first k as well.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows, also among the first k.
     k : int, default=10
+        The number of rows that count.
 
     Returns
     -------
     OfGroups
-        Each group weighs the same; one without relevant rows has no value. Rows that tie at the k-th place each count the
-        same share.
+        The recall of each group, from 0 to 1. All groups have the same weight. A group without relevant rows has no value. Rows
+        that tie at the k-th place count in proportion.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, or no group has relevant rows.
 
     Examples
     --------
@@ -222,7 +259,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)
     room = np.clip(k - ties.above, 0.0, ties.weight)
     first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
-    gained, total = (np.add.reduceat(of_tie, ties.of_group) for of_tie in (first, relevant))
+    gained, total = (np.add.reduceat(tie_sums, ties.first_ties) for tie_sums in (first, relevant))
     there = total > 0.0
     return _of_groups(gained[there] / total[there], None, rows.names, there, "a label above 0")
 
@@ -298,18 +335,20 @@ class _Ties:
     first: np.ndarray
     weight: np.ndarray
     above: np.ndarray
-    of_group: np.ndarray
+    first_ties: np.ndarray
 
 
 def _ties(rows: _Rows) -> _Ties:
     apart = np.diff(rows.score) != 0
     apart[rows.starts[1:-1] - 1] = True
     first = np.concatenate(([0], np.flatnonzero(apart) + 1))
-    of_group = np.searchsorted(first, rows.starts[:-1])
+    first_ties = np.searchsorted(first, rows.starts[:-1])
     weight = np.add.reduceat(rows.weight, first)
     below = np.cumsum(weight)
-    of_all = np.repeat(below[np.append(of_group[1:], len(first)) - 1], np.diff(of_group, append=len(first)))
-    return _Ties(first, weight, of_all - below, of_group)
+    weight_of_group = np.repeat(
+        below[np.append(first_ties[1:], len(first)) - 1], np.diff(first_ties, append=len(first))
+    )
+    return _Ties(first, weight, weight_of_group - below, first_ties)
 
 
 def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
@@ -317,12 +356,14 @@ def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
     ties = _ties(rows)
     ends = np.minimum(np.stack([ties.above, ties.above + ties.weight]), np.inf if k is None else k)
     if (most := np.ceil(ends.max())) > MOST_PLACES:
-        raise InputError(f"the first rows of a group weigh {most:.3g}: the NDCG takes at most {MOST_PLACES}; give a k")
+        raise InputError(
+            f"the first rows of a group have a total weight of {most:.3g}, and the NDCG allows at most {MOST_PLACES}: give a `k`"
+        )
     discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(most) + 2.0))))
     upto = np.interp(ends, np.arange(len(discounts)), discounts)
     gain = np.add.reduceat(rows.weight * rows.y, ties.first)
-    of_tie = np.divide(gain * (upto[1] - upto[0]), ties.weight, out=np.zeros_like(gain), where=ties.weight > 0.0)
-    return np.add.reduceat(of_tie, ties.of_group)
+    tie_sums = np.divide(gain * (upto[1] - upto[0]), ties.weight, out=np.zeros_like(gain), where=ties.weight > 0.0)
+    return np.add.reduceat(tie_sums, ties.first_ties)
 
 
 def _of_groups(

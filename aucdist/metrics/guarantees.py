@@ -73,7 +73,7 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     """Return the threshold that keeps a promise for new rows; see `aucdist.metrics.guaranteed_threshold`."""
     check_level(confidence)
     refuse_weights(counts)
-    name, value = the_only(f"a guarantee is of one of {', '.join(REQUIREMENTS)}", requirements)
+    name, value = the_only(f"guaranteed_threshold takes one of {', '.join(REQUIREMENTS)}", requirements)
     check_requirement(name, value)
     error = 1.0 - confidence
     positives, negatives = flagged_at(counts)
@@ -135,8 +135,8 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
         return best, least, int(flagged[best])
     # The bounds of the starts hold together, each with its part of the error.
     tried = places[budget > 0]
-    found, rest = positives[tried], flagged[tried] - positives[tried]
-    bounds = np.where(found > 0, betaincinv(np.maximum(found, 1), rest + 1, budget[budget > 0]), 0.0)
+    true_alerts, rest = positives[tried], flagged[tried] - positives[tried]
+    bounds = np.where(true_alerts > 0, betaincinv(np.maximum(true_alerts, 1), rest + 1, budget[budget > 0]), 0.0)
     k = int(np.argmax(bounds))
     return int(tried[k]), float(bounds[k]), int(flagged[tried[k]])
 
@@ -156,10 +156,10 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
     odds = allowed / (1.0 - allowed) * np.asarray(ODDS)
     other = odds / (1.0 + odds)
     log_ratio = np.outer(n_bad, np.log(other / allowed)) + np.outer(n - n_bad, np.log((1 - other) / (1 - allowed)))
-    of_starts = np.exp(np.minimum(log_ratio, 500.0)).mean(axis=1)
-    number = np.arange(1, len(of_starts) + 1)
+    ratios = np.exp(np.minimum(log_ratio, 500.0)).mean(axis=1)
+    number = np.arange(1, len(ratios) + 1)
     weight = np.where(number <= LOOKS, 0.5 / LOOKS, 0.5 * LOOKS / (np.maximum(number - 1, 1) * number))
-    return float(weight @ of_starts + 1.0 - weight.sum())
+    return float(weight @ ratios + 1.0 - weight.sum())
 
 
 BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {

@@ -61,8 +61,8 @@ def score_interval(
 
     The standard error is that of the mean in question, and not that of the value: ``spread`` says how it changes with the mean,
     and `variance` what its square is at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927, 209-212).
-    Near 0 and 1 it covers where intervals by the standard error at the value do not: these are short exactly where few rows
-    happen to be misranked.
+    Near 0 and 1, this interval keeps its level. An interval with the standard error at the value does not, because it is too
+    short when few rows happen to be misranked.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ PRIOR_ROWS = 5
 def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:
     """Return the bounds of a mean of n values from 0 to 1, by `score_interval`; the value lies above 0 and below 1.
 
-    A variance that was estimated from few rows is drawn towards the largest that values from 0 to 1 can have, that of a share.
+    A variance that was estimated from few rows is shrunk towards the largest that values from 0 to 1 can have, that of a share.
     """
     variance = (n * variance + PRIOR_ROWS * value * (1 - value) / n) / (n + PRIOR_ROWS)
     return score_interval(value, variance, level, n + PRIOR_ROWS - 1)
@@ -137,11 +137,12 @@ def bootstrap_interval(
 ) -> Estimate:
     """Return a measure with its stratified percentile bootstrap interval; each class is resampled separately.
 
-    Resamples of few rows spread too little, and by normal quantiles in place of Student's. So the percentiles are further out, as
-    Hesterberg corrects both (The American Statistician 69, 2015, 371-386, section 4.2), by the rows of the smaller class.
+    With few rows, resamples vary too little, and their percentiles correspond to normal quantiles instead of Student's. The
+    percentiles are moved outwards to correct both, as Hesterberg proposes (The American Statistician 69, 2015, 371-386, section
+    4.2), with the number of rows of the smaller class.
 
     If every resample gives the same value, as with a perfect ranking, the interval is `unseen_bound`, because the measures are
-    shares. So its width is never zero.
+    shares. Its width is therefore never 0.
 
     Parameters
     ----------

@@ -53,10 +53,14 @@ def threshold_at(
         40}``. The threshold has the smallest total cost; among equal ones, it flags the fewest rows. Either cost may be an
         array with a value of at least 0 for each row: ``{"false_alarm": 5, "miss": amount}``.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The threshold, in the units of `y_score`. Rows with a score above it are flagged. It is never NaN.
 
     Raises
     ------
@@ -95,9 +99,9 @@ def guaranteed_threshold(
 ) -> Guarantee:
     """Return the threshold that keeps a promise for new rows with a probability of at least `confidence`.
 
-    It finds as many positives (for `recall`: flags as few rows) as the bounds allow. These are exact binomial bounds, and for
-    precision tests one after the other; see [the how-to](../how-to/alert-queue.md). The rows must be independent, drawn like the
-    new ones, and unseen by the model. Where no threshold can promise what is asked for, it is the one with the best promise.
+    The threshold flags as many positives as the bounds allow, or for `recall` as few rows. The bounds are exact binomial bounds.
+    For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queue.md). The rows must be
+    independent, drawn like the new ones, and unseen by the model.
 
     Parameters
     ----------
@@ -105,16 +109,23 @@ def guaranteed_threshold(
         Two different labels, numbers or strings; the larger one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
-    confidence : float
-        At least 0.5 and below 1.
+    confidence : float, default=0.95
+        The probability with which the promise has to hold, at least 0.5 and below 1.
     fpr, alerts : float, optional
         At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
     precision, recall : float, optional
         At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0; the weight of a pair is the product of its rows' weights. Intervals take none but 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Guarantee
+        The threshold, in the units of `y_score`, with the promise that it keeps. Its attribute `holds` says whether this is
+        the promise that was asked for; if it is False, no threshold can promise that, and the best promise is returned.
 
     Raises
     ------
@@ -158,18 +169,25 @@ def operating_point(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     threshold : float
-    level : float
-        At least 0.5 and below 1.
+        ``score > threshold`` predicts the positive class.
+    level : float, default=0.95
+        The confidence of each interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    OperatingPoint
+        The threshold, and for each of recall, false positive rate, precision and share of flagged rows an `Estimate` from 0
+        to 1 with its interval. If no row is flagged, the precision is 0 with the interval from 0 to 1.
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -205,10 +223,14 @@ def expected_cost(
         The cost of a flagged negative, and that of a positive that is not flagged, above 0. Either may be an array with a value
         of at least 0 for each row.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The mean cost of a row, at least 0, in the unit of the costs.
 
     Raises
     ------
@@ -256,18 +278,25 @@ def expected_cost_interval(
         Finite scores; higher means more likely positive.
     threshold, false_alarm, miss : float
         As for `expected_cost`.
-    level : float
-        At least 0.5 and below 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        `value` is the mean cost of a row, at least 0, in the unit of the costs, `low` and `high` are the ends of its
+        interval at `level`, and `method` is "mover", or
+        "stringer-mover" if costs differ by row.
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -305,12 +334,16 @@ def recall_at_fpr(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     max_fpr : float
-        From 0 to 1.
+        The largest false positive rate, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The recall, from 0 (none of the positives is flagged) to 1 (all are).
 
     Raises
     ------
@@ -346,28 +379,29 @@ def recall_at_fpr_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     max_fpr : float
-        From 0 to 1.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+        The largest false positive rate, from 0 to 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the recall, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is
+        "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -404,12 +438,16 @@ def fpr_at_recall(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        Above 0 and at most 1.
+        The least recall, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The false positive rate, from 0 (no negative is flagged) to 1 (all are). Lower is better.
 
     Raises
     ------
@@ -445,28 +483,29 @@ def fpr_at_recall_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+        The least recall, above 0 and at most 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the false positive rate, from 0 to 1; lower is better, `low` and `high` are the ends of its interval at
+        `level`, and `method` is "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -500,10 +539,14 @@ def recall_at_k(
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The recall, from 0 to 1. If scores tie at the k-th place, the tied rows count in proportion.
 
     Raises
     ------
@@ -540,27 +583,28 @@ def recall_at_k_interval(
         Finite scores; higher means more likely positive.
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the recall, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is
+        "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -594,10 +638,14 @@ def precision_at_k(
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The precision, from 0 to 1. If scores tie at the k-th place, the tied rows count in proportion.
 
     Raises
     ------
@@ -634,27 +682,28 @@ def precision_at_k_interval(
         Finite scores; higher means more likely positive.
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the precision, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is
+        "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -684,8 +733,9 @@ def recall_at_precision(
 ) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none.
 
-    The best threshold of these rows is somewhat better here than for other rows. The bootstrap interval of 95 % covered in 90 to
-    96 % of simulated samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 % with fewer of either.
+    The threshold is chosen on the same rows, so the value is slightly too good for new rows. In simulations, bootstrap intervals
+    of 95 % covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80
+    to 93 % of samples with fewer of either.
 
     Parameters
     ----------
@@ -694,12 +744,16 @@ def recall_at_precision(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_precision : float
-        Above 0 and at most 1.
+        The least precision, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The recall, from 0 to 1. It is 0 if no threshold has the precision.
 
     Raises
     ------
@@ -735,28 +789,29 @@ def recall_at_precision_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_precision : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+        The least precision, above 0 and at most 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the recall, from 0 to 1, which is 0 if no threshold has the precision, `low` and `high` are the ends of
+        its interval at `level`, and `method` is "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -786,8 +841,9 @@ def precision_at_recall(
 ) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`.
 
-    The best threshold of these rows is somewhat better here than for other rows. The bootstrap interval of 95 % covered in 90 to
-    96 % of simulated samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 % with fewer of either.
+    The threshold is chosen on the same rows, so the value is slightly too good for new rows. In simulations, bootstrap intervals
+    of 95 % covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80
+    to 93 % of samples with fewer of either.
 
     Parameters
     ----------
@@ -796,12 +852,16 @@ def precision_at_recall(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        Above 0 and at most 1.
+        The least recall, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The precision, above 0 and at most 1.
 
     Raises
     ------
@@ -837,28 +897,29 @@ def precision_at_recall_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Seed of the resamples, not negative.
+        The least recall, above 0 and at most 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    n_resamples : int, default=1000
+        How many bootstrap samples are drawn, at least 100.
+    seed : int, default=0
+        Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the precision, above 0 and at most 1, `low` and `high` are the ends of its interval at `level`, and
+        `method` is "bootstrap".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -888,7 +949,13 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     y_pred : array-like of shape (n_samples,)
         Predicted labels, of the same two.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0.
+        Weights of the rows, at least 0.
+
+    Returns
+    -------
+    dict of str to int or float
+        The numbers of true positives, false positives, true negatives and false negatives under ``tp``, ``fp``, ``tn`` and
+        ``fn``; with weights, the sums of the weights.
 
     Examples
     --------
@@ -912,6 +979,11 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
     ----------
     y_true, y_pred, sample_weight
         As for `confusion_counts`.
+
+    Returns
+    -------
+    float
+        The G-mean, from 0 (one of the classes is never predicted correctly) to 1 (all rows are).
 
     Examples
     --------

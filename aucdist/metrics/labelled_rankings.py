@@ -37,15 +37,15 @@ def roc_auc_score(
     max_fpr : float, optional
         Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     float
-        nan if there is one class only.
+        The AUC, from 0 to 1: 0.5 is a random order and 1 a perfect one. With `max_fpr`, the standardised partial AUC. NaN if
+        `y_true` holds one class only.
 
     Raises
     ------
@@ -100,13 +100,19 @@ def roc_auc_interval(
         Two different labels, numbers or strings; the larger one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
-    level : float
-        At least 0.5 and below 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Interval
+        `auc` is the AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is "score" or
+        "exact-bound".
 
     Warns
     -----
@@ -117,7 +123,7 @@ def roc_auc_interval(
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -148,15 +154,21 @@ def roc_auc_difference(
         Two different labels, numbers or strings; the larger one is positive.
     first, second : array-like of shape (n_samples,)
         Finite scores of the two models.
-    level : float
-        At least 0.5 and below 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Difference
+        `value` is the AUC of the first model minus that of the second, from -1 to 1, with `low` and `high`, the ends of its
+        interval, and `p_value`.
 
     Raises
     ------
     InputError
-        As `placements`, if a class has fewer than two rows, or for a level out of its range.
+        If the input is invalid, a class has fewer than two rows, or `level` is out of its range.
 
     Examples
     --------
@@ -189,15 +201,20 @@ def partial_roc_auc_score(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     max_fpr : float
-        Above 0 and at most 1.
+        The largest false positive rate, above 0 and at most 1.
     standardized : bool
         Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
         1989, 190-195). Otherwise the area is at most `max_fpr`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The standardised partial AUC: 0.5 is a random order and 1 a perfect one, and orders worse than random have less than
+        0.5. With ``standardized=False``, the area, from 0 to `max_fpr`.
 
     Raises
     ------
@@ -240,16 +257,22 @@ def partial_roc_auc_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     max_fpr : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
+        The largest false positive rate, above 0 and at most 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     standardized : bool
         Whether to map the area as `partial_roc_auc_score` does.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        `value` is the partial AUC, scaled as in `partial_roc_auc_score`, `low` and `high` are the ends of its interval at
+        `level`, and `method` is "score" or "exact-bound".
 
     Warns
     -----
@@ -260,7 +283,7 @@ def partial_roc_auc_interval(
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -297,9 +320,9 @@ def partial_roc_auc_difference(
     first, second : array-like of shape (n_samples,)
         Finite scores of the two models.
     max_fpr : float
-        Above 0 and at most 1.
-    level : float
-        At least 0.5 and below 1.
+        The largest false positive rate, above 0 and at most 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     standardized : bool
         Whether to map the area as `partial_roc_auc_score` does.
     pos_label : label, optional
@@ -308,7 +331,8 @@ def partial_roc_auc_difference(
     Returns
     -------
     Difference
-        First minus second. Its method is ``exact-bound`` if no variance can be estimated, as for two perfect rankings.
+        `value` is the partial AUC of the first model minus that of the second, with `low` and `high`, the ends of its
+        interval, and `p_value`. `method` is "exact-bound" if no variance can be estimated, as for two perfect rankings.
 
     Raises
     ------
@@ -352,10 +376,14 @@ def two_way_partial_auc_score(
     max_fpr : float
         The largest false positive rate, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The share of the region below the curve, from 0 to 1 (a perfect order).
 
     Raises
     ------
@@ -400,13 +428,19 @@ def two_way_partial_auc_interval(
         Finite scores; higher means more likely positive.
     min_tpr, max_fpr : float
         As for `two_way_partial_auc_score`.
-    level : float
-        At least 0.5 and below 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Estimate
+        `value` is the two-way partial AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and
+        `method` is "score" or "exact-bound".
 
     Warns
     -----
@@ -417,7 +451,7 @@ def two_way_partial_auc_interval(
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -439,7 +473,7 @@ def average_precision_score(
 ) -> float:
     """Return the average precision: the sum over thresholds of the step in recall times the precision there.
 
-    As scikit-learn defines it: no interpolation; rows with equal scores enter together.
+    The definition is that of scikit-learn: there is no interpolation, and rows with equal scores enter together.
 
     Parameters
     ----------
@@ -448,10 +482,14 @@ def average_precision_score(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The average precision, above 0 and at most 1 (a perfect order). A random order has about the share of positives.
 
     Raises
     ------
@@ -477,9 +515,10 @@ def average_precision_interval(
 ) -> Estimate:
     """Return the average precision with a confidence interval.
 
-    The variance is Tukey's jackknife, class by class. The bounds are Wilson's for a share with this variance, which respect 0 and
-    1; of few positives the variance is drawn towards that of a share. In simulations intervals of 95 % covered 92 to 98 % from 10
-    positives on. The interval holds for rows with the same share of positives.
+    The variance is Tukey's jackknife, class by class. The bounds are Wilson's for a share with this variance, so they lie
+    between 0 and 1. With few positives, the variance is shrunk towards that of a share. In simulations with at least 10
+    positives, intervals of 95 % covered the true value in 92 to 98 % of samples. The interval holds for rows with the same
+    share of positives.
 
     Parameters
     ----------
@@ -487,23 +526,24 @@ def average_precision_interval(
         Two different labels, numbers or strings; the larger one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
-    level : float
-        At least 0.5 and below 1.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
+        independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
     Returns
     -------
     Estimate
-        With ``value``, ``low``, ``high``, ``level`` and ``method``.
+        `value` is the average precision, above 0 and at most 1, `low` and `high` are the ends of its interval at `level`,
+        and `method` is "score" or "exact-bound".
 
     Raises
     ------
     InputError
-        If the input is invalid, holds one class only, or a parameter is out of its range.
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Warns
     -----
@@ -527,9 +567,10 @@ def venn_abers_probabilities(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a lower and an upper probability for each of some rows: Venn-Abers prediction (Vovk & Petej, 2014).
 
-    The score joins the calibration rows, once as a negative and once as a positive row, and each time isotonic regression gives
-    it a probability. One of the two is perfectly calibrated if new rows are drawn like the calibration rows: that of the true
-    label. The two are far apart where few rows say anything; ``upper / (1 - lower + upper)`` is between them.
+    A row joins the calibration rows, once with a negative and once with a positive label, and each time isotonic regression gives
+    it a probability. If new rows are drawn like the calibration rows, the probability for the true label is perfectly
+    calibrated. The two probabilities are far apart where there are few calibration rows. ``upper / (1 - lower + upper)`` is a
+    single probability between them.
 
     Parameters
     ----------
@@ -545,11 +586,13 @@ def venn_abers_probabilities(
     Returns
     -------
     lower, upper : ndarray of shape (n_samples,), float64
+        Two probabilities of the positive label for each row, from 0 to 1, in the order of `scores`; `lower` is at most
+        `upper`.
 
     Raises
     ------
     InputError
-        If the input is invalid, or holds one class only.
+        If the input is invalid or holds one class only.
 
     Examples
     --------
@@ -575,10 +618,14 @@ def brier_score_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The Brier score, from 0 (certain and right about every row) to 1. Lower is better.
 
     Raises
     ------
@@ -597,7 +644,7 @@ def brier_score_loss(
 def log_loss(
     y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> float:
-    """Return the log loss, the mean of minus the logarithm of the true class's probability; it is finite, see `SMALLEST`.
+    """Return the log loss, the mean of minus the logarithm of the probability of the true class.
 
     Parameters
     ----------
@@ -606,10 +653,15 @@ def log_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The log loss in natural units (nats), at least 0. Lower is better. It is finite: probabilities are clipped to between
+        1e-15 and 1 - 1e-15.
 
     Raises
     ------
@@ -641,10 +693,14 @@ def calibration_loss(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The calibration loss, from 0 to 1. Lower is better.
 
     Raises
     ------
@@ -674,10 +730,14 @@ def refinement_loss(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The refinement loss, from 0 (a perfect order) to 0.25. Lower is better.
 
     Raises
     ------
@@ -719,10 +779,16 @@ def reliability_curve(
     level : float
         Confidence of each interval separately, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. If any is neither 0 nor 1, the bounds `low` and `high` are NaN, because weights do
+        not say how many rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    Reliability
+        For each bin with rows, the mean predicted probability, the observed share of positives with the ends of its
+        interval, and the weight of the bin.
 
     Raises
     ------
@@ -762,12 +828,16 @@ def expected_calibration_error(
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
     n_bins, binning
-        As for `reliability`.
+        As for `reliability_curve`.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Intervals accept
-        only the weights 0 and 1.
+        Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
         The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        The expected calibration error, from 0 to 1. Lower is better.
 
     Raises
     ------

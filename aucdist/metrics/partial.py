@@ -111,8 +111,8 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     if n_pos < ENOUGH_POSITIVES or n_neg < ENOUGH_NEGATIVES:
         warnings.warn(
             f"the interval of the area may cover less often than it says: there are {n_pos:.3g} positives"
-            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and "
-            f"{ENOUGH_NEGATIVES} are enough",
+            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr; at least {ENOUGH_POSITIVES} and "
+            f"{ENOUGH_NEGATIVES} are recommended",
             IntervalWarning,
             stacklevel=3,
         )
@@ -147,8 +147,8 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
 
     Returns
     -------
-    of_pos, of_neg : ndarray of shape (n_values,), float64
-        In the order of ``counts.values``. The mean of `of_pos` over the positives is the partial AUC.
+    pos_placements, neg_placements : ndarray of shape (n_values,), float64
+        In the order of ``counts.values``. The mean of `pos_placements` over the positives is the partial AUC.
     """
     pos, neg = counts.pos[::-1], counts.neg[::-1]
     tpr, fpr = (np.concatenate(([0.0], np.cumsum(column) / column.sum())) for column in (pos, neg))
@@ -159,12 +159,12 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     width = np.diff(fpr)
     before = np.maximum(start - fpr, 0.0) * rest
     beyond = _divided(rest[:-1] ** 2 - rest[1:] ** 2, 2 * width, rest[:-1])
-    of_pos = beyond + _divided(-np.diff(before), width, np.zeros(len(width)))
+    pos_placements = beyond + _divided(-np.diff(before), width, np.zeros(len(width)))
     low = np.minimum(tpr, at_max)
     above = np.maximum(low - min_tpr, 0.0)
     area = 0.5 * above**2 + max(at_max - min_tpr, 0.0) * (tpr - low)
-    of_neg = _divided(np.diff(area), np.diff(tpr), above[:-1])
-    return of_pos[::-1], of_neg[::-1]
+    neg_placements = _divided(np.diff(area), np.diff(tpr), above[:-1])
+    return pos_placements[::-1], neg_placements[::-1]
 
 
 def _divided(x: np.ndarray, by: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

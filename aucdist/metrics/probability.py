@@ -151,6 +151,6 @@ def _probabilities(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     if p[0] < 0.0 or p[-1] > 1.0:
         wrong = p[0] if p[0] < 0.0 else p[-1]
         raise InputError(
-            f"probabilities lie from 0 to 1, and there is {wrong:g}: take predict_proba, not decision_function"
+            f"probabilities lie from 0 to 1, and there is {wrong:g}: use predict_proba, not decision_function"
         )
     return p, weight

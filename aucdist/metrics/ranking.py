@@ -104,10 +104,10 @@ def delong_variance(counts: ScoreCounts) -> float:
     if min(counts.rows_pos, counts.rows_neg) < 2:
         raise InputError("DeLong's variance needs two rows of each class")
     area = auc(counts)
-    of_pos = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
-    of_neg = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)
-    spread_pos = float(counts.pos @ (of_pos - area) ** 2) / (counts.rows_pos - 1)
-    spread_neg = float(counts.neg @ (of_neg - area) ** 2) / (counts.rows_neg - 1)
+    pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
+    neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)
+    spread_pos = float(counts.pos @ (pos_placements - area) ** 2) / (counts.rows_pos - 1)
+    spread_neg = float(counts.neg @ (neg_placements - area) ** 2) / (counts.rows_neg - 1)
     return spread_pos / counts.rows_pos + spread_neg / counts.rows_neg
 
 
@@ -168,15 +168,17 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     value, n_pos, n_neg = average_precision(counts), counts.rows_pos, counts.rows_neg
     if n_pos < ENOUGH_ROWS:
         warnings.warn(
-            f"the interval of the average precision may cover less often than it says: there are {n_pos} positive rows; "
-            f"{ENOUGH_ROWS} are enough",
+            f"the interval of the average precision may cover less often than it says: there are {n_pos} positive rows; at least "
+            f"{ENOUGH_ROWS} are recommended",
             IntervalWarning,
             stacklevel=2,
         )
     if min(n_pos, n_neg) < 2 or value == 1.0:
         return Estimate(value, *unseen_bound(value, min(n_pos, n_neg), level), level, "exact-bound")
-    of_pos, of_neg = precision_jackknife(counts)
-    variance = float(counts.pos @ of_pos**2) * n_pos / (n_pos - 1) + float(counts.neg @ of_neg**2) * n_neg / (n_neg - 1)
+    pos_influence, neg_influence = precision_jackknife(counts)
+    spread_pos = float(counts.pos @ pos_influence**2) * n_pos / (n_pos - 1)
+    spread_neg = float(counts.neg @ neg_influence**2) * n_neg / (n_neg - 1)
+    variance = spread_pos + spread_neg
     return Estimate(value, *share_interval(value, variance, n_pos, level), level, "score")
 
 
@@ -188,7 +190,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    of_pos, of_neg : ndarray of shape (n_values,), float64
+    pos_influence, neg_influence : ndarray of shape (n_values,), float64
         In the order of ``counts.values``; over the rows of a class they add up to 0.
     """
     pos, neg = counts.pos[::-1], counts.neg[::-1]
@@ -207,9 +209,9 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     more = n_neg / (n_neg - 1)
     fewer = more * np.maximum(flagged_neg - 1, 0.0)
     without_neg = without_one(flagged_pos, flagged_pos, more * flagged_neg, fewer) / n_pos
-    of_pos = (n_pos - 1) / n_pos * (float(pos @ without_pos) / n_pos - without_pos)
-    of_neg = (n_neg - 1) / n_neg * (float(neg @ without_neg) / n_neg - without_neg)
-    return of_pos[::-1], of_neg[::-1]
+    pos_influence = (n_pos - 1) / n_pos * (float(pos @ without_pos) / n_pos - without_pos)
+    neg_influence = (n_neg - 1) / n_neg * (float(neg @ without_neg) / n_neg - without_neg)
+    return pos_influence[::-1], neg_influence[::-1]
 
 
 def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:

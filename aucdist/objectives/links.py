@@ -178,7 +178,7 @@ class LinkLoss:
         if self.name == "calibrated" and self.link.xi >= NO_MEAN_XI:
             raise InputError(
                 f"xi is {self.link.xi!r}; with loss='calibrated' it must be below 1: from there on the distribution has no "
-                "mean and the loss no least value. loss='likelihood' takes any xi from -1"
+                "mean, and the loss has no minimum. loss='likelihood' takes any xi from -1"
             )
 
     @property

@@ -45,9 +45,14 @@ NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
 THRESHOLD_AS_WANTED = "{}: the operating point of the configuration set the threshold."
+DEFAULT_THRESHOLDS = {
+    "HingeClassifier": "No operating point was given, so the threshold is the one of the fit.",
+    "LinkClassifier": "No operating point was given, so a row is predicted positive if its probability is above 0.5.",
+}
 THRESHOLD_BY_G_MEAN = (
-    "The threshold is the one with the largest G-mean of the training rows, because no operating point was given."
+    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows."
 )
+"""The default of all other estimators."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,9 @@ def _two_classes(report: Report) -> Json:
         "certificate": certificate_text(report.run["certificate"], population),
         "figures": _figures(report, shown, which),
         "decisions": _decisions(report),
-        "rule": THRESHOLD_BY_G_MEAN if point is None else THRESHOLD_AS_WANTED.format(wanted_text(point["wanted"])),
+        "rule": DEFAULT_THRESHOLDS.get(report.run["estimator"], THRESHOLD_BY_G_MEAN)
+        if point is None
+        else THRESHOLD_AS_WANTED.format(wanted_text(point["wanted"])),
         "thresholds": _thresholds(report, shown),
         "reliability": None if report.probabilities is None else _reliability(report.probabilities),
         "shape": None if report.shape is None else _shape(report.shape),

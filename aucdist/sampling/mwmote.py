@@ -151,7 +151,7 @@ class MWMOTE(Sampler):
         if not kept.any():
             raise InputError(
                 f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
-                "neighbours, so that all of them count as noise: take a larger k1"
+                "neighbours, so that all of them count as noise: use a larger k1"
             )
         return kept
 
@@ -174,5 +174,5 @@ class MWMOTE(Sampler):
 def _enough(what: str, needed: int, there: int, of_class: str) -> None:
     if there < needed:
         raise InputError(
-            f"{needed} rows{of_class} are needed as {what}, but there are {there}: take fewer, or more data"
+            f"{needed} rows{of_class} are needed as {what}, but there are {there}: use fewer, or more data"
         )

@@ -96,7 +96,7 @@ def candidates(
     if not maps:
         raise InputError(
             f"features: auto has no map for missing values and solver {estimator.resolved_solver.name!r}, which takes no "
-            "codes: fill them in (`impute: median`), or take a solver that takes codes"
+            "codes: fill them in (`impute: median`), or use a solver that takes codes"
         )
     return maps
 

@@ -174,13 +174,13 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
     if measure.needs == "groups" and not grouped and lowest_grade is None:
         others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
         raise InputError(
-            f"metric {measure.name!r} is one within groups, and the source has none: give it `groups`, or `qid: use` for "
+            f"metric {measure.name!r} is measured within groups, and the source has none: give it `groups`, or `qid: use` for "
             f"svmlight; without groups the metrics are {others}"
         )
     if measure.name.startswith("ndcg") and lowest_grade is not None and lowest_grade < 0:
         raise InputError(
-            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {lowest_grade:g}: take 'group_auc', or add to all "
-            "grades"
+            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {lowest_grade:g}: choose 'group_auc', or add a "
+            "constant to all grades"
         )
 
 

@@ -280,6 +280,6 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
         note(f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out")
     which = np.flatnonzero(enough).tolist()
     if not which:
-        raise InputError("no class has rows on both sides of every fold: take fewer folds")
+        raise InputError("no class has rows on both sides of every fold: use fewer folds")
     left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
     return SearchedClasses(sets.only(which), n_rows[which], left_out)

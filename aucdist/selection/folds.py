@@ -123,7 +123,7 @@ def partition(
                 if not (y[rows] == label).any():
                     shorter = "" if folds.in_gap is None else ", or a shorter gap"
                     raise InputError(
-                        f"fold {fold + 1} of {n_folds} has no {of_class} {called}: take fewer folds{shorter}"
+                        f"fold {fold + 1} of {n_folds} has no {of_class} {called}: use fewer folds{shorter}"
                     )
     return folds
 

@@ -74,7 +74,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:
     run = config.run.rstrip("/")
     about = read_about(run)
     if "classes" in about:
-        raise InputError(f"{shown(run)} has several classes: an audit is of two")
+        raise InputError(f"{shown(run)} has several classes, and an audit is for two")
     if config.verify:
         return _verified(run, about, observer)
     with as_input_error(f"{shown(run)} does not hold what an audit reads", KeyError, TypeError, AttributeError):

@@ -89,7 +89,7 @@ class Adaptive(Strict):
     minimum: int = Field(ge=1)
     """Workers of an idle cluster"""
     maximum: int = Field(ge=1)
-    """Workers at most"""
+    """The largest number of workers"""
 
     @model_validator(mode="after")
     def _in_order(self) -> "Adaptive":
@@ -208,7 +208,7 @@ class CheckpointConfig(Strict):
     seconds: float = Field(default=60, gt=0)
     """Seconds between two checkpoints"""
     rounds: int | None = Field(default=None, ge=1)
-    """Also a checkpoint after so many rounds of the solver"""
+    """The number of rounds of the solver after which another checkpoint is written"""
     url: Location | None = None
     """A folder or URL that every worker can write to; by default `checkpoints` below the cluster's scratch, or
     `.checkpoints` below the output"""

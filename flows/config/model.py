@@ -141,7 +141,7 @@ def refuse_missing(model: Any) -> None:
 
     if not allows_missing(model):
         raise InputError(
-            "`impute: keep` leaves missing values to a feature map that has a place for them: take `features: bins`, "
+            "`impute: keep` leaves missing values to a feature map that has a place for them: use `features: bins`, "
             f"`leaves` or `auto`, not {model.features!r}, or `impute: mean` or `median`"
         )
 
@@ -171,5 +171,5 @@ def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
     features = model.features if not isinstance(model.features, dict) else model.features.get("map")
     if config.halves is not None and features not in ("bins", "auto"):
         raise InputError(
-            f"shapes: `halves` are for models of bins, and `features` is {features!r}: take `features: bins`"
+            f"shapes: `halves` are for models of bins, and `features` is {features!r}: use `features: bins`"
         )

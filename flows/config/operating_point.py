@@ -62,10 +62,10 @@ class OperatingPointConfig(Strict):
         if len({*self.wanted} - {"per", "confidence"}) != 1:
             raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
         if self.per is not None and self.alerts is None:
-            raise InputError("operating_point: `per` says what `alerts` counts in")
+            raise InputError("operating_point: `per` is the unit of `alerts`, which is not given")
         if self.per is None and self.alerts is not None and self.alerts > 1:
             raise InputError(
-                f"operating_point: alerts is {self.alerts:g}, and a share is at most 1: say what it counts in by `per`"
+                f"operating_point: alerts is {self.alerts:g}, and a share is at most 1: name its unit by `per`, as in `per: day`"
             )
         if self.confidence is not None and self.cost is not None:
             raise InputError("operating_point: `confidence` is for fpr, alerts, precision and recall, not for cost")

@@ -84,13 +84,14 @@ class CvConfig(RunConfig):
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
     """How the training rows are divided for the search"""
     metric: str = "auc"
-    """The score that settings are compared by, of several classes its mean over them; of names that end in `_loss`, and
-    of costs, smaller is better. `partial_auc`, `recall_at_fpr`, and `shrunk_partial_auc`, which below 80 held-out
-    positives has a part of the AUC, need `max_fpr`, `recall_at_precision` needs `min_precision`, `precision_at_recall`
-    needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and
-    `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the threshold that costs
-    least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and `ndcg`,
-    of the first `k` rows of each, is possible; it is the default, with `k: 10`, where `features: auto` has grades"""
+    """The score by which settings are compared; with several classes, its mean over the classes. Smaller is better for
+    costs and for names that end in `_loss`. `partial_auc`, `shrunk_partial_auc` (a blend with the AUC if a fold has
+    fewer than 80 held-out positives) and `recall_at_fpr` need `max_fpr`; `recall_at_precision` needs `min_precision`;
+    `precision_at_recall` needs `min_recall`; `precision_at_k` and `recall_at_k` need `k`; `two_way_partial_auc` needs
+    `min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the
+    threshold that costs least on the training rows of the fold. With groups, the default is `group_auc`, the AUC within
+    groups, and `ndcg` of the first `k` rows of each group is possible. With grades and `features: auto`, the default is
+    `ndcg` with `k: 10`"""
     max_fpr: float | None = Field(default=None, gt=0, le=1)
     """The largest false positive rate, for the metrics `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` and
     `recall_at_fpr`"""
@@ -222,7 +223,7 @@ def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: st
             able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
             raise InputError(
                 f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
-                "calibration: take `tasks`"
+                "calibration: use `tasks`"
             )
 
 

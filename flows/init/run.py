@@ -118,7 +118,7 @@ def describe(
     """
     if source.format in FORMATS_WITHOUT_COLUMNS:
         if time or groups:
-            raise InputError(f"files of format {source.format!r} have no columns that rows could be split by")
+            raise InputError(f"files of format {source.format!r} have no columns by which rows could be split")
         return _without_columns(name, source, output)
     if source.format not in FORMATS_OF_COLUMNS:
         raise InputError(

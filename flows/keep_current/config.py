@@ -30,7 +30,7 @@ class KeepCurrentConfig(Strict):
     keep: int | None = Field(default=None, ge=1)
     """The number of versions to keep: older ones are removed"""
     warm_start: bool = True
-    """Whether the fit starts from the weights in use, where the features are the same"""
+    """Whether the fit starts from the weights in use, if the features are the same"""
     new: UnlabelledRef | None = None
     """Rows to score and to watch with the version then in use"""
     batch: str | None = Field(default=None, pattern=NAME)

@@ -76,7 +76,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> dict[str, Any]:
     new, old = load_model(model_folder(run)), load_model(in_use)
     if not same_classes([new, old]):
         raise InputError(
-            f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
+            f"{shown(run)} and {IN_USE} have different classes, so their scores cannot be compared: give --if always"
         )
     if config.data is None:
         pair = _on_test_rows(run, in_use, new)
@@ -113,7 +113,9 @@ def _test_of_classes(pair: Pair, names: tuple[str, ...]) -> tuple[Difference, di
     """
     measured = measured_classes(pair.y)
     if not len(measured):
-        raise InputError(f"{pair.rows}: no class has two rows and two others, so that nothing can be measured")
+        raise InputError(
+            f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured"
+        )
     tests = [delong_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
     classes = [
         {"name": names[k], "n_pos": int(pair.y[:, k].sum()), **asdict(test), "p_holm": p}

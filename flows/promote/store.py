@@ -35,7 +35,7 @@ def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:
     url = config.store
     store = read_store(url)
     if store.current is None:
-        raise InputError(f"{shown(url)} is no model store, or nothing was promoted to it: see `aucdist promote`")
+        raise InputError(f"{shown(url)} is not a model store, or nothing was promoted to it: see `aucdist promote`")
     changes = [
         {
             "kind": change.kind, "version": change.version, "replaced": change.replaced, "time": change.time,

@@ -349,9 +349,7 @@ class TrainTestRows:
         growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)
         kept = [j for j, name in enumerate(schema.feature_names) if name not in growing]
         if not kept:
-            raise InputError(
-                f"{time!r} splits the rows and is the only column there is: nothing would be left to learn from"
-            )
+            raise InputError(f"{time!r} splits the rows and is the only column, so nothing would be left to learn from")
         return replace(rows._with(lambda side: side.with_features(kept)), schema=schema.without(growing))
 
     def without_groups(self, config: DataConfig) -> "TrainTestRows":

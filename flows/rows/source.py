@@ -78,7 +78,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
     if n_blocks is not None and n_blocks > MOST_BLOCKS:
         raise InputError(
-            f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and some for each worker are enough"
+            f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and a few for each worker are enough"
         )
     source = source_of(config)
     if source.is_sharded:
@@ -111,7 +111,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     rows = _train_and_test(config, partial(_read_here, n_blocks)).split(config, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
         raise InputError(
-            f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: take at most as many"
+            f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: use at most as many"
         )
     return rows.without_groups(config).encode(config, map) if encode else rows
 

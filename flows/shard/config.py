@@ -15,9 +15,9 @@ class ShardConfig(DataRef):
     target: Annotated[str, Cli(place=3)] = Field(min_length=1)
     """Folder or URL of the shards; a data set that is there is replaced"""
     rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
-    """At most so many rows in a shard; by default as many as take 64 MiB in memory"""
+    """The largest number of rows in a shard; by default as many as take 64 MiB in memory"""
     dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = None
-    """Type of the values; by default float64, but float32 where a table's numbers all are"""
+    """Type of the values; by default float64, or float32 if all numbers of a table are float32"""
     seed: Annotated[int, Cli()] = Field(default=0, ge=0)
     """Seed of the order of the rows"""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)

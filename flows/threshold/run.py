@@ -121,8 +121,8 @@ def _decide(
         raise InputError("costs of rows are not kept in a run folder: give numbers for false_alarm and miss")
     if config.confidence is not None and rows == "training":
         raise InputError(
-            f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can promise nothing of new rows: "
-            "train with `operating_point.confidence`, or with `data.calibration`"
+            f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can promise nothing about new "
+            "rows: train with `operating_point.confidence`, or with `data.calibration`"
         )
     requirement, guarantee = config.requirement(kept.get("per_day")), None
     if config.confidence is None:

@@ -41,7 +41,8 @@ class RunConfig(Strict):
     model: ModelConfig = Field(default_factory=ModelConfig)
     """The estimator and its parameters; for a search, those that are not in its grid"""
     operating_point: OperatingPointConfig | None = None
-    """What the threshold of predictions has to meet; by default it maximises the G-mean of the training rows"""
+    """What the threshold of predictions has to meet. By default, `LinkClassifier` predicts the positive class above a
+    probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows"""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
     """Additional fits for the report: a band of shapes, and what `monotone` costs"""
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere)

@@ -51,7 +51,9 @@ def usable_classes(
     if enough.all():
         return rows, blocks
     if not enough.any():
-        raise InputError(f"no class has {LEAST_ROWS} training rows and as many others: there is nothing to fit")
+        raise InputError(
+            f"no class has {LEAST_ROWS} training rows and as many rows of other classes: there is nothing to fit"
+        )
     names = train.sets.names()
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")

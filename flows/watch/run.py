@@ -120,7 +120,7 @@ def open_watched(config: WatchConfig) -> Watched:
     change = None if store.current is None else store.current if number is None else store.version(number)
     if change is None and config.state is None:
         raise InputError(
-            f"{files.shown(config.model)} is no model store, so that what is watched has no folder: name one by --state"
+            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one by --state"
         )
     folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
     model, (profile, _) = load_with_seen(folder)

@@ -231,7 +231,7 @@ def test_forms_of_input():
         ({"xi": "mode"}, "xi is 'mode'; a number from -1, 'map', 'bayes' or None"),
         ({"link": "logit", "xi": 0.1}, "xi applies to link gev; with 'logit' it must be None"),
         ({"link": "logit", "xi": "map"}, "xi applies to link gev"),
-        ({"solver": "lipschitz", "loss": "likelihood"}, "the likelihood of gev has none: take solver='newton'"),
+        ({"solver": "lipschitz", "loss": "likelihood"}, "the likelihood of gev has none: use solver='newton'"),
         ({"solver": "lipschitz", "link": "cloglog", "loss": "likelihood"}, "the likelihood of cloglog has none"),
         ({"lam": 0.0}, "lam is 0.0"),
         ({"prior": 1.0}, "prior is 1.0"),

@@ -88,5 +88,5 @@ def test_all_classes_in_one_query_and_in_one_graph(kind: str, topics: bool) -> N
 
 def test_contributions_are_of_one_class() -> None:
     for export in (to_onnx, to_sql):
-        with pytest.raises(InputError, match="contributions are of one class"):
+        with pytest.raises(InputError, match="contributions belong to one class"):
             export(models("none"), contributions=True)

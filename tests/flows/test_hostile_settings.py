@@ -59,7 +59,7 @@ def test_a_file(name: str, tmp_path: Path) -> None:
 
 SETTINGS = {
     "blocks=1000000000": "at most 65536 are possible",
-    "blocks=60000": "`blocks` is 60000, but digits has 1437 training rows: take at most as many",
+    "blocks=60000": "`blocks` is 60000, but digits has 1437 training rows: use at most as many",
     "blocks=1" + "0" * 400: "at most 65536 are possible",
     "model.lam=1" + "0" * 400: "model.lam: Input should be a valid number",
     "model.lam=true": "`lam` is true, but a number is needed",

@@ -166,7 +166,7 @@ def test_all_measures_have_names():
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
         (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a k"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),
     ],
 )  # fmt: skip
 def test_what_has_no_value(call, message):

@@ -137,7 +137,7 @@ def test_all_are_those_of_the_merged_counts(rows, cut):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.brier_score_loss([0, 1], [0.2, 1.2]), "there is 1.2: take predict_proba"),
+        (lambda: metrics.brier_score_loss([0, 1], [0.2, 1.2]), "there is 1.2: use predict_proba"),
         (lambda: metrics.log_loss([0, 1], [-0.2, 0.2]), "there is -0.2"),
         (lambda: metrics.brier_score_loss([0, 0], [0.2, 0.2]), "two different labels"),
         (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], 0), "n_bins is 0"),

@@ -126,6 +126,20 @@ def test_the_same_report_gives_the_same_page(report, page):
     assert render_run_page(report) == page
 
 
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        ("PairwiseHingeClassifier", "the threshold is the one with the largest G-mean of the training rows"),
+        ("LinkClassifier", "a row is predicted positive if its probability is above 0.5"),
+        ("HingeClassifier", "the threshold is the one of the fit"),
+    ],
+)
+def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, estimator, said):
+    render_only(monkeypatch)
+    page = render_run_page(replace(report, run=report.run | {"estimator": estimator}))
+    assert f"No operating point was given, so {said}." in text_of(page)
+
+
 def test_headline_numbers_are_on_the_page(page):
     text = text_of(page)
     for expected in (

@@ -62,7 +62,7 @@ def test_one_parameter_is_a_path_with_error_bars(report, monkeypatch):
     text = text_of(page)
     for expected in (
         "Chosen: lam 0.01; mean auc over 2 folds 0.9000 (95 % interval 0.8500 to 0.9500).",
-        "3 settings by 5 folds, 2 times, stratified by class.",
+        "The search compared 3 settings by 5 folds, 2 times, stratified by class.",
         "which is slightly optimistic",
         "10 tasks, 3 of them with stored results",
         "auc against lam",

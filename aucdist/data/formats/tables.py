@@ -269,7 +269,7 @@ class _TableReader:
             if MISSING_CATEGORY not in form.allowed.get(name, ()):
                 raise InputError(
                     f"column {name!r} has {unknown} values of unknown categories, and `unknown: as-missing` makes missing "
-                    "values of them; but the training data had none in this column: take `unknown: ignore`"
+                    "values of them; but the training data had none in this column: use `unknown: ignore`"
                 )
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))

@@ -50,7 +50,7 @@ def check_curvature(loss: LinkLoss) -> float:
     if loss.largest_curvature is None:
         raise InputError(
             f"solver 'lipschitz' needs a loss whose curvature has a bound, and the likelihood of {loss.link.name} has none: "
-            "take solver='newton' or 'gradient', or loss='calibrated'"
+            "use solver='newton' or 'gradient', or loss='calibrated'"
         )
     return loss.largest_curvature
 

@@ -124,7 +124,7 @@ class Exact(Solver):
             what = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
                 f"{what} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
-                f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
+                f"{MOST_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
             yield _in_cone(blocks, lam, signs, groups)
@@ -154,7 +154,7 @@ def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, 
     """
     if groups.n_groups * blocks.n_features > MOST_SUMS:
         raise InputError(
-            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Take "
+            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
             "PairwiseHingeClassifier, which needs none, or fewer features"
         )
     summary = blocks.sum(sum_groups, groups)

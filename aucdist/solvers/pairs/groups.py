@@ -229,8 +229,8 @@ def pair_groups(
     pairs_of_group = (pairs * step).sum(axis=1)
     if not (pairs_of_group > 0).any():
         raise InputError(
-            f"none of the {len(keys)} groups has rows of two classes, so that there is no pair: another column is needed for "
-            "groups, or none"
+            f"none of the {len(keys)} groups has rows of two classes, so there is no pair: name another column of groups, "
+            "or leave the groups out"
         )
     number = np.full(pairs.shape, -1, dtype=np.int32)
     number[pairs > 0] = np.arange(np.count_nonzero(pairs > 0))

@@ -49,7 +49,7 @@ def test_unknown_categories_are_refused_by_default(source):
     with pytest.raises(InputError, match="column 'kind': unknown category 'r'; known: "):
         read(source("new", NEW), schema=train.schema)
     known = read(source("train", TRAIN.replace(",,", ",p,"), categorical=["kind"]))
-    with pytest.raises(InputError, match=r"column 'kind' has 3 values of unknown categories.*take `unknown: ignore`"):
+    with pytest.raises(InputError, match=r"column 'kind' has 3 values of unknown categories.*use `unknown: ignore`"):
         read(source("new", NEW.replace("3,,", "3,p,"), unknown="as-missing"), schema=known.schema)
 
 

@@ -122,7 +122,7 @@ def test_a_search_by_ndcg(tmp_path):
     config = write(tmp_path, graded=True, metric="ndcg", k=5)
     frame = pd.read_csv(tmp_path / "rows.csv")
     frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(InputError, match="the lowest one is -1: take 'group_auc'"):
+    with pytest.raises(InputError, match="the lowest one is -1: choose 'group_auc'"):
         cross_validate(config, SILENT)
     with pytest.raises(InputError, match="metric 'ndcg' needs k"):
         write(tmp_path, metric="ndcg")
@@ -178,7 +178,7 @@ def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
 
 
 def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
-    with pytest.raises(InputError, match="metric 'group_auc' is one within groups, and the source has none"):
+    with pytest.raises(InputError, match="metric 'group_auc' is measured within groups, and the source has none"):
         train_by(tmp_path, {"map": "auto", "metric": "group_auc"}, grouped=False)
     write(tmp_path, "train", graded=True)
     frame = pd.read_csv(tmp_path / "rows.csv")

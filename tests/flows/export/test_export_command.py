@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from support.command_line import run
-from support.export_models import BLOCKS, PAGE
+from support.export_models import PAGE
+from support.printed import differences, script
 
 from aucdist.export import to_json, to_sql
 from aucdist.model import load_model
@@ -40,19 +41,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_code_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("onnx", "onnxruntime", "duckdb"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(folder)
-    names: dict[str, object] = {}
-    for block in BLOCKS.findall(PAGE.read_text(encoding="utf-8")):
-        exec(compile(block, PAGE.name, "exec"), names)
-    python, onnx, sql, text, last = capsys.readouterr().out.splitlines()
-    assert (python, onnx) == ("python True", "onnx True")
-    assert sql == "['id', 'score', 'probability', 'prediction'] sql True"
-    assert text == "json True"
-    ours, expected = map(float, last.split())
-    assert ours == pytest.approx(expected, abs=1e-12)
+    shown = PAGE.read_text(encoding="utf-8")
+    assert differences(script("guides").with_outputs("how-to/take-elsewhere"), shown) == []
+    assert shown.count("agrees: True\n") == 4
 
 
 def test_files_are_those_of_the_functions(folder: Path) -> None:

@@ -190,7 +190,8 @@ def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["operating_point={alerts: 5}"], "say what it counts in"), (["operating_point={fpr: 0.1, per: day}"], "`per` says"),
+        (["operating_point={alerts: 5}"], "name its unit by `per`"),
+        (["operating_point={fpr: 0.1, per: day}"], "`per` is the unit"),
         (["operating_point={alerts: 5, per: week}"], "per"),
         (["operating_point={cost: {false_alarm: 1, miss: 2}, confidence: 0.9}"], "not for cost"),
         (["operating_point={recall: 0.9, out_of_fold: true}", "data.calibration=0.2"], "either `data.calibration` or"),

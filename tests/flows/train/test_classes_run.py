@@ -135,7 +135,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     ):
         assert one == {"name": name, "spread": spread, "model": json.loads(to_json(of_class))}
     _, err = aucdist("export", run, "--to", "scorecard", code=2)
-    assert "take the folder of one of them" in err
+    assert "give the folder of one class" in err
     rows = (folder / "digits.csv", "--set", "drop=[digit]", "--rows", 3)
     text, _ = aucdist("explain", run, *rows, "--class", 1, "--class", 3)
     assert re.findall(r"^class (.*)$", text, re.MULTILINE) == ["1", "3"]

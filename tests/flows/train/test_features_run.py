@@ -96,7 +96,7 @@ def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Pat
     for features, said in (
         ("{map: bins, bin: 3}", "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, linear"),
         ("bin", "unknown feature map 'bin'.*Allowed: bins, nystroem, leaves, auto"),
-        ("nystroem", "impute: keep.*take `features: bins`, `leaves` or `auto`, not 'nystroem'"),
+        ("nystroem", "impute: keep.*use `features: bins`, `leaves` or `auto`, not 'nystroem'"),
         ("null", "impute: keep.*not None"),
     ):
         with pytest.raises(InputError, match=said):

@@ -122,7 +122,7 @@ def test_shapes_of_another_model_in_the_bins_of_this_one() -> None:
     ("settings", "said"),
     [
         (["model.monotone=null"], "compares with a fit without `monotone`"),
-        (["model.features=null"], "`features` is None: take `features: bins`"),
+        (["model.features=null"], "`features` is None: use `features: bins`"),
         (["shapes.halves=1"], "halves"),
         (["shapes.thirds=3"], "thirds"),
     ],

@@ -1,0 +1,139 @@
+"""The outputs that the guides show: each page's Python code is run from top to bottom, in a folder of its own.
+
+    python docs/guides.py [PAGE ...]               write what the code prints today into the pages (all, or those named)
+    python docs/guides.py --commands PAGE ...      the same for the commands of these pages
+
+A fence of text right below a fence of Python holds what that code printed, and the cells of the notebook keep their output.
+`tests/test_page_code.py` runs the same code and compares the words exactly and the numbers by size. Commands print much that
+changes, such as times, so only a fence of text that is there already holds what the commands above it print;
+`tests/test_printed_commands.py` compares these. The stories of docs/pages/examples have a script of their own, docs/stories.py.
+"""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import fill
+from typing import Any
+
+PAGES = Path(__file__).resolve().parent / "pages"
+NOTEBOOK = PAGES / "first-model.ipynb"
+CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```\n(\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
+CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|report: ).*\n", re.MULTILINE)
+"""Lines with times and with the folders of runs, which are not shown."""
+WIDTH = 110
+"""Longer lines of what commands print are wrapped."""
+ELSEWHERE = ("how-to/dask-cluster", "how-to/take-elsewhere")
+"""These need a cluster, or the files that the commands of the page write."""
+
+
+def names() -> list[str]:
+    """Return the names of the pages that have Python code and are not stories."""
+    files = [file for file in sorted(PAGES.rglob("*.md")) if file.parent.name != "examples"]
+    return [name_of(file) for file in files if CODE.search(file.read_text(encoding="utf-8"))]
+
+
+def name_of(file: Path) -> str:
+    """Return the name of a page."""
+    return file.relative_to(PAGES).with_suffix("").as_posix()
+
+
+def with_outputs(page: str, replace: tuple[str, str] | None = None) -> str:
+    """Run the Python code of a page in the current folder, and return the page with what each piece of code prints.
+
+    `replace` is a text in the code, such as an address, and what to run in its place.
+    """
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+
+    def renew(fences: re.Match[str]) -> str:
+        printed = _run(fences[1].replace(*replace) if replace else fences[1], namespace)
+        return f"```python\n{fences[1]}```\n\n```text\n{printed.rstrip()}\n```\n" if printed.strip() else fences[0]
+
+    return CODE.sub(renew, (PAGES / f"{page}.md").read_text(encoding="utf-8"))
+
+
+def with_outputs_of_commands(page: str) -> str:
+    """Run the commands of a page in the current folder, and return the page with what they print, if it shows that."""
+
+    def renew(fences: re.Match[str]) -> str:
+        lines = CHANGING.sub("", _shell(fences[1])).replace(f"{Path.cwd()}/", "").splitlines()
+        printed = "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+        return f"```sh\n{fences[1]}```\n\n```text\n{printed.rstrip()}\n```\n" if fences[2] else fences[0]
+
+    return COMMANDS.sub(renew, (PAGES / f"{page}.md").read_text(encoding="utf-8"))
+
+
+def notebook() -> dict[str, Any]:
+    """Return the notebook as it is kept."""
+    cells: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    return cells
+
+
+def printed_by(cell: dict[str, Any]) -> str:
+    """Return the text below a cell of a notebook."""
+    return "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
+
+
+def notebook_with_outputs() -> dict[str, Any]:
+    """Run the cells of the notebook, and return it with what they print and the pictures that they leave open."""
+    import matplotlib.pyplot as plt
+
+    now, namespace = notebook(), {"__name__": "__main__"}
+    for number, cell in enumerate((cell for cell in now["cells"] if cell["cell_type"] == "code"), 1):
+        printed = _run("".join(cell["source"]), namespace)
+        outputs: list[dict[str, Any]] = []
+        if printed:
+            outputs.append({"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)})
+        for figure in map(plt.figure, plt.get_fignums()):
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png", dpi=72, metadata={"Software": None})
+            image = {"image/png": base64.b64encode(picture.getvalue()).decode(), "text/plain": ["<a picture>"]}
+            outputs.append({"data": image, "metadata": {}, "output_type": "display_data"})
+        plt.close("all")
+        cell |= {"execution_count": number, "outputs": outputs}
+    return now
+
+
+def _run(code: str, namespace: dict[str, Any]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the data of examples are small
+        exec(compile(code, "page", "exec"), namespace)
+    return out.getvalue()
+
+
+def _shell(code: str) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code], env=os.environ | {"PATH": path, "PREFECT_API_URL": "", "COLUMNS": "110"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{code}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def write(page: str, *, commands: bool = False) -> None:
+    """Write what the code of a page prints into it."""
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        if page == name_of(NOTEBOOK):
+            text = json.dumps(notebook_with_outputs(), indent=1, ensure_ascii=False) + "\n"
+            NOTEBOOK.write_text(text, encoding="utf-8")
+        else:
+            text = with_outputs_of_commands(page) if commands else with_outputs(page)
+            (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("MPLBACKEND", "agg")
+    commands, pages = "--commands" in sys.argv, [name for name in sys.argv[1:] if name != "--commands"]
+    for page in pages or [*(page for page in names() if page not in ELSEWHERE), name_of(NOTEBOOK)]:
+        write(page, commands=commands)
+        print(page)

@@ -1,0 +1,36 @@
+"""What the documentation prints, compared with what it prints today."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
+
+
+def script(name: str) -> ModuleType:
+    """Return a script of the documentation as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def differences(printed: str, page: str) -> list[tuple[str, str]]:
+    """Return the pairs of numbers that differ by more than another processor may make them differ.
+
+    Libraries add in another order on another processor. So the words have to be the same, and a number may differ by one in a
+    hundred or by five units of its last place. Of a gap, which is printed with an exponent, only the size is compared.
+    """
+    assert " ".join(NUMBER.sub("#", printed).split()) == " ".join(NUMBER.sub("#", page).split())
+
+    def far(now: re.Match[str], then: re.Match[str]) -> bool:
+        if then[2]:
+            return not 0.1 < float(now[0]) / float(then[0]) < 10
+        return abs(float(now[0]) - float(then[0])) > max(0.01 * float(then[0]), 5 / 10 ** len(then[1] or ""))
+
+    pairs = zip(NUMBER.finditer(printed), NUMBER.finditer(page), strict=True)
+    return [(now[0], then[0]) for now, then in pairs if far(now, then)]
