@@ -1,20 +1,29 @@
 """What the columns of a table hold, as far as their cells tell it: numbers, categories, dates, identifiers."""
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
-from aucdist.data.formats.table_form import ANY_CASE, COMPACT, DATE_FORMATS, MISSING_NUMBER, Spelling, parse_date
+from aucdist.data.formats.table_form import COMPACT, DATE_FORMATS, Spelling, parse_date
+from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
-from flows.init.cells import MOSTLY, Cells, numbers_in
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
+MOSTLY = 0.9
+"""A column of which so large a share of the cells are numbers, or dates, is one of these; the others count as missing."""
+SYMBOLS = (
+    "$", "€", "£", "¥", "₹", "₽", "₩", "%", "‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
+)  # fmt: skip
+STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
+"""Decimal sign and groups; of several that fit as many columns and cells, the first."""
 HASHED_INTO = 256
 SHOWN = 5
 MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
@@ -74,14 +83,22 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Cells, and what each of them may be.
+    """The distinct cells of each column, those of a column one after the other, and what each of them may be.
 
+    `starts`, of shape (n_columns + 1,): where the cells of each column are.
+    `text`: for each cell the position of its text in `strings`, the distinct texts without blanks around them.
+    `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
     `number`: for each cell its value as a number, nan for none.
     `missing` and `missing_number`: whether it says that a text or a number is missing.
     `date_formats`: spellings of dates that are tried.
     """
 
-    cells: Cells
+    names: list[str]
+    starts: np.ndarray
+    text: np.ndarray
+    strings: list[str]
+    rows: np.ndarray
+    positives: np.ndarray
     spelling: Spelling
     number: np.ndarray
     missing: np.ndarray
@@ -92,29 +109,50 @@ class Table:
 
     @classmethod
     def of(
-        cls, cells: Cells, spelling: Spelling | None, words: tuple[str, ...], n_rows: int, n_pos: int,
+        cls, table: pa.Table, positive: np.ndarray, spelling: Spelling | None = None, words: tuple[str, ...] = (),
         date_format: str | None = None,
     ) -> "Table":  # fmt: skip
-        """Return a table.
+        """Return the cells of a table of texts or of dictionaries of them; a null is an empty text.
 
+        `positive`, of shape (n_rows,), bool: which rows are of the positive class.
         `spelling`: None where it is to be found.
         `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
         """
-        lower = [text.lower() for text in cells.strings]
+        empty = pa.nulls(1, pa.string()).fill_null("")
+        dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for column in table.columns:
+            codes, texts = distinct(column)
+            dictionaries += [texts.cast(pa.string()), empty]
+            rows.append(np.bincount(codes, minlength=len(texts) + 1))
+            positives.append(np.bincount(codes[positive], minlength=len(texts) + 1))
+        trimmed = pc.utf8_trim_whitespace(pa.concat_arrays(dictionaries)).dictionary_encode()
+        texts, strings, n_rows = trimmed.dictionary, trimmed.dictionary.to_pylist(), np.concatenate(rows)
+        keys = np.repeat(np.arange(len(rows)) - 1, [len(part) for part in rows]) * len(texts) + as_numpy(
+            trimmed.indices
+        )
+        cells, at = np.unique(keys[n_rows > 0], return_inverse=True)
+        columns, text = np.divmod(cells, max(len(texts), 1))
+        n_rows, n_positives = (
+            np.bincount(at, counts[n_rows > 0], len(cells)).astype(np.int64)
+            for counts in (n_rows, np.concatenate(positives))
+        )
         always = Spelling(missing=words)
-        missing = _any(lower, ANY_CASE) | _any(cells.strings, always.words)
-        missing_number = missing | _any(lower, (*MISSING_NUMBER, *(word.lower() for word in words)))
-        spelling = cells.spelling(missing_number) if spelling is None else spelling
-        number = numbers_in(cells.texts, spelling)
+        missing = _which(strings, always.is_missing)
+        missing_number = missing | _which(strings, always.is_missing_number)
+        if spelling is None:
+            spelling = _spelling(texts, missing_number, text, columns, n_rows)
+        number = numbers_in(texts, spelling)
         missing_number |= np.isin(number, always.missing_numbers)
-        number[missing_number] = np.nan
+        number = np.where(missing_number, np.nan, number)[text]
         formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
-        at = cells.text
-        return cls(cells, spelling, number[at], missing[at], missing_number[at], n_rows, n_pos, formats)
+        return cls(
+            table.column_names, np.searchsorted(columns, np.arange(table.num_columns + 1)), text, strings, n_rows,
+            n_positives, spelling, number, missing[text], missing_number[text], len(positive), int(positive.sum()), formats,
+        )  # fmt: skip
 
     def columns(self) -> list[Column]:
         """Return what the columns hold. A source has one date format, so dates of a second one are left out."""
-        columns = [self._column(name, at) for name, at in self.cells.columns()]
+        columns = [self._column(name, slice(*self.starts[j : j + 2])) for j, name in enumerate(self.names)]
         dates = [column for column in columns if column.kind == "dates"]
         first = next((column for column in dates if column.date_format != COMPACT), None)
         for column in dates:
@@ -124,7 +162,7 @@ class Table:
         return columns
 
     def _column(self, name: str, at: slice) -> Column:
-        rows, missing = self.cells.rows[at], self.missing[at]
+        rows, missing = self.rows[at], self.missing[at]
         n_present = len(missing) - int(np.count_nonzero(missing))
         if n_present == 0 or (n_present == 1 and len(missing) == 1):
             texts = self._texts(at, ~missing)
@@ -132,7 +170,7 @@ class Table:
         column = self._number(name, at) or self._dates(name, at) or self._text(name, at)
         absent = self.missing_number[at] if column.kind in ("number", "dates") else missing
         if column.words:
-            absent = absent | _any(self._texts(at), column.words)
+            absent = absent | _which(self._texts(at), frozenset(column.words).__contains__)
         column.missing = int(rows[absent].sum())
         if column.kind in ("number", "categorical") and 0 < self.n_pos < self.n_rows:
             self._look_for_leaks(column, at, absent)
@@ -140,7 +178,7 @@ class Table:
 
     def _number(self, name: str, at: slice) -> Column | None:
         """Return a column of numbers, some of which may be missing; None if it is none."""
-        rows, values = self.cells.rows[at], self.number[at]
+        rows, values = self.rows[at], self.number[at]
         is_number, infinite, words, n_others = ~np.isnan(values), False, [], 0
         other = ~is_number & ~self.missing_number[at]
         present = int(rows[is_number].sum())
@@ -178,7 +216,7 @@ class Table:
     def _dates(self, name: str, at: slice) -> Column | None:
         """Return a column of dates, or None if it is none."""
         there = ~self.missing[at]
-        texts, rows = self._texts(at, there), self.cells.rows[at][there]
+        texts, rows = self._texts(at, there), self.rows[at][there]
         some = texts[:20]
         if 2 * sum(DATE.fullmatch(text) is not None for text in some) < len(some):
             return None
@@ -186,11 +224,8 @@ class Table:
             if 2 * sum(parse_date(text, form) is not None for text in some) < len(some):
                 continue
             dates = [parse_date(text, form) for text in texts]
-            is_other = np.array([date is None for date in dates])
-            others, n_others = (
-                [text for text, is_one in zip(texts, is_other, strict=True) if is_one],
-                int(rows[is_other].sum()),
-            )
+            others = [text for text, date in zip(texts, dates, strict=True) if date is None]
+            n_others = int(rows[[date is None for date in dates]].sum())
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MOST_TYPING_ERRORS and n_others <= most * rows.sum():
                 column = self._of_dates(name, at, there, dates, form)
@@ -204,7 +239,7 @@ class Table:
         """Return a column of dates; `there`: the cells that `dates` are of."""
         known = [date for date in dates if date is not None]
         timed = any((date.hour, date.minute) != (0, 0) for date in known)
-        rows, positives = (counts[at][there] for counts in (self.cells.rows, self.cells.positives))
+        rows, positives = (counts[at][there] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
         order = np.argsort(-days, kind="stable")  # rows without a date come last
         last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
@@ -216,7 +251,7 @@ class Table:
 
     def _text(self, name: str, at: slice) -> Column:
         there = ~self.missing[at]
-        rows = self.cells.rows[at][there]
+        rows = self.rows[at][there]
         n, present = len(rows), int(rows.sum())
         if n > max(FEW_CATEGORIES, present // 2) or (n >= 3 and n == present) or (n >= 5 and present <= ROWS_EACH * n):
             return Column(name, "drop", f"{n:,} different texts in {present:,} rows: an identifier or a free text")
@@ -231,7 +266,7 @@ class Table:
 
     def _look_for_leaks(self, column: Column, at: slice, absent: np.ndarray) -> None:
         """Say what a column gives away, alone or by one of its values, and of numbers the direction that they seem to have."""
-        rows, positives = self.cells.rows[at], self.cells.positives[at]
+        rows, positives = self.rows[at], self.positives[at]
         if column.kind == "categorical":
             area = single.alone(single.shares(rows, positives), rows, positives)
         else:
@@ -257,12 +292,54 @@ class Table:
             column.comment = f"{column.leak}: drop it if it is known only once the label is; {column.comment}"
 
     def _texts(self, at: slice, which: np.ndarray | slice = slice(None)) -> list[str]:
-        return [self.cells.strings[place] for place in self.cells.text[at][which].tolist()]
+        return [self.strings[place] for place in self.text[at][which].tolist()]
 
 
-def _any(texts: list[str], words: Collection[str]) -> np.ndarray:
-    words = frozenset(words)
-    return np.fromiter((text in words for text in texts), dtype=bool, count=len(texts))
+def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:
+    return np.fromiter(map(holds, texts), dtype=bool, count=len(texts))
+
+
+def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
+    """Return the numbers that texts are, written in this way; nan for those that are none, float64."""
+    return as_numpy(pc.utf8_ltrim(spelling.plain_numbers(texts), "+").cast(pa.float64()))
+
+
+def _spelling(
+    texts: pa.StringArray, missing: np.ndarray, text: np.ndarray, column: np.ndarray, rows: np.ndarray
+) -> Spelling:
+    """Return the spelling of numbers by which most columns hold them.
+
+    `missing`, of shape (n_texts,), bool: texts that say that a value is missing.
+    `text`, `column` and `rows`: of each cell the text, the column, and the rows that have it.
+    """
+    present = ~missing[text]
+    n_present = np.bincount(column[present], rows[present])
+
+    def fit(spelling: Spelling) -> tuple[int, int]:
+        """Return in how many columns most cells are numbers, and how many cells these are."""
+        numbers = present & ~np.isnan(numbers_in(texts, spelling)[text])
+        n_numbers = np.bincount(column[numbers], rows[numbers], len(n_present))
+        mostly = (n_numbers >= MOSTLY * n_present) & (n_present > 0)
+        return int(mostly.sum()), int(n_numbers[mostly].sum())
+
+    others = present & np.isnan(numbers_in(texts, Spelling())[text])
+    if not as_numpy(pc.match_substring_regex(texts, r"\d"))[text[others]].any():
+        return Spelling()
+    spellings = [
+        Spelling(decimal=decimal, thousands=thousands, symbols=symbols)
+        for symbols in ((), SYMBOLS)
+        for decimal, thousands in STYLES
+    ]
+    best = max(spellings, key=fit)
+    if not best.symbols:
+        return best
+    bare = np.isnan(numbers_in(texts, replace(best, symbols=())))
+    written = texts.take(as_arrow(np.flatnonzero(~np.isnan(numbers_in(texts, best)) & bare)))
+    needed = [
+        symbol for symbol in sorted(SYMBOLS)
+        if np.isnan(numbers_in(written, replace(best, symbols=tuple({*SYMBOLS} - {symbol})))).any()
+    ]  # fmt: skip
+    return replace(best, symbols=tuple(needed))
 
 
 def _others(texts: list[str], n_rows: int) -> str:

@@ -1,13 +1,13 @@
 """Reads the first rows of a file as texts, to find out what each column holds."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_format import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
@@ -16,7 +16,7 @@ from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
-from aucdist.errors import InputError, as_input_error
+from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     from aucdist.data.formats.survey import Survey
@@ -34,19 +34,14 @@ class FirstRows:
     """The first rows of a file.
 
     `source`: with what it left open of the layout of the file decided.
-    `columns`: the cells of every column, as texts or dictionaries of texts.
-    `label`: the column with the classes.
     `place`: names the place of a cell, given its row (from 0) and its column.
-    `unread`: columns of types that are neither numbers nor texts.
     `n_files`: the files that they are the first rows of.
     """
 
     source: Source
     columns: pa.Table
-    label: str
     place: Callable[[int, str], str]
     whole: bool
-    unread: dict[str, str]
     n_files: int = 1
 
 
@@ -101,9 +96,9 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     names, start, line = csv_head(data, where, source)
     if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
         source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    label = pick(names, source.label, where, "label")
+    pick(names, source.label, where, "label")  # before all cells are read
     text = csv_text(data[start:], where, source, names, line)
-    return FirstRows(source, text.read(names, (), ()), label, text.place, whole and len(urls) == 1, {})
+    return FirstRows(source, text.read(names, (), ()), text.place, whole and len(urls) == 1)
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
@@ -119,81 +114,41 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read the first rows of a format that becomes a table of Arrow."""
-    of, whole, some = source.format_of(), len(urls) == 1, urls[:1]
-    where = files.shown(urls[0])
+    from aucdist.data.formats.parquet import filtered
+
+    of, whole, some, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
     if source.format == "parquet":
         table, whole, some = _row_groups(source, urls)
     elif isinstance(of, LoadedFormat):
-        table = to_arrow(of.reader, urls[0], source)
+        table = filtered(to_arrow(of.reader, urls[0], source), source, where)
     else:
         assert isinstance(of, ArrowFileFormat)
-        table = to_arrow(of.reader, unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
-    label = pick(table.column_names, source.label, where, "label")
+        table = filtered(
+            to_arrow(of.reader, unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where
+        )
     most = max(1000, MOST_CELLS // max(1, table.num_columns))
-    whole, table = whole and table.num_rows <= most, table.slice(0, most)
-    columns, unread = {}, {}
-    for name in table.column_names:
-        texts = _as_texts(table[name])
-        if texts is None and name != label:
-            unread[name] = str(table[name].type)
-        elif not name.startswith("__index_level_"):  # the index of a data frame
-            columns[name] = pa.chunked_array([[]], pa.string()) if texts is None else texts
     return FirstRows(
-        source, pa.table(columns), label, lambda row, name: f"{where}, row {row + 1}", whole, unread, len(some)
-    )
-
-
-def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column of numbers, texts, dates or times as texts; None for other types."""
-    from aucdist.data.formats.tables import is_plain
-
-    if not is_plain(column.type):
-        return None
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
-        column = column.cast(pa.float32())
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowException:
-        return None
+        source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,
+        len(some),
+    )  # fmt: skip
 
 
 def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[str]]:
     """Return the first row groups of Parquet files, whether they are all rows, and the files that were read."""
-    import pyarrow.parquet as pq
-
-    from aucdist.data.formats.parquet import folder_column, path_values, row_group_sizes, text_columns
-    from aucdist.data.storage.files import opened
+    from aucdist.data.formats.parquet import path_values, read_row_groups, row_group_sizes, text_columns
 
     # In one file alone each column of the folders would have one value.
     some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
     some = some if path_values(urls[0]) else urls[:1]
     whole, tables, texts = len(some) == len(urls), [], text_columns(urls)
     for url in some:
-        total, groups = 0, list[int]()
-        for group, size in row_group_sizes(source, FilePart(url, folder_texts=texts)).items():
-            if groups and total + size > MOST_BYTES // len(some):
-                whole = False
-                break
-            groups.append(group)
-            total += size
-        with (
-            opened(url) as file,
-            as_input_error(f"{files.shown(url)}: damaged, not Parquet", pa.ArrowException, OSError),
-        ):
-            table = pq.ParquetFile(file).read_row_groups(groups, use_threads=False)
-            table.validate(full=True)  # texts in UTF-8, numbers of dictionaries within them
-        for name, value in path_values(url).items():
-            if name not in table.column_names:
-                table = table.append_column(name, folder_column(value, table.num_rows, as_text=name in texts))
-        tables.append(
-            table if source.where is None else table.filter(pq.filters_to_expression(map(tuple, source.where)))
-        )
+        part = FilePart(url, folder_texts=texts)
+        sizes = row_group_sizes(source, part)
+        totals = itertools.accumulate(sizes.values())
+        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MOST_BYTES // len(some)]
+        groups = groups or list(sizes)[:1]
+        whole = whole and len(groups) == len(sizes)
+        tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
     return pa.concat_tables(tables, promote_options="permissive"), whole, some
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from aucdist.data.formats.table_form import REMEDY, Spelling
+from aucdist.data.formats.registry import FORMATS
+from aucdist.data.formats.table_form import Spelling, TableForm
+from aucdist.data.formats.tables import plain_values, table_of
 from aucdist.data.formats.text import pick
 from aucdist.data.labels import Labels, above_lowest, choose_positive, listed
 from aucdist.data.sources import Source, parse_source
@@ -20,14 +22,12 @@ from aucdist.errors import InputError
 from flows.config.base import Cli
 from flows.config.data import DataFileOptions
 from flows.config.sources import source_from_name
-from flows.init.cells import Cells, as_numpy
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 from flows.init.text import flow, yaml_text
 from flows.progress.console import RunObserver
 
 MOST_CLASSES = 20
-FORMATS_OF_COLUMNS = ("csv", "parquet", "jsonl", "arrow", "excel", "sql", "delta", "iceberg")
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 """A date that says nothing of when a row came."""
@@ -120,20 +120,23 @@ def describe(
         if time or groups:
             raise InputError(f"files of format {source.format!r} have no columns by which rows could be split")
         return _without_columns(name, source, output)
-    if source.format not in FORMATS_OF_COLUMNS:
+    if not source.format_of().needs_label:
+        looked_at = [*(name for name, of in FORMATS.items() if of.needs_label), *FORMATS_WITHOUT_COLUMNS]
         raise InputError(
-            f"`aucdist init` looks at files of {', '.join(FORMATS_OF_COLUMNS + FORMATS_WITHOUT_COLUMNS)}, and this is "
+            f"`aucdist init` looks at files of {', '.join(looked_at)}, and this is "
             f"{source.format}, which needs no description"
         )
     rows = first_rows(source)
     where, names = files.shown(str(source.source)), rows.columns.column_names
-    labels = _labels(rows)
-    positive, guessed, signs = _positive(source, labels, where, f"the label column {rows.label!r} has", names)
+    form = TableForm.of(rows.source, None, names, where)
+    column = rows.columns.select([form.label])
+    labels = table_of(column, TableForm(form.label, ()), where, rows.place, are_cells=source.format == "csv").labels
+    positive, guessed, signs = _positive(source, labels, where, f"the label column {form.label!r} has", names)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
             pick(names, column, where, key)
-    columns, spelling = _columns(rows, signs, {groups} if groups else set())
-    keys = _source_keys(rows, columns, spelling, source, output)
+    columns, spelling = _columns(rows, form, signs, {form.groups, groups or ""})
+    keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys |= {"positive": positive} if source.labels != "grades" else {}
     keys = {key: keys[key] for key in Source.model_fields if key in keys}
     parse_source(keys | {"source": source.source}, name)
@@ -158,26 +161,6 @@ def describe(
         yaml_text(_config_name(name), head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
         guessed, {c.name: c.kind for c in columns}, {c.name: c.leak for c in columns if c.leak},
     )  # fmt: skip
-
-
-def _labels(rows: FirstRows) -> Labels:
-    """Return the label of each row.
-
-    Raises InputError if one is missing.
-    """
-    column = rows.columns[rows.label].combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    texts, codes = (
-        [text.strip() for text in encoded.dictionary.to_pylist()],
-        as_numpy(encoded.indices.fill_null(-1) if encoded.null_count else encoded.indices),
-    )
-    spelling = Spelling.of(rows.source)
-    missing = np.array([*(spelling.is_missing(text, label=True) for text in texts), True])[codes]
-    if missing.any():
-        row = int(np.argmax(missing))
-        said = f" ({texts[codes[row]]!r})" if codes[row] >= 0 else ""
-        raise InputError(f"{rows.place(row, rows.label)}, column {rows.label!r}: the value is missing{said}; {REMEDY}")
-    return Labels.of(codes, tuple(texts), topics=rows.source.labels == "topics")
 
 
 def _positive(source: Source, labels: Labels, where: str, has: str, columns: list[str]) -> tuple[Any, str, np.ndarray]:
@@ -205,44 +188,45 @@ def _positive(source: Source, labels: Labels, where: str, has: str, columns: lis
     return chosen[0], rarest, signs
 
 
-def _columns(rows: FirstRows, signs: np.ndarray, apart: set[str]) -> tuple[list[Column], Spelling]:
+def _columns(rows: FirstRows, form: TableForm, signs: np.ndarray, apart: set[str]) -> tuple[list[Column], Spelling]:
     """Return what becomes of each column, as the source says or else as its cells tell, and how numbers are written."""
-    source, names = rows.source, rows.columns.column_names
-    where = files.shown(str(source.source))
-
-    def named(key: str, columns: Any) -> list[str]:
-        return [pick(names, column, where, key) for column in columns or ()]
-
-    kept, there = named("keep", source.keep) or [*names, *rows.unread], set(names)
-    apart = {*apart, rows.label, *named("groups", [source.groups] * (source.groups is not None))}
-    if source.cost_column is not None and not source.keep:
-        apart.update(named("cost_column", [source.cost_column]))
-    kinds: dict[str, Kind] = {}
-    listed_as: dict[Kind, Any] = {"hashed": source.hashed, "dates": source.dates, "drop": source.drop}
-    if source.categorical != "auto":
-        listed_as["categorical"] = source.categorical
-    for kind, given in listed_as.items():
-        kinds |= dict.fromkeys(named(kind, given), kind)
-    looked_at = [name for name in kept if name in there and name not in apart]
-    cells = Cells.of(rows.columns.select(looked_at), signs)
+    source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in apart}
+    texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
     table = Table.of(
-        cells, Spelling.of(source) if spelled else None, tuple(source.missing_values), len(signs), int(signs.sum()),
+        pa.table(texts),
+        signs,
+        Spelling.of(source) if spelled else None,
+        tuple(source.missing_values),
         source.date_format,
-    )  # fmt: skip
-    columns = table.columns()
-    for c in columns:
+    )
+    kinds: dict[str, Kind] = dict.fromkeys(form.hashed, "hashed")
+    kinds |= dict.fromkeys(form.dates, "dates") | dict.fromkeys(form.categorical, "categorical")
+    looked_at = table.columns()
+    for c in looked_at:
         if kinds.get(c.name, c.kind) != c.kind:
-            c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), tuple(source.dates.get(c.name, ()))
-    columns += [Column(name, "drop", f"its type is {unread}") for name, unread in rows.unread.items() if name in kept]
-    return columns, table.spelling
+            c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
+    where = files.shown(str(source.source))
+    dropped = [pick(rows.columns.column_names, column, where, "drop") for column in source.drop or ()]
+    looked_at += [Column(name, "drop", "as given") for name in dropped if name != form.label]
+    looked_at += [Column(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
+    return looked_at, table.spelling
+
+
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return a column as texts or a dictionary of them; None for types that are neither numbers, texts, dates nor times."""
+    values = plain_values(column)
+    try:
+        return values if values is None or pa.types.is_dictionary(values.type) else values.cast(pa.string())
+    except pa.ArrowException:
+        return None
 
 
 def _source_keys(
-    rows: FirstRows, columns: list[Column], spelling: Spelling, given: Source, output: Path | None
+    source: Source, label: str, columns: list[Column], spelling: Spelling, given: Source, output: Path | None
 ) -> dict[str, Any]:
     """Return the keys of the source: those that were given, and what was found."""
-    keys = _given_keys(rows.source, given, output) | {"label": rows.label}
+    keys = _given_keys(source, given, output) | {"label": label}
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed")}
 
     def with_given(key: str, names: list[Any]) -> None:

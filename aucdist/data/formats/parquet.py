@@ -16,11 +16,10 @@ import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -51,6 +50,9 @@ from aucdist.data.storage.guard import (
 from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
 from aucdist.errors import InputError, as_input_error, first_line
 from aucdist.extras import load_optional
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def from_json_lines(data: bytes, where: str, source: SourceFields) -> pa.Table:
@@ -105,6 +107,8 @@ def from_excel(data: bytes, where: str, source: SourceFields) -> pa.Table:
         such sheet.
     """
     openpyxl = load_optional("openpyxl")
+    import pandas as pd
+
     # openpyxl raises whatever its XML parser, zipfile and NumPy do
     with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
@@ -152,6 +156,8 @@ READ_ONLY = {
 
 def _from_sqlalchemy(url: str, query: str) -> pa.Table:
     sqlalchemy = load_optional("sqlalchemy")
+    import pandas as pd
+
     address = sqlalchemy.make_url(reveal(url))
     kind, path = address.get_backend_name(), address.database
     if kind == "sqlite" and path and path != ":memory:":
@@ -219,8 +225,10 @@ def digest_of(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
     """Return a frame as a table of Arrow, without its index; a column of values of several types becomes one of texts."""
+    import pandas as pd
+
     frame = frame.rename(columns=str)
     names = list(frame.columns)
     for i, name in enumerate(names):
@@ -240,8 +248,10 @@ def from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def _of_one_type(column: pd.Series) -> pd.Series:
+def _of_one_type(column: "pd.Series") -> "pd.Series":
     """Return a column of objects; if they are of several types as numbers, or else as texts."""
+    import pandas as pd
+
     missing = np.array([pd.api.types.is_scalar(value) and pd.isna(value) for value in column], dtype=bool)
     there = column[~missing]
     if len(set(map(type, there))) <= 1:
@@ -346,8 +356,6 @@ def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -
 
 # A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
 MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
 
 def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Parsed:
@@ -366,19 +374,24 @@ def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Sch
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Return the columns of a table of Arrow, wherever it comes from. Other parameters and errors as `parse_parquet`."""
     form, read = _form(source, schema, table.column_names, where)
-    if source.where is not None:
-        for column, _, _ in source.where:
-            pick(table.column_names, column, where, "where")
-        with _conditions_explained(where):
-            table = table.filter(_condition(source.where))
-            where = f"{where}, where {source.where}"
+    table = filtered(table, source, where)
+    where += f", where {source.where}" * (source.where is not None)
     return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + 1}")
+
+
+def filtered(table: pa.Table, source: SourceFields, where: str) -> pa.Table:
+    """Return the rows of a table for which the conditions of a source hold."""
+    if source.where is None:
+        return table
+    for column, _, _ in source.where:
+        pick(table.column_names, column, where, "where")
+    with _conditions_explained(where):
+        return table.filter(_condition(source.where))
 
 
 def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> tuple[TableForm, list[str]]:
     """Return the form of a table, and the columns that are read."""
-    kept = [name for name in unique(names, where) if not PANDAS_INDEX.fullmatch(name)]
-    form = TableForm.of(source, schema, names, where, kept)
+    form = TableForm.of(source, schema, unique(names, where), where)
     return form, list(dict.fromkeys(name for name in (*form.features, form.label, form.groups, form.cost) if name))
 
 
@@ -386,6 +399,15 @@ def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None
     """Read the row groups of a part. Parameters and errors as `parse_parquet`."""
     with _sound(part.url), opened(part.url) as file:
         return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
+
+
+def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
+    """Return all columns of the row groups of a part, those of its folders among them; errors as `parse_parquet`."""
+    with _sound(part.url), opened(part.url) as file:
+        parquet = pq.ParquetFile(file, pre_buffer=True)
+        table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
+        table.validate(full=True)  # texts in UTF-8, numbers of dictionaries within them
+        return table
 
 
 def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
@@ -402,12 +424,6 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
         metadata = parquet.metadata
         needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow.names)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
-
-
-def column_types(url: str) -> dict[str, pa.DataType]:
-    """Return the type of each column of a file, without those of its folders; errors as `row_group_sizes`."""
-    with _sound(url), opened(url) as file:
-        return {field.name: field.type for field in pq.read_schema(file)}
 
 
 @contextmanager
@@ -457,10 +473,27 @@ def _conditions_explained(where: str) -> AbstractContextManager[None]:
 def _parsed(
     file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, schema: Schema | None
 ) -> Parsed:
+    form, read = _form(source, schema, _names(file, part.url), files.shown(part.url))
+    table, first, where = _rows(file, raw, source, part, read, form.texts)
+    return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
+
+
+def _names(file: pq.ParquetFile, url: str) -> list[str]:
+    """Return the columns of a file, and behind them those of its folders."""
+    return list(dict.fromkeys([*unique(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
+
+
+def _rows(
+    file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, read: Sequence[str],
+    texts: Collection[str],
+) -> tuple[pa.Table, int, str]:  # fmt: skip
+    """Return the rows of a part that the source asks for, the number of the first one, and where they are from.
+
+    `read`: the columns; `texts`: those whose values in the names of folders are texts.
+    """
     where, folders = files.shown(part.url), path_values(part.url)
-    of_file = unique(file.schema_arrow.names, where)
+    of_file = file.schema_arrow.names
     added = {name: value for name, value in folders.items() if name not in of_file}
-    form, read = _form(source, schema, [*of_file, *added], where)
     asked = [column for column, _, _ in source.where or ()]
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     needed = _needed_groups(raw, source, part, groups, of_file)
@@ -474,16 +507,16 @@ def _parsed(
         as_stored = file.metadata.schema.to_arrow_schema().field(name).type
         table = table.set_column(table.column_names.index(name), name, table[name].cast(as_stored))
     refuse_other_value(table, folders, where)
-    texts = {*part.folder_texts, *form.texts}
     for name in added:
-        table = table.append_column(name, folder_column(added[name], table.num_rows, as_text=name in texts))
+        as_text = name in part.folder_texts or name in texts
+        table = table.append_column(name, folder_column(added[name], table.num_rows, as_text=as_text))
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
         with _conditions_explained(where):
             rest = [c for c in source.where if c[0] not in added]  # the folders were asked for the others
             table, first = table.filter(_condition(rest)) if rest else table, 1
             where = f"{where}, where {source.where}"
-    return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
+    return table, first, where
 
 
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:

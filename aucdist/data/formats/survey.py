@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
@@ -12,7 +12,6 @@ from aucdist.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     import scipy.sparse as sp
 
 
@@ -75,6 +74,13 @@ class Survey:
         )
 
 
+class Texts(NamedTuple):
+    """A column of texts: the distinct ones in alphabetical order, and the position of each row's text among them."""
+
+    codes: "np.ndarray"
+    categories: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Parsed:
     """What a part holds.
@@ -82,15 +88,14 @@ class Parsed:
     `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
         row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
         that are numbers, in order. Finite, or nan where values may be missing.
-    `texts`: of a table the categorical and hashed columns: categoricals without missing values and without blanks around them,
-        their categories in alphabetical order.
+    `texts`: of a table the categorical and hashed columns, without blanks around the texts.
     `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
     """
 
     survey: Survey
     labels: Labels
     X: "np.ndarray | sp.csr_matrix"
-    texts: "dict[str, pd.Categorical]" = field(default_factory=dict)
+    texts: dict[str, Texts] = field(default_factory=dict)
     group: "np.ndarray | None" = None
     cost: "np.ndarray | None" = None
 

@@ -23,8 +23,9 @@ from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
+
+    from aucdist.data.formats.survey import Texts
 
 ANY_CASE = ("", "?", "<null>", "nan")
 """What says in any column and in any case that a value is missing."""
@@ -194,7 +195,7 @@ def are_dates(texts: Iterable[str], missing: str) -> bool:
     return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
 
 
-def refuse_dates(names: Sequence[str], texts: Mapping[str, "pd.Categorical"], missing: str, where: str) -> None:
+def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: str, where: str) -> None:
     """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
 
     Raises InputError if one does: each date would become a category of its own.
@@ -220,7 +221,7 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     return f"{text[:40]!r} is not {expected}{hint}"
 
 
-def date_numbers(column: "pd.Categorical", parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
+def date_numbers(column: "Texts", parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
 
     `column`: texts that `problem_with_date` finds sound, and `missing`.
@@ -244,6 +245,8 @@ def _parts(date: datetime | None, parts: Iterable[str]) -> list[float]:
     return [float(values[part]) for part in parts]
 
 
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 MISSING_CATEGORY = "(missing)"
 """What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""
 UNKNOWN_CATEGORY = "\0unknown"
@@ -289,14 +292,11 @@ class TableForm:
     cost: str = ""
 
     @classmethod
-    def of(
-        cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str, kept: Sequence[str] = ()
-    ) -> "TableForm":
+    def of(cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> "TableForm":
         """Return the form that a source asks for.
 
         `schema`: that of the training data, for rows that are encoded like them.
         `names`: the columns.
-        `kept`: the features where the source does not name them; by default all columns.
         Raises InputError if a column is not there.
         """
         label, groups, cost = (
@@ -309,6 +309,7 @@ class TableForm:
         for (name, key), (other, other_key) in itertools.combinations(roles, 2):
             if name == other:  # by its name and by its position
                 raise InputError(f"{where}: column {name!r} cannot be both `{key}` and `{other_key}`")
+        kept = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
         if source.keep is not None:
             lacking = [name for name in source.keep if name not in names] if schema is not None else []
             if lacking:
@@ -320,7 +321,7 @@ class TableForm:
             kept = [pick(names, name, where, "keep") for name in source.keep]
         apart = {label, groups, *([] if source.keep else [cost])}
         apart |= {pick(names, name, where, "drop") for name in source.drop or ()}
-        features = tuple(name for name in kept or names if name not in apart)
+        features = tuple(name for name in kept if name not in apart)
         keys = source if schema is None else schema
         hashed = {pick(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
         dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}

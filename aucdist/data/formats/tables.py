@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.dataset import date_features
-from aucdist.data.formats.survey import Parsed, Survey
+from aucdist.data.formats.survey import Parsed, Survey, Texts
 from aucdist.data.formats.table_form import (
     MISSING_CATEGORY,
     REMEDY,
@@ -68,10 +67,11 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
 def _matrix(columns: Sequence[Any], n_rows: int, dtype: str) -> np.ndarray:
     """Return arrays of NumPy and Arrow as the columns of a matrix, whose rows are written some at a time, within the cache."""
     out = np.empty((n_rows, len(columns)), dtype)
-    table, start = pa.table(columns, [str(j) for j in range(len(columns))]), 0
+    arrays = [as_arrow(column) if isinstance(column, np.ndarray) else column for column in columns]
+    table, start = pa.table(arrays, [str(j) for j in range(len(columns))]), 0
     for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):
         for j, column in enumerate(batch.columns):
-            out[start : start + len(column), j] = column.to_numpy(zero_copy_only=False)
+            out[start : start + len(column), j] = as_numpy(column)
         start += batch.num_rows
     return out
 
@@ -100,13 +100,47 @@ def _is_text(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def _dictionary(column: pa.ChunkedArray) -> tuple[np.ndarray, list[Any]]:
-    """Return the position of each value of a column among the distinct ones, and these."""
-    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(whole, pa.ChunkedArray):  # pyarrow gives one of no chunks back
-        whole = pa.array([], column.type)
+def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return numbers or booleans as an array, nan for a null.
+
+    `to_numpy` and `pa.array` load pandas, which takes longer than reading a small file.
+    """
+    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_boolean(array.type):
+        return np.from_dlpack(array.cast(pa.uint8())).astype(bool)
+    return np.from_dlpack(array.fill_null(math.nan) if array.null_count else array)
+
+
+def as_arrow(values: np.ndarray) -> pa.Array:
+    """Return an array of numbers as Arrow has it."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return the position of each value of a column among the distinct ones, that of a null behind all, and these."""
+    whole = _whole(column)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
-    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+    places, values = encoded.indices, encoded.dictionary
+    return as_numpy(places.cast(pa.int64()).fill_null(len(values)) if places.null_count else places), values
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return whole if isinstance(whole, pa.Array) else pa.nulls(0, column.type)  # pyarrow gives one of no chunks back
+
+
+def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return what can be labels or categories (`is_plain`) such that equal values are written alike; None for other types."""
+    if not is_plain(column.type) or _is_text(column.type):
+        return column if _is_text(column.type) else None
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
+        column = column.cast(pa.float32())
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +160,13 @@ class _TableReader:
             if columns[name].null_count and not self._may_miss(name):
                 raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
         of_numbers = {name: self._numbers_of(name) for name in form.numbers}
-        cost = np.asarray(self._numbers_of(form.cost), dtype=np.float64) if form.cost else None
+        cost = None
+        if form.cost:
+            costs = self._numbers_of(form.cost)
+            cost = np.array(as_numpy(costs) if isinstance(costs, pa.ChunkedArray) else costs, dtype=np.float64)
         single = all(str(getattr(column, "dtype", "")) == "float32" for column in of_numbers.values())
         kind = (form.dtype if self.are_cells else None) or ("float32" if of_numbers and single else "float64")
-        texts: dict[str, pd.Categorical] = {}
+        texts: dict[str, Texts] = {}
         missing: dict[str, int] = {}
         unknown: dict[str, int] = {}
         for name in form.texts:
@@ -158,12 +195,12 @@ class _TableReader:
         group = None
         if form.groups:
             column = texts.pop(form.groups)
-            group = numbers_of_texts(tuple(column.categories))[column.codes]
+            group = numbers_of_texts(column.categories)[column.codes]
         # Rows that are only to be scored are of one class.
         labels = Labels.of(np.zeros(columns.num_rows, np.int8), ["?"])
         if form.label:
             column = texts.pop(form.label)
-            labels = Labels.of(column.codes, tuple(column.categories))
+            labels = Labels.of(column.codes, column.categories)
         categories = {
             name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
             for name in form.features
@@ -179,10 +216,10 @@ class _TableReader:
         """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
         if not (are_cells and _is_text(column.type)):
             return is_number(column.type)
-        spelling, texts = self.form.spelling, [text.strip() for text in _dictionary(column)[1]]
+        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(distinct(column)[1])
         return all(
             plain is not None or (self.form.missing and spelling.is_missing_number(text))
-            for text, plain in zip(texts, spelling.plain_numbers(texts).to_pylist(), strict=True)
+            for text, plain in zip(texts.to_pylist(), spelling.plain_numbers(texts).to_pylist(), strict=True)
         )
 
     def _may_miss(self, name: str) -> bool:
@@ -204,10 +241,10 @@ class _TableReader:
 
     def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
         """Return the numbers of a column of texts."""
-        codes, texts = _dictionary(column)
-        spelling, texts = self.form.spelling, [text.strip() for text in texts]
-        values = np.empty(len(texts), dtype=self.form.dtype or "float64")
-        for code, (text, plain) in enumerate(zip(texts, spelling.plain_numbers(texts).to_pylist(), strict=True)):
+        codes, cells = distinct(column)
+        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
+        values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
+        for code, (text, plain) in enumerate(zip(texts.to_pylist(), numbers.to_pylist(), strict=True)):
             with np.errstate(over="ignore"):
                 values[code] = np.nan if plain is None else float(plain)
             if plain is None:
@@ -232,9 +269,9 @@ class _TableReader:
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
             column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
         kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
-        values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
+        values = as_numpy(column if column.type == kind else column.cast(kind, safe=False))
         if column.type in (pa.int64(), pa.uint64()):
-            integers = column.fill_null(0).to_numpy()
+            integers = as_numpy(column.fill_null(0))
             if (changed := _inexact(integers)).any():
                 first = integers[np.argmax(changed)]
                 raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
@@ -243,19 +280,16 @@ class _TableReader:
             raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite")
         return values
 
-    def _texts_of(self, name: str) -> tuple[pd.Categorical, int, int]:
+    def _texts_of(self, name: str) -> tuple[Texts, int, int]:
         """Return a column of texts, and how many of them are missing or of a category that is not allowed."""
         form, column = self.form, self.columns[name]
         if name in form.dates and pa.types.is_temporal(column.type):
             form = replace(form, date_format=None)  # that is for texts
         if not _is_text(column.type):
             column = self._as_texts(column, name)
-        codes, distinct = _dictionary(column)
-        if column.null_count:
-            codes = np.where(column.is_null().to_numpy(), len(distinct), codes).astype(np.int64)
-            distinct.append(MISSING_CATEGORY)
-        values = []
-        for code, text in enumerate(distinct):
+        codes, texts = distinct(column)
+        values: list[str] = []
+        for code, text in enumerate([*texts.to_pylist(), *[MISSING_CATEGORY] * bool(column.null_count)]):
             value, problem = _admitted(text.strip(), name, form)
             if problem:
                 raise self._fault(codes == code, name, problem)
@@ -274,26 +308,23 @@ class _TableReader:
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))
         position = {value: i for i, value in enumerate(ordered)}
-        categories: Any = pd.Index(ordered, dtype=object)
-        own = np.array([position[v] for v in values], dtype=np.int32)[codes]
-        return pd.Categorical.from_codes(own, categories=categories), missing, unknown
+        places = np.array([position[value] for value in values], dtype=np.min_scalar_type(-len(ordered) - 1))
+        return Texts(places[codes], tuple(ordered)), missing, unknown
 
     def _as_texts(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         """Return the texts of a column of labels or categories that are of another type."""
-        if pa.types.is_boolean(column.type):
-            column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
-        if not is_plain(column.type):
+        values = plain_values(column)
+        if values is None:
             raise InputError(
                 f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
             )
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-        if self._may_miss(name) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            return column.cast(pa.string())
-        codes, distinct = pd.factorize(column.to_pandas().astype(object))
-        if (codes < 0).any():  # nan, which is no null
-            raise self._fault(codes < 0, name, f"the value is missing ('nan'); {REMEDY}")
-        return pa.chunked_array([pa.array([str(value) for value in distinct], pa.string()).take(pa.array(codes))])
+        if self._may_miss(name) or pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+            return values.cast(pa.string())
+        codes, kinds = distinct(values)
+        texts = [str(value) for value in kinds.to_pylist()]
+        if "nan" in texts:  # which is no null
+            raise self._fault(codes == texts.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
+        return pa.chunked_array([pa.array(texts, pa.string()).take(as_arrow(codes))])
 
 
 def _inexact(integers: np.ndarray) -> np.ndarray:

@@ -13,7 +13,6 @@ import yaml
 from support.command_line import run
 
 from aucdist.model import load_model
-from flows.init.cells import Cells
 from flows.init.columns import Table
 
 N = 140
@@ -154,8 +153,7 @@ def test_dates_of_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_how_numbers_are_written(
     values: list[str], decimal: str, thousands: str | None, symbols: tuple[str, ...]
 ) -> None:
-    cells = Cells.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool))
-    found = Table.of(cells, None, (), len(values), 0).spelling
+    found = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).spelling
     assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
 
 
@@ -173,8 +171,6 @@ def test_how_numbers_are_written(
 )  # fmt: skip
 def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:
     values = [text for text, n in counts.items() for _ in range(n)]
-    (column,) = Table.of(
-        Cells.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)), None, (), 99, 0
-    ).columns()
+    (column,) = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).columns()
     found = sorted(column.words) if column.kind == "number" else None
     assert found == words

@@ -222,7 +222,7 @@ def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:
     data[60:200] = b"\xff" * 140  # the footer is whole
     Path("rows.parquet").write_bytes(data)
     _, err = run("init", "rows.parquet", "--label", "y", "--output", "rows.yaml", code=2)
-    assert "rows.parquet: damaged, not Parquet: " in err
+    assert "rows.parquet is not a sound Parquet file: " in err
     assert not Path("rows.yaml").exists()
 
 

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import run
 
-from flows.init.cells import Cells
 from flows.init.columns import Column, Table
 from flows.init.text import comment, quoted
 
@@ -24,7 +23,7 @@ N = 2400
 def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[Column]:
     n = len(next(iter(columns.values())))
     positive = np.zeros(n, dtype=bool) if positive is None else positive
-    return Table.of(Cells.of(pa.table(columns), positive), None, (), n, int(positive.sum())).columns()
+    return Table.of(pa.table(columns), positive).columns()
 
 
 def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = None) -> Column:
