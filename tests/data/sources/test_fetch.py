@@ -137,3 +137,13 @@ def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(
     monkeypatch.setattr(urls, "__file__", str(tmp_path / "site-packages/aucdist/data/storage/urls.py"))
     fetch.fetch("plain")
     assert (tmp_path / "cache/data/libsvm/plain.svm").read_bytes() == ROWS
+
+
+@pytest.mark.parametrize("name", ["churn", "credit", "intrusion", "news-topics", "rare-disease"])
+def test_a_story_begins_with_the_command_that_fetches_its_data(name: str) -> None:
+    page = (Path(__file__).parents[3] / f"docs/pages/examples/{name}.md").read_text(encoding="utf-8")
+    first = page.partition("```sh\n")[2].partition("```")[0]
+    source = sources.find(first.partition("aucdist data fetch ")[2].split()[0])
+    assert source.sha256 is not None
+    assert fetch.ORIGIN.fullmatch(source.origin or "")
+    assert "os.environ" not in page
