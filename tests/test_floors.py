@@ -167,6 +167,31 @@ def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
     )
 
 
+def test_commands_on_a_small_table_load_what_they_use(tmp_path: Path) -> None:
+    """A table of six rows takes no longer than its imports: those are most of the time of a first hour."""
+    (tmp_path / "six.csv").write_text("age,city,fraud\n25,A,0\n35,B,0\n45,A,1\n,B,0\n51,A,1\n33,B,0\n")
+    fits = [
+        "dask",
+        "distributed",
+        "prefect",
+        "lightgbm",
+        "sklearn.linear_model",
+        "pyarrow.dataset",
+        "aucdist.search.auto",
+    ]
+    looks = ["pandas", "sklearn", "scipy.stats", "matplotlib", *fits]
+
+    def command(*words: str) -> str:
+        return HELP.replace("['--help']", repr(list(words)))
+
+    absent_in_turn(
+        (command("init", "six.csv", "--label", "fraud"), [*looks, "numba", "scipy"]),
+        (command("data", "preview", "six.yaml"), looks),
+        (command("train", "six.yaml", "--output", "runs"), fits),
+        cwd=tmp_path,
+    )
+
+
 def test_names_in_the_architecture_exist() -> None:
     """Files and dotted names that ARCHITECTURE.md prints as code are there."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")

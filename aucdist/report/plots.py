@@ -89,6 +89,7 @@ def standalone_svg(name: str, plot: Plot) -> str:
 
 def _svg(name: str, plot: Plot, height: float) -> str:
     matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
+    svg: Any = load_optional("matplotlib.backends.backend_svg")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
         plot(axes := canvas.add_subplot())
@@ -96,6 +97,8 @@ def _svg(name: str, plot: Plot, height: float) -> str:
             if axis.get_scale() == "log":
                 axis.set_major_formatter(_plain_numbers())
                 axis.set_minor_formatter(_plain_numbers())
+        svg.FigureCanvasSVG(canvas).figure.get_layout_engine().execute(canvas)
+        canvas.set_layout_engine("none")  # else `savefig` draws everything twice, for the layout
         stream = io.StringIO()
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         canvas.savefig(stream, format="svg", transparent=True, metadata=no_metadata)

@@ -28,7 +28,8 @@ class Cli:
 class Strict(BaseModel):
     """A model that refuses keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    # What a command does not validate is not built, which would take as long as reading a small file.
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

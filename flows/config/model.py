@@ -17,7 +17,7 @@ class ModelConfig(BaseModel):
     """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
     # Extra keys are parameters of one estimator alone; they are checked against it below.
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True, defer_build=True)
 
     estimator: str = "PairwiseHingeClassifier"
     """What is minimised"""

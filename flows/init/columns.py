@@ -118,7 +118,7 @@ class Table:
         `spelling`: None where it is to be found.
         `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
         """
-        empty = pa.nulls(1, pa.string()).fill_null("")
+        empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
         dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for column in table.columns:
             codes, texts = distinct(column)

@@ -92,13 +92,13 @@ class SimulateConfig(Strict):
 
     target: Annotated[str, Cli(place=1)]
     """A folder or URL for the shards; a data set that is there is replaced"""
-    rows: Annotated[int, Cli()] = 1_000_000
+    rows: Annotated[int, Cli()] = Field(1_000_000, ge=1)
     """Number of rows"""
-    features: Annotated[int, Cli()] = 50
+    features: Annotated[int, Cli()] = Field(50, ge=1)
     """Number of features"""
-    positive_share: Annotated[float, Cli()] = 0.02
+    positive_share: Annotated[float, Cli()] = Field(0.02, gt=0, lt=1)
     """Probability that a row is positive"""
-    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = None
+    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(None, ge=1)
     """Rows in a shard; the last shard may have fewer. By default 64 MiB of them"""
     dtype: Annotated[Literal["float32", "float64"], Cli()] = "float32"
     """Type of the values"""

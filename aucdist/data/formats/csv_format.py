@@ -231,7 +231,9 @@ def parse_cells(text: CsvText, form: "TableForm") -> "Parsed":
 
 def _within(numbers: "pa.DoubleArray", most: float) -> bool:
     """Tell whether all numbers are smaller than `most` in size; nan is not."""
-    values = (numbers.drop_null() if numbers.null_count else numbers).to_numpy()
+    from aucdist.data.formats.tables import as_numpy
+
+    values = as_numpy(numbers.drop_null())
     return len(values) == 0 or bool(-most < values.min() and values.max() < most)
 
 

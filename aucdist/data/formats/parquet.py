@@ -358,17 +358,18 @@ def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -
 MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
 
 
-def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Parsed:
-    """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
+def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, data: bytes | None = None) -> Parsed:
+    """Read a Parquet file, or row groups of one; numbers and booleans become numbers, float32 stays float32.
 
+    `data`: the whole file, where that was read.
     `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.parquet.path_values`.
     `schema`: that of the training data, for a file that must be encoded like it.
     Raises InputError if the file is damaged, a column is neither of numbers nor declared categorical, a value is
         missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
         than its folder.
     """
-    with _sound(part.url):
-        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), source, part, schema)
+    with _sound(part.url), opened(part.url) if data is None else pa.BufferReader(data) as file:
+        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
@@ -393,12 +394,6 @@ def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], whe
     """Return the form of a table, and the columns that are read."""
     form = TableForm.of(source, schema, unique(names, where), where)
     return form, list(dict.fromkeys(name for name in (*form.features, form.label, form.groups, form.cost) if name))
-
-
-def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None) -> Parsed:
-    """Read the row groups of a part. Parameters and errors as `parse_parquet`."""
-    with _sound(part.url), opened(part.url) as file:
-        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
 
 
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:

@@ -202,7 +202,7 @@ class ParquetFormat(TableFormat, FileFormat):
         """Return the columns."""
         from aucdist.data.formats.parquet import parse_parquet
 
-        return parse_parquet(data, source, part, schema)
+        return parse_parquet(source, part, schema, data)
 
     def digest_of_path(self, url: str) -> str:
         """Return the columns that the folders of a file stand for, if there are any."""
@@ -213,9 +213,9 @@ class ParquetFormat(TableFormat, FileFormat):
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return what is in some row groups."""
-        from aucdist.data.formats.parquet import parse_row_groups
+        from aucdist.data.formats.parquet import parse_parquet
 
-        return parse_row_groups(source, part, schema)
+        return parse_parquet(source, part, schema)
 
 
 def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tuple[FilePart, int, int]]:

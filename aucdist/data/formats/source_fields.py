@@ -39,7 +39,7 @@ SCORING = "it decides how the cells of any file with the features of a model are
 class EachOf(BaseModel):
     """Some topics, each of which is fitted against the rest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
     each: list[ClassName] = Field(min_length=2)
     """The topics"""
@@ -48,7 +48,7 @@ class EachOf(BaseModel):
 class SourceFields(BaseModel):
     """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
     source: Location | list[Location]
     """File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. Relative paths

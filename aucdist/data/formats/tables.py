@@ -55,9 +55,9 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
         for i, kind in enumerate(columns.schema.types):
             if pa.types.is_dictionary(kind):
                 columns = columns.set_column(i, columns.column_names[i], columns.column(i).cast(kind.value_type))
-    if not form.guess:
-        return _TableReader(columns, form, where, place, are_cells).table()
     reader = _TableReader(columns, form, where, place, are_cells)
+    if not form.guess:
+        return reader.table()
     texts = {name for name in form.numbers if name != form.cost and not reader.holds_numbers(columns[name], are_cells)}
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
     refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
@@ -103,12 +103,12 @@ def _is_text(kind: pa.DataType) -> bool:
 def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return numbers or booleans as an array, nan for a null.
 
-    `to_numpy` and `pa.array` load pandas, which takes longer than reading a small file.
+    `to_numpy`, `pa.array` and `pa.scalar` load pandas, which takes longer than reading a small file.
     """
     array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_boolean(array.type):
         return np.from_dlpack(array.cast(pa.uint8())).astype(bool)
-    return np.from_dlpack(array.fill_null(math.nan) if array.null_count else array)
+    return np.from_dlpack(array.fill_null(scalar(math.nan, array.type)) if array.null_count else array)
 
 
 def as_arrow(values: np.ndarray) -> pa.Array:
@@ -117,12 +117,18 @@ def as_arrow(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
+def scalar(value: float, kind: pa.DataType) -> pa.Scalar:
+    """Return a number as Arrow has it."""
+    return as_arrow(np.array([value]))[0].cast(kind)
+
+
 def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     """Return the position of each value of a column among the distinct ones, that of a null behind all, and these."""
     whole = _whole(column)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     places, values = encoded.indices, encoded.dictionary
-    return as_numpy(places.cast(pa.int64()).fill_null(len(values)) if places.null_count else places), values
+    behind = scalar(len(values), pa.int64())
+    return as_numpy(places.cast(pa.int64()).fill_null(behind) if places.null_count else places), values
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -140,7 +146,7 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
     if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
         column = column.cast(pa.float32())
-    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
+    return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, Shard, commit, write_shard
 from aucdist.data.sources import Dtype
-from aucdist.errors import InputError
 
 BYTES_PER_SHARD = 64 * 2**20
 
@@ -37,13 +36,7 @@ def simulate(
     Block
         Dense, float64.
 
-    Raises
-    ------
-    InputError
-        For a share that is not between 0 and 1.
     """
-    if not 0.0 < positive_share < 1.0:
-        raise InputError(f"positive_share is {positive_share}; a number between 0 and 1 is needed")
     direction = np.random.default_rng(seed).normal(size=n_features)
     direction *= shift / np.linalg.norm(direction)
     r = np.random.default_rng((seed, index))
@@ -76,16 +69,6 @@ class Simulation:
     dtype: Dtype = "float32"
     seed: int = 0
     shift: float = 1.2
-
-    def __post_init__(self) -> None:
-        for name in ("rows", "features", "rows_per_shard"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}; at least 1 is needed")
-        if not 0.0 < self.positive_share < 1.0:
-            raise InputError(f"positive_share is {self.positive_share}; a number between 0 and 1 is needed")
-        if self.dtype not in ("float32", "float64"):
-            raise InputError(f"dtype is {self.dtype!r}; float32 or float64 is needed")
 
     @property
     def per_shard(self) -> int:

@@ -233,3 +233,30 @@ def test_half_precision_numbers_are_numbers() -> None:
     source = yaml.safe_load(Path("rows.yaml").read_text())["data"]["source"]
     assert not source.get("drop")
     assert not source.get("categorical")
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
+def test_only_rows_for_which_the_conditions_hold_are_looked_at(name: str) -> None:
+    table = pd.DataFrame({"a": np.arange(40) * 1.5, "y": [0, 1] * 20})
+    if name == "rows.parquet":
+        table.to_parquet(name)
+    else:
+        table.to_json(name, orient="records", lines=True)
+    run("init", name, "--label", "y", "--set", 'where=[[a, ">=", 15]]', "--output", "rows.yaml")
+    assert "number a: 15 to 58.5" in Path("rows.yaml").read_text()
+
+
+def test_a_dropped_column_does_not_decide_how_numbers_are_written() -> None:
+    table = pd.DataFrame({"price": [f"${n},000" for n in range(1, 21)], "a": np.arange(20) / 8, "y": [0, 1] * 10})
+    table.to_csv("rows.csv", index=False)
+    run("init", "rows.csv", "--label", "y", "--output", "rows.yaml")
+    assert 'symbols: ["$"]' in Path("rows.yaml").read_text()
+    run("init", "rows.csv", "--label", "y", "--set", "drop=[price]", "--output", "rows.yaml", "--force")
+    assert "symbols" not in (text := Path("rows.yaml").read_text())
+    assert "- price  # as given" in text
+
+
+def test_the_label_is_no_category() -> None:
+    pd.DataFrame({"a": np.arange(20) / 8, "y": [0, 1] * 10}).to_csv("rows.csv", index=False)
+    _, err = run("init", "rows.csv", "--label", "y", "--set", "categorical=[y]", "--output", "rows.yaml", code=2)
+    assert "unknown column in `categorical` 'y'" in err
