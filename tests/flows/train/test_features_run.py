@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
 from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import LEAVES, candidates, complexity, left_out
+from aucdist.search.candidates import LARGE_LEAVES, LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
@@ -115,7 +115,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     few = candidates(model, n_pos=49, n_neg=900, n_features=9)
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, LEAVES]
+    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, LEAVES, LARGE_LEAVES]
     assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-2:] == [{"map": "bins", "pairs": 40}, LEAVES]
     assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
@@ -132,7 +132,16 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no map for missing values"):
         candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
-    order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves", LEAVES]
+    order = [
+        None,
+        "bins",
+        *LANDMARKS,
+        {"map": "bins", "pairs": 10},
+        {"map": "bins", "pairs": 40},
+        "leaves",
+        LEAVES,
+        LARGE_LEAVES,
+    ]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
 
