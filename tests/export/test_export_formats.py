@@ -11,10 +11,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, scores, table
 from support.linear_models import linear_model
 
+from aucdist.data.block import Block
+from aucdist.data.preprocess import Preprocessor
 from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.export.portable import edges_in_units
 from aucdist.linear_model import LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
@@ -111,13 +116,13 @@ def by_onnx(model: LinearModel, file: Path) -> dict[str, np.ndarray]:
     session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     texts = pd.read_csv(file, dtype=object, keep_default_na=False)
     feed: dict[str, np.ndarray] = {}
-    for given in session.get_inputs():
-        if given.type == "tensor(string)":
-            feed[given.name] = texts[given.name].to_numpy(object)
-        elif given.type == "tensor(int64)":
-            feed[given.name] = pd.to_datetime(texts[given.name]).to_numpy("datetime64[us]").astype(np.int64)
+    for entry in session.get_inputs():
+        if entry.type == "tensor(string)":
+            feed[entry.name] = texts[entry.name].to_numpy(object)
+        elif entry.type == "tensor(int64)":
+            feed[entry.name] = pd.to_datetime(texts[entry.name]).to_numpy("datetime64[us]").astype(np.int64)
         else:
-            feed[given.name] = pd.to_numeric(texts[given.name]).to_numpy(np.float64)
+            feed[entry.name] = pd.to_numeric(texts[entry.name]).to_numpy(np.float64)
     outputs = [output.name for output in session.get_outputs()]
     return dict(zip(outputs, session.run(outputs, feed), strict=True))
 
@@ -207,3 +212,36 @@ def _onnx_points(model: LinearModel) -> list[np.ndarray]:
     assert [given.name for given in session.get_inputs()] == ["features"]
     found: list[np.ndarray] = session.run(["score", "probability", "prediction"], {"features": POINTS[:, np.newaxis]})
     return found
+
+
+# ---- edges in the units of a column: the same values lie above them as above the edges of the scaled values
+
+
+shifts = st.floats(-1e6, 1e6)
+factors = st.floats(1e-6, 1e6)
+values = st.floats(-0.9, 1e8)
+
+
+@given(st.lists(values, min_size=1, max_size=5), shifts, factors, st.booleans())
+def test_values_on_both_sides_of_an_edge_stay_there(on: list[float], shift: float, factor: float, logged: bool) -> None:
+    preprocessor = Preprocessor((0,) if logged else (), "standard", np.array([shift]), np.array([factor]))
+
+    def scaled(x: np.ndarray) -> np.ndarray:
+        return preprocessor.transform(Block.of(x[:, np.newaxis], np.ones(len(x), dtype=np.int8))).X[:, 0]
+
+    edges = np.sort(scaled(np.array(on)))  # values lie exactly on them
+    found = edges_in_units(edges, 0, preprocessor)
+    assert (np.diff(found) >= 0).all()
+    assert (scaled(found) <= edges).all()
+    assert (scaled(np.nextafter(found, np.inf)) > edges).all()
+
+
+def test_without_a_scaling_edges_stay_as_they_are() -> None:
+    edges = np.array([0.5, 1.5])
+    assert edges_in_units(edges, 0, Preprocessor((), "none", None, None)) is edges
+
+
+@pytest.mark.parametrize("edge", [-1e300, 0.0, 5e-324, 1e300])
+def test_edges_at_the_ends_of_floating_point(edge: float) -> None:
+    preprocessor = Preprocessor((), "maxabs", None, np.array([1.0]))
+    assert edges_in_units(np.array([edge]), 0, preprocessor).tolist() == [edge]

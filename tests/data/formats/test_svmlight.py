@@ -172,3 +172,12 @@ def test_many_distinct_labels_and_a_long_line(tmp_path):
     data = read_text(tmp_path, text, positive=7)
     assert data.block.X.shape == (2001, 50_000)
     assert int((data.block.y == 1).sum()) == 2
+
+
+# ---- test_svmlight_labels ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", ["1_0", "0x1", "1e", "--1"])
+def test_a_label_that_only_python_would_read_is_refused(label):
+    with pytest.raises(InputError, match="is not a number"):
+        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", n_features=None, zero_based=False)

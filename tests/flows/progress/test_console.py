@@ -2,11 +2,12 @@
 
 import io
 import math
+import warnings
 
 import pytest
 from rich.console import Console
 
-from flows.progress.console import LineObserver, LiveObserver, gap_progress, summary_table
+from flows.progress.console import LineObserver, LiveObserver, gap_progress, summary_table, warnings_to
 
 RECORD = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
 RESULT = {
@@ -58,3 +59,26 @@ def test_summary_has_the_figures() -> None:
     Console(file=out, width=100).print(summary_table(RESULT))
     for text in ("1,000 rows", "0.8500", "0.8000 to 0.9000", "converged", "12 passes"):
         assert text in out.getvalue()
+
+
+# ---- test_warned ------------------------------------------------------------------------------
+
+
+def test_warnings_that_differ_in_numbers_are_one_note():
+    lines = []
+    with warnings_to(LineObserver(lines.append), ignored=(DeprecationWarning,)):
+        for n in (90, 91, 8.5):
+            warnings.warn(f"{n} rows are few", UserWarning, stacklevel=1)
+        warnings.warn("90 rows are few", RuntimeWarning, stacklevel=1)
+        warnings.warn("not shown", DeprecationWarning, stacklevel=1)
+    assert [line.strip() for line in lines] == [
+        "UserWarning: 90 rows are few (and 2 more like it)",
+        "RuntimeWarning: 90 rows are few",
+    ]
+
+
+def test_other_settings_of_warnings_come_back():
+    with warnings_to(LineObserver(print)):
+        pass
+    with pytest.raises(UserWarning, match="an error here"):  # as the tests' own settings have it
+        warnings.warn("an error here", UserWarning, stacklevel=1)

@@ -8,7 +8,7 @@ import pytest
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import run_folder, run_name
+from flows.run_folder.folder import configuration_of, data_of, run_folder, run_name
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -112,3 +112,27 @@ def test_name_says_what() -> None:
     assert run_name("a9a", ModelConfig(features="auto")).endswith("-a9a-all-pairs-auto")
     assert run_name("a9a", ModelConfig(estimator="LinkClassifier")).endswith("-a9a-newton")
     assert run_name("a9a", ModelConfig(features="auto", lam=0.1)).endswith("-a9a-all-pairs-lam0.1-auto")
+
+
+# ---- the configuration of a run is read in one place, which names what is damaged -------------
+
+
+def test_what_a_run_was_trained_on_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: d\ndata: {name: digits}\n")
+    assert configuration_of(str(tmp_path)) == {"name": "d", "data": {"name": "digits"}}
+    assert data_of(str(tmp_path)).name == "digits"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"name: \xd5", "config.yaml: not valid YAML"),
+        (b"- 1", "config.yaml is damaged: it is not a mapping of keys"),
+        (b"name: d", "config.yaml does not say which data the run was trained on: "),
+        (b"data: {source: {source: 3}}", "config.yaml does not say which data the run was trained on: `source"),
+    ],
+)
+def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        data_of(str(tmp_path))

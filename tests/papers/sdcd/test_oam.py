@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
@@ -8,6 +9,7 @@ from support.square_twins import FORMS
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.kernels.random import below
+from aucdist.papers.sdcd.kernels import Buffers, add_to_reservoir
 from aucdist.papers.sdcd.online import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -153,3 +155,19 @@ def test_many_rows_are_learnt(n_blocks):
     for solver, excess in (("oam-inf", 0.05), ("oam-seq", 0.15), ("oam-gra", 0.15)):
         options = {} if solver == "oam-inf" else {"buffer_size": 100}
         assert last(SOLVERS[solver](blocks_of(X, y, n_blocks), 1e-2, **options)).primal < (1 + excess) * best
+
+
+# ---- what the solver's tests cannot see: the reservoirs, and what is counted ------------------
+
+
+def test_every_row_is_equally_likely_in_the_reservoir():
+    counts = np.zeros(20)
+    for seed in range(4000):
+        buffers = Buffers.empty(5, seed * 2**40 + 1)
+        for t in range(20):
+            add_to_reservoir(t, 1, buffers)
+        assert (buffers.filled.tolist(), buffers.seen.tolist()) == ([0, 5], [0, 20])
+        assert len(set(buffers.held[1])) == 5
+        counts[buffers.held[1]] += 1
+    assert counts.sum() == 4000 * 5
+    assert stats.chisquare(counts).pvalue > 1e-3

@@ -1,13 +1,24 @@
 import itertools
+import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
+from support.rounds import rounds_of
 from support.small_sets import blocks_of, small
 
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.engine.worker_part import pack
+from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
+from aucdist.papers.sdcd.online import MSGD
 from aucdist.solvers.base import Status, solve
+from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.solvers.pairs.loss import AnchorGroups
 from aucdist.solvers.pairs.objective import PairObjective
 
 TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
@@ -88,3 +99,68 @@ def test_path_reuses_the_cuts_and_stays_certified():
         assert one.certificate.dual <= best * (1 + 1e-9)
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-5)
     assert sum(s.passes for s in warm) < sum(s.passes for s in cold)
+
+
+# ---- solvers over pairs on a real cluster -----------------------------------------------------
+
+
+N_BLOCKS = 3
+sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)
+
+
+def parts(sparse):
+    r = np.random.default_rng(0)
+    y = np.where(r.random(2000) < 0.1, 1, -1)
+    X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
+    return partition(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
+
+
+def load_dense(index):
+    return parts(False)[index]
+
+
+def test_dual_variables_come_and_go(client):
+    states = []
+    for blocks in (LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)):
+        *_, first = sdcd(blocks, 1e-1, seed=0, epochs=2)
+        *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
+        states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("most", [100, 10**6])
+def test_highest_scoring_negatives_are_the_same_on_workers(client, monkeypatch, most):
+    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+    here, there = LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)
+    one, other = (
+        solve(AllPairs().rounds(blocks, 1e-2, max_fpr=0.1), tol=1e-3, max_passes=300) for blocks in (here, there)
+    )
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate
+
+
+# ---- the anchors as they are sent: their scores and weights alone, from which each block computes the rest to the last
+
+
+RANDOM = np.random.default_rng(5)
+N = 3000
+SCORES, WEIGHTS, CODES = RANDOM.normal(size=N), RANDOM.random(N), RANDOM.integers(0, 40, N).astype(np.int32)
+
+
+@pytest.mark.parametrize(
+    "sort", [AnchorGroups(None).sorted, AnchorGroups(CODES, 40).sorted], ids=["all pairs", "groups"]
+)
+def test_anchors_that_arrive_search_as_those_that_were_sent(sort):
+    anchors, _ = sort(SCORES, WEIGHTS, 3, centred=True)
+    before = pickle.dumps(anchors)
+    wanted = anchors.search
+    assert pickle.dumps(anchors) == before  # what was computed is not sent
+    arrived = pickle.loads(before)
+    for one, of_client in zip(arrived.search, wanted, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(of_client).tobytes()
+    assert len(anchors.prefix_sums[0]) == anchors.n_gaps
+
+
+def test_anchors_without_weights_travel_in_nine_bytes():
+    anchors, _ = AnchorGroups(None).sorted(SCORES, np.ones(N))
+    assert len(pack(anchors)) < 9 * N + 1000
