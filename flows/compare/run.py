@@ -72,14 +72,9 @@ class Run:
         return self.labels("")
 
     @cached_property
-    def scores(self) -> np.ndarray:
-        """The scores of a run of two classes."""
-        return self.scores_of([""])[:, 0]
-
-    @cached_property
     def counts(self) -> ScoreCounts:
         """The counts of the scores of a run of two classes."""
-        return ScoreCounts.from_scores(self.y, self.scores)
+        return ScoreCounts.from_scores(self.y, self.score())
 
     def column(self, name: str) -> np.ndarray | None:
         """Return the group, grade or cost of each test row; None where they have none."""
@@ -91,13 +86,13 @@ class Run:
             return self.table["y"].to_numpy()
         return np.where(members_of(self.table["label"].to_numpy(), [name], topics=self.about["topics"])[:, 0], 1, -1)
 
-    def scores_of(self, names: Sequence[str]) -> np.ndarray:
-        """Return the scores of classes, of shape (n_test, len(names))."""
-        return self.table[[f"score {name}" if name else "score" for name in names]].to_numpy()
+    def score(self, name: str = "") -> np.ndarray:
+        """Return the scores of a class."""
+        return self.table[f"score {name}" if name else "score"].to_numpy()
 
     def wrong(self, name: str = "") -> np.ndarray:
         """Return which rows are decided wrongly as to a class."""
-        return (self.scores_of([name])[:, 0] > 0) != (self.labels(name) > 0)
+        return (self.score(name) > 0) != (self.labels(name) > 0)
 
     def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
         """Return a measure as a function of counts."""
@@ -200,14 +195,12 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     y, cost, areas = runs[0].y, _cost_of_rows(runs), _areas_in_groups(runs)
     tests = _tests_within_groups(runs, areas)
-    tests["auc"] = _tests(runs, lambda a, b, _: delong_test(y, a.scores, b.scores))
+    tests["auc"] = _tests(runs, lambda a, b, _: delong_test(y, a.score(), b.score()))
     if max_fpr is not None:
-        tests["partial_auc"] = _tests(
-            runs, lambda a, b, _: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
-        )
+        tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_delong_test(y, a.score(), b.score(), max_fpr))
     if cost is not None:
         tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
-    tests["average_precision"] = _tests(runs, lambda a, b, _: precision_test(y, a.scores, b.scores))
+    tests["average_precision"] = _tests(runs, lambda a, b, _: precision_test(y, a.score(), b.score()))
     if (folds := _tests_over_folds(runs)) is not None:
         tests["folds"] = folds
     return {
@@ -238,7 +231,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
         if in_groups is not None:
             estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
         if max_fpr is not None:
-            estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr, standardized=True)
+            estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr)
         estimates["average_precision"] = average_precision_interval(run.counts)
     if cost is not None:
         estimates["expected_cost"] = mean_cost_interval(run.y > 0, run.wrong(), cost)
@@ -273,7 +266,7 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
     weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
     try:
         return {
-            run.name: auc_of_groups(y, run.scores, groups=runs[0].column("group"), group_weight=weight) for run in runs
+            run.name: auc_of_groups(y, run.score(), groups=runs[0].column("group"), group_weight=weight) for run in runs
         }
     except InputError:  # no group has a pair
         return {}
@@ -287,7 +280,7 @@ def _tests_within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dic
     tests = {"group_auc": _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))}
     if grade is not None:
         y = grade - min(0.0, float(grade.min()))
-        gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
+        gains = {run.name: ndcg_of_groups(y, run.score(), groups=groups, k=10) for run in runs}
         tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
     return tests
 
@@ -343,10 +336,6 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
         raise InputError("there is no class that test rows of all runs have")
     labels = {name: runs[0].labels(name) for name in classes}
 
-    def auc_test(a: Run, b: Run, name: str) -> Difference:
-        first, second = (run.scores_of([name])[:, 0] for run in (a, b))
-        return delong_test(labels[name], first, second)
-
     compared = {
         "topics": runs[0].about["topics"],
         "runs": [
@@ -358,11 +347,13 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
                 "name": name,
                 "n_pos": int((y > 0).sum()),
                 "n_neg": int((y < 0).sum()),
-                "auc": {run.name: auc(ScoreCounts.from_scores(y, run.scores_of([name])[:, 0])) for run in runs},
+                "auc": {run.name: auc(ScoreCounts.from_scores(y, run.score(name))) for run in runs},
             }
             for name, y in labels.items()
         ],
-        "differences": _tests(runs, auc_test, classes),
+        "differences": _tests(
+            runs, lambda a, b, name: delong_test(labels[name], a.score(name), b.score(name)), classes
+        ),
     }
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
     if (cost := common_cost(points)) is not None:

@@ -150,9 +150,9 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
 
     def labels_and_scores(of: Run) -> tuple[np.ndarray, np.ndarray]:
         if not model.classes:
-            return of.y, of.scores
+            return of.y, of.score()
         members = members_of(of.table["label"].to_numpy(), model.classes, topics=model.topics)
-        return members, of.scores_of(model.classes)
+        return members, np.column_stack([of.score(name) for name in model.classes])
 
     new = read_run(run)
     y, scores = labels_and_scores(new)
