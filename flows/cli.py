@@ -146,7 +146,7 @@ COMMANDS: tuple[Command, ...] = (
             "promised."
         ),
         page="in-service",
-        model="flows.watch.config:WatchConfig",
+        model="flows.watch.run:WatchConfig",
         function="flows.watch.run:watch",
         lines="flows.watch.run:watch_lines",
         flow="flows.orchestration.flows:watch",

@@ -359,7 +359,7 @@ def _shapes(model: Any) -> str:
 
 def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable[[Any], None]]]:
     """Yield the name, the text and the plot of each shape, those first that move the score most."""
-    from aucdist.report.additive import shape_plot, shape_text
+    from aucdist.report.sections import shape_plot, shape_text
 
     names = names_of_features(model)
     moving = [shape for shape in model.shapes().shapes if shape.spread > 0]

@@ -12,9 +12,8 @@ from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import IntervalWarning
 from aucdist.report import plots
-from aucdist.report.additive import AdditiveModel, additive_section
 from aucdist.report.html import render_template
-from aucdist.report.search import search_section
+from aucdist.report.sections import AdditiveModel, additive_section, search_section
 from aucdist.report.text import (
     Json,
     auc_text,

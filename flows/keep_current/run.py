@@ -19,8 +19,7 @@ from flows.promote.store import promotion_lines
 from flows.score.run import ScoreConfig, score
 from flows.train.config import TrainConfig
 from flows.train.run import train
-from flows.watch.config import WatchConfig
-from flows.watch.run import watch, watch_lines
+from flows.watch.run import WatchConfig, watch, watch_lines
 
 
 def keep_current(

@@ -38,7 +38,7 @@ from flows.shard.config import ShardConfig
 from flows.train import run as training
 from flows.train.config import TrainConfig
 from flows.watch import run as watching
-from flows.watch.config import WatchConfig
+from flows.watch.run import WatchConfig
 
 ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
 """The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see

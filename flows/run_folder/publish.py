@@ -14,8 +14,8 @@ from aucdist.data.storage.files import shown, write_bytes
 from aucdist.drift.profile import Profile, score_bins
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
-from aucdist.report.additive import AdditiveModel
 from aucdist.report.run import Report, render_run_page
+from aucdist.report.sections import AdditiveModel
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import with_config
+from pydantic import Field, model_validator, with_config
 from typing_extensions import TypedDict
 
 from aucdist import batch_scoring
@@ -20,6 +21,7 @@ from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
+from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import BatchCounts, moved
 from aucdist.drift.performance import losses, performance, performance_of_classes
 from aucdist.drift.profile import Profile
@@ -38,13 +40,43 @@ from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.compute.workers import Workers
-from flows.config.data import batch_name, source_of
+from flows.config.base import NAME, Cli, Strict
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
-from flows.watch.config import WatchConfig
 from flows.watch.state import WatchState, read_labels
+
+
+class WatchConfig(Strict):
+    """A batch of rows to compare with the training rows of a model, or labels of a batch."""
+
+    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    """A model store, or store@3, or a run folder, or a model: a folder or URL"""
+    data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
+    """The rows of the batch; they need no label"""
+    scores: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    """Scores of these rows by `aucdist score`; by default they are scored"""
+    labels: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    """Labels of a batch: a Parquet or CSV file with `row_id` and the label"""
+    batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
+    """Names the batch; by default the data, or the last batch for labels"""
+    state: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    """Folder or URL of what was watched so far; by default `watch` in the store"""
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
+    """Where it runs"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> "WatchConfig":
+        if self.data is None and self.labels is None:
+            raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
+        if self.data is None and self.scores is not None:
+            raise InputError("`scores` belong to the rows of a batch, and none are named")
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ from flows.promote.decision import PromoteConfig
 from flows.promote.run import promote_run
 from flows.train.config import load_train
 from flows.train.run import train
-from flows.watch.config import WatchConfig
-from flows.watch.run import watch
+from flows.watch.run import WatchConfig, watch
 
 WEEKS, TRAINING = 52, 8000
 Batches = tuple[pd.DataFrame, list[pd.DataFrame], list[pd.DataFrame]]

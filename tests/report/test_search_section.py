@@ -10,7 +10,7 @@ from support.figures import render_only
 from test_page import Tags, history, scores, text_of
 
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.search import search_section
+from aucdist.report.sections import search_section
 from aucdist.report.text import search_verdict
 
 

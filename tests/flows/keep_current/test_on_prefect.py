@@ -27,7 +27,7 @@ def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_serve
 
     from flows.keep_current.config import KeepCurrentConfig
     from flows.orchestration.flows import keep_current, watch
-    from flows.watch.config import WatchConfig
+    from flows.watch.run import WatchConfig
 
     for number in range(3):
         day(tmp_path, number)
