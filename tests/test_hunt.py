@@ -5,20 +5,17 @@ The seeds that are not marked slow are those of all kinds of rows (dense, sparse
 
 import pytest
 from hunt import hunt, problem
+from support.seeds import searched
 
 
-def seeds(*quick, slow):
-    return [*quick, *(pytest.param(seed, marks=pytest.mark.slow) for seed in slow)]
-
-
-@pytest.mark.parametrize("seed", seeds(0, 1, 2, 3, 7, slow=(4, 5, 6)))
+@pytest.mark.parametrize("seed", searched((0, 1, 2, 3, 7, 4, 5, 6), quick=5))
 def test_no_certificate_is_false(seed):
     n_fits, findings = hunt(seed)
     assert n_fits > 25
     assert findings == []
 
 
-@pytest.mark.parametrize("seed", seeds(8, 9, 12, 13, slow=(10, 11)))
+@pytest.mark.parametrize("seed", searched((8, 9, 12, 13, 10, 11), quick=4))
 def test_nor_of_a_fit_of_all_pairs(seed):
     n_fits, findings = hunt(seed, only="PairwiseHingeClassifier")
     assert n_fits > 1

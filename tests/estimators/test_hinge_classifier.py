@@ -32,7 +32,7 @@ def classifier(penalty, solver, **parameters):
 
 @pytest.mark.filterwarnings("ignore")
 @checks_of(
-    classifier("l2", "sdcd"),
+    classifier("l2", "sdcd", max_passes=60),
     classifier("l1", "scd", max_passes=60),
     classifier("l1", "psa", max_passes=60),
     expected_failed_checks=lambda model: (

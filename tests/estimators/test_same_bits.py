@@ -99,7 +99,7 @@ def test_a_fit_has_the_same_bits_wherever_the_rows_lie(
     expected = bits(name, LocalBlocks.load(load, N_BLOCKS), parameters)
     assert bits(name, LocalBlocks.load(load, N_BLOCKS, n_jobs=2), parameters) == expected
     assert bits(name, LocalBlocks.load(load, N_BLOCKS, stream=True), parameters) == expected
-    for stream in (False, True):
+    for stream in (False, True) if (name, rows, parameters) in SOLVERS else (False,):
         assert bits(name, DaskBlocks.load(client, load, N_BLOCKS, stream=stream), parameters) == expected
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.code_sets import random_codes
 from support.rounds import rounds_of
+from support.seeds import searched
 
 from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
@@ -54,7 +55,7 @@ def two_forms(seed, n_blocks=2):
     return [LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", searched(range(15), quick=6))
 def test_all_pairs_has_the_minimum_of_the_sparse_rows(seed):
     """Many scores are tied there, and the last bit of a tie decides where a Newton step ends: the minimum is the same."""
     codes, csr = (
@@ -77,13 +78,13 @@ def compare(rounds, seed, n_rounds=6):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", searched(range(15), quick=6))
 def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
     compare(SOLVERS[name], seed)
 
 
 @pytest.mark.parametrize("name", ["newton", "lipschitz", "square"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", searched(range(12), quick=4))
 def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
     for module in (problem, solvers, square):
         monkeypatch.setattr(module, "MOST_FEATURES", 1)

@@ -64,10 +64,10 @@ def coverage_of_groups(n_groups: int, shift: float, repeats: int) -> float:
 
 
 def test_the_cells_that_were_worst_cover():
-    """Of 400 samples at least 91 %, 3.7 standard errors below 95; before they were 79, 88 and 89 %."""
-    assert coverage("auc", 10, 0.98, 400) > 0.91
-    assert coverage("precision", 10, 0.7, 400) > 0.91
-    assert coverage_of_groups(10, 1.0, 400) > 0.91
+    """Of 150 samples at least 91 %, 2.2 standard errors below 95; before they were 79, 88 and 89 %."""
+    assert coverage("auc", 10, 0.98, 150) > 0.91
+    assert coverage("precision", 10, 0.7, 150) > 0.91
+    assert coverage_of_groups(10, 1.0, 150) > 0.91
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.optima import optimum_group_l1, optimum_l1
 from support.oracle import pair_differences
+from support.seeds import searched
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge
 
@@ -39,7 +40,7 @@ def objective(w, X, y, lam):
     return lam * norms(w) + np.maximum(0.0, 1.0 - pair_differences(X, y) @ w).mean()
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", searched(range(4), quick=2))
 def test_random_problems_against_slsqp(part):
     for seed in range(part, 60, 4):
         r = np.random.default_rng(seed)

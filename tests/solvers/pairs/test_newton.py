@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from support.grouped_pairs import best_hinge, pairs_of
 from support.optima import optimum
 from support.oracle import pairwise_objective
+from support.seeds import searched
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block, partition
@@ -110,7 +111,7 @@ def test_conjugate_gradients_and_the_matrix_give_the_same_step(signs, monkeypatc
         assert ((w + steps[0]) * signs >= 0.0).all()
 
 
-@pytest.mark.parametrize("first", range(0, 300, 25))
+@pytest.mark.parametrize("first", searched(range(0, 300, 25), quick=4))
 def test_the_optimum_is_that_of_an_independent_programme(first):
     for seed in range(first, first + 25):
         r = np.random.default_rng(seed)

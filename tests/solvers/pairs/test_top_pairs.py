@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from support.oracle import pairwise_objective
+from support.seeds import searched
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
 
@@ -35,7 +36,7 @@ def random_problem(seed):
     return X, y, weight, TopNegatives(float(r.choice([0.1, 0.3, 0.5, 1.0]))), 10.0 ** r.uniform(-2, 0)
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", searched(range(3), quick=1))
 def test_random_problems_against_a_quadratic_programme(part):
     for seed in range(part, N_PROBLEMS, 3):
         X, y, weight, subset, lam = random_problem(seed)
@@ -49,7 +50,7 @@ def test_random_problems_against_a_quadratic_programme(part):
         assert c.dual <= best * (1 + 1e-7) + 5e-8, seed
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", searched(range(25), quick=10))
 def test_l1_against_a_linear_programme(seed):
     X, y, weight, subset, lam = random_problem(seed)
     best = top_optimum_l1(X, y, lam, subset.max_fpr * weight[y < 0].sum(), weight)
