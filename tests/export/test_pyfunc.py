@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from support.command_line import run
+from support.figures import fit_the_model_alone
 
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
@@ -31,7 +32,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFram
     data = {"source": SOURCE | {"source": str(folder / "rows.csv")}, "scale": "standard", "impute": "median"}
     content = {"name": "churn", "data": data, "model": {"lam": 0.01, "tol": 0.05, "calibration": "logit"}}
     (folder / "churn.yaml").write_text(json.dumps(content), encoding="utf-8")
-    run("train", folder / "churn.yaml", "--output", folder / "runs")
+    with pytest.MonkeyPatch.context() as patched:
+        fit_the_model_alone(patched)
+        run("train", folder / "churn.yaml", "--output", folder / "runs")
     (made,) = (folder / "runs").iterdir()
     return folder, table, _load_pyfunc(str(made / "model"))
 

@@ -8,10 +8,11 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.canary import KEY, PASSWORD, TOKEN, client_of
-from support.figures import RENDER, leave_out
+from support.figures import RENDER, leave_out, render_only
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
 
@@ -44,6 +45,24 @@ def without_figures() -> Iterator[None]:
 def rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the pages of this test have their figures."""
     monkeypatch.setattr(plots, "_svg", RENDER)
+
+
+@pytest.fixture
+def plotted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the figures of this test's pages be plotted but not rendered, which takes most of the time."""
+    render_only(monkeypatch)
+
+
+@pytest.fixture
+def on_shared_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs on a local cluster take the workers that all tests share; `test_train_run.py` starts some of its own."""
+    from distributed import Client
+
+    def client(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Client:
+        assert (workers, threads) == (2, 1)
+        return Client(cluster)
+
+    monkeypatch.setattr("aucdist.engine.dask.local_client", client)
 
 
 @pytest.fixture

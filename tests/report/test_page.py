@@ -309,8 +309,8 @@ def test_one_class_is_refused(report):
 
 def test_a_page_of_many_rows_and_rounds_stays_small(report):
     big = replace(
-        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]), train=scores(20_000, 300_000),
-        test=scores(5_000, 200_000, seed=3), weights=[(f"feature {i}", i / 7) for i in range(60_000)],
+        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]), train=scores(5_000, 60_000),
+        test=scores(2_000, 40_000, seed=3), weights=[(f"feature {i}", i / 7) for i in range(20_000)],
     )  # fmt: skip
     assert len(render_run_page(big).encode()) < 1_500_000
 

@@ -1,15 +1,12 @@
 """The model store, on a folder and on S3: one writer wins, readers see whole versions, only old versions are removed."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 import uuid
 
 import boto3
 import numpy as np
 import pytest
+from support.forked_workers import start_program
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
 from aucdist.data.dataset import Schema
@@ -144,11 +141,14 @@ def test_a_kill_leaves_one_whole_current_version(tmp_path):
     for value in (1, 2):
         content = model(tmp_path, value)
     add(url, content)
-    for _ in range(5):
-        command = [sys.executable, "-c", PROMOTER, url, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:
-            assert process.stdout.readline() == b"ready\n"
-            time.sleep(random.uniform(0.0, 0.15))
-            process.send_signal(signal.SIGKILL)
+    for number in range(3):
+        output = tmp_path / f"printed{number}"
+        process = start_program(PROMOTER, url, str(tmp_path), cwd=tmp_path, output=output)
+        while process.is_alive() and not (output.exists() and output.read_bytes() == b"ready\n"):
+            time.sleep(0.01)
+        time.sleep(random.uniform(0.0, 0.15))
+        assert process.is_alive()
+        process.kill()
+        process.join()
         assert load_model(url).coef[0] in (1, 2)
     assert len(read_store(url).changes) > 5

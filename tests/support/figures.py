@@ -19,6 +19,12 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "_svg", lambda name, plot, height: EMPTY)
 
 
+def fit_the_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs draw no figures, and fit no baselines beside the model."""
+    leave_out(monkeypatch)
+    monkeypatch.setattr("flows.train.run.baselines", lambda rows, observer: [])
+
+
 def render_only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Let only the figures of these names be rendered; of the others the plot is drawn into axes and left there."""
 

@@ -1,15 +1,17 @@
 """Processes as forks of one that has imported all they need: a start costs a fraction of a second, not three.
 
-They are Dask's workers, and the contestants of the benchmarks. Runs that tests start as commands have workers as users have them,
-spawned.
+They are Dask's workers, the contestants of the benchmarks, and programs that tests kill. Runs that tests start as commands have
+workers as users have them, spawned.
 """
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -64,6 +66,23 @@ class Forked(ForkServerProcess):
 
     def run(self) -> None:
         with_environment(self.environment, super().run)
+
+
+def start_program(code: str, *args: str, cwd: Path, output: Path) -> Forked:
+    """Start Python code with these arguments in a folder; what it prints goes to a file."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
+    process = Forked(target=_run_program, args=(code, args, cwd, output))
+    process.start()
+    return process
+
+
+def _run_program(code: str, args: tuple[str, ...], cwd: Path, output: Path) -> None:
+    os.chdir(cwd)
+    printed = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(printed, stream)
+    sys.argv = ["aucdist", *args]
+    exec(code, {"__name__": "__main__"})
 
 
 @contextmanager

@@ -2,11 +2,9 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
+from support.forked_workers import start_program
 from support.searches import load_cv
 
 from aucdist.engine.dask import local_client
@@ -185,12 +184,6 @@ def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypat
 # ---- where it runs ----
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with local_client(workers=2, memory_limit="1GiB") as client:
-        yield client
-
-
 def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str, Any]:
     address = f"cluster={{kind: address, address: '{client.scheduler.address}', scratch: '{tmp_path}/scratch'}}"
     return cross_validate(config(tmp_path / name, *settings, address), RecordingObserver())
@@ -198,9 +191,13 @@ def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str,
 
 @pytest.mark.slow
 def test_the_same_table_with_more_workers_and_after_one_is_killed(
-    whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path, client: Any
+    whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path
 ) -> None:
-    result, _ = whole
+    with local_client(workers=2, memory_limit="1GiB") as client:
+        _compare_on(client, whole[0], tmp_path)
+
+
+def _compare_on(client: Any, result: dict[str, Any], tmp_path: Path) -> None:
     assert figures(same_on(tmp_path, client, "two")) == figures(result)
     pid = next(iter(client.run(os.getpid).values()))
     killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.3); os.kill({pid}, 9)"])
@@ -225,7 +222,6 @@ def _fail(job: int, sides: None, again: bool) -> list[dict[str, Any]]:
 
 
 def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
-    client.wait_for_workers(2)  # the one that was killed is started again
     ill = next(iter(client.scheduler_info()["workers"]))
     done = dict(jobs.run_on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
     assert sorted(done) == list(range(6))
@@ -235,16 +231,15 @@ def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
 
 
 def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
     arguments = [part for setting in settings for part in ("--set", setting)]
-    line = [sys.executable, "-m", "flows.cli", "cv", "digits", "--output", str(tmp_path), *arguments]
-    process = subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    command, output = ("cv", "digits", "--output", str(tmp_path), *arguments), tmp_path / "printed"
+    process = start_program("from flows.cli import main; main()", *command, cwd=tmp_path, output=output)
     tasks = tmp_path / "cv-digits" / "tasks"
-    while process.poll() is None and len(list(tasks.glob("*.json"))) < 2:
+    while process.is_alive() and len(list(tasks.glob("*.json"))) < 2:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     finished = len(list(tasks.glob("*.json")))
     assert finished >= 2
     result = cross_validate(load_cv("digits", settings, str(tmp_path)), RecordingObserver())

@@ -138,7 +138,8 @@ def test_grades_without_groups_are_one_group(tmp_path):
 
 
 def test_features_are_chosen_within_groups(tmp_path):
-    config = write(tmp_path, "train", model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    size = {"n": 300, "n_users": 30}
+    config = write(tmp_path, "train", size=size, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     about = json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))
     assert about["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)

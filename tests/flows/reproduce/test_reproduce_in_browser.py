@@ -1,4 +1,4 @@
-"""The pages of the papers in Chromium at a usual width: no table is clipped."""
+"""The pages of the papers in Chromium at a usual width: no table is clipped (figures are left out)."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ def chosen_alone(n_points: int, i: int) -> list[float | None]:
     return [0.9 if point == i % n_points else None for point in range(n_points)]
 
 
-@pytest.mark.usefixtures("rendered")
 @pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
 def test_the_tables_of_the_papers_fit(tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as chromium:

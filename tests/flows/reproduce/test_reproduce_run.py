@@ -71,6 +71,7 @@ def test_a_failed_task_is_named_and_the_other_results_are_stored(
     assert len([p for p in (path.parent / "out").rglob("*.json")]) == 2
 
 
+@pytest.mark.usefixtures("on_shared_workers")
 def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
     path = write(tmp_path, only("nine"))
     here = rows(run(path)["run"], "nine")
@@ -78,7 +79,6 @@ def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
     assert rows(result["run"], "nine") == here
 
 
-@pytest.mark.usefixtures("rendered")
 def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["reproduce", "000", "--quick", "--json", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output

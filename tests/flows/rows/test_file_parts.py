@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def test_a_test_set_of_its_own_is_read_in_the_same_way(source: dict[str, Any], t
     check_same(run(source, tmp_path, data=data | {"direct": True}, blocks=3), run(source, tmp_path, data=data))
 
 
+@pytest.mark.usefixtures("on_shared_workers")
 @pytest.mark.parametrize("source", ["parquet"], indirect=True)
 def test_workers_read_their_own_parts(source: dict[str, Any], tmp_path: Path) -> None:
     data = {"direct": True, "test": {"fraction": 0.3, "seed": 2}}
@@ -161,22 +163,28 @@ def test_copies_of_what_was_parsed_go_once_there_are_blocks(
     assert rows.train.n_blocks == 5
 
 
+@pytest.fixture(scope="module")
+def own_client() -> Iterator[Any]:
+    """Workers whose parser is changed, and which end in the last test that has them."""
+    with local_client(workers=2) as client:
+        yield client
+
+
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
-def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path: Path) -> None:
+def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path: Path, own_client: Any) -> None:
     """And what becomes of them has the same bits on workers and here, kept or streamed."""
     config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
     observer, found = LineObserver(lambda text: None), []
-    with local_client(workers=2) as client:
-        workers = Workers(client, str(tmp_path))
-        client.run(note_parsed)
-        rows = open_source(config, 6).prepare(workers, observer, call_stage)
-        for cache in ("memory", "stream"):
-            blocks = rows.partition(cache, workers, observer)
-            found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
-        rows.train.row_ids_and_labels(workers.parallel_map())
-        parsed = client.run(parsed_here)
-        assert sorted(len(some) for some in parsed.values()) == [3, 3]
-        assert len({part for some in parsed.values() for part in some}) == 6
+    workers = Workers(own_client, str(tmp_path))
+    own_client.run(note_parsed)
+    rows = open_source(config, 6).prepare(workers, observer, call_stage)
+    for cache in ("memory", "stream"):
+        blocks = rows.partition(cache, workers, observer)
+        found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
+    rows.train.row_ids_and_labels(workers.parallel_map())
+    parsed = own_client.run(parsed_here)
+    assert sorted(len(some) for some in parsed.values()) == [3, 3]
+    assert len({part for some in parsed.values() for part in some}) == 6
     here = open_source(config, 6).prepare(Workers(), observer, call_stage)
     for cache in ("memory", "stream"):
         blocks = here.without_copies().partition(cache, Workers(), observer)
@@ -185,14 +193,13 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
 
 
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
-def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path: Path) -> None:
+def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path: Path, own_client: Any) -> None:
     config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
     observer, found = LineObserver(lambda text: None), []
-    with local_client(workers=2) as client:
-        workers = Workers(client, str(tmp_path))
-        rows = open_source(config, 6).prepare(workers, observer, call_stage)
-        client.run(die_soon)  # all of them: nothing waits for their addresses
-        found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
+    workers = Workers(own_client, str(tmp_path))
+    rows = open_source(config, 6).prepare(workers, observer, call_stage)
+    own_client.run(die_soon)  # all of them: nothing waits for their addresses
+    found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
     here = open_source(config, 6).prepare(Workers(), observer, call_stage)
     found.append(here.partition("stream", Workers(), observer).train.reduce(bytes_of)["rows"])
     assert found[0] == found[1]

@@ -169,6 +169,7 @@ def test_the_configuration_is_kept(tmp_path):
     assert "cache: stream" in (tmp_path / "runs" / result["run"].rsplit("/")[-1] / "config.yaml").read_text()
 
 
+@pytest.mark.usefixtures("on_shared_workers")
 def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
     """Publishing reads no rows in this process, and the scores are those of the test rows."""
     more = {"features": {"map": "bins"}}

@@ -79,6 +79,7 @@ def test_scores_have_the_bits_of_the_run(tmp_path: Path, data: str, features: st
     assert scores.loc[test_rows.index].tolist() == test_rows["score"].tolist()
 
 
+@pytest.mark.usefixtures("on_shared_workers")
 def test_shards_are_scored_on_workers(tmp_path: Path, model: Path) -> None:
     run("shard", "digits", tmp_path / "shards", "--rows-per-shard", 500)
     run("score", model, tmp_path / "shards", tmp_path / "scores", "--cluster", "local")

@@ -1,10 +1,7 @@
 """`aucdist shard` and `aucdist simulate`: results on stdout, progress on stderr, and nothing lost when a run is killed."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from support.command_line import contents, run
+from support.forked_workers import start_program
 
 from aucdist.data.shards.manifest import read_shard
 
@@ -106,28 +104,22 @@ def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, monkey
     assert not (tmp_path / "set").exists()
 
 
-def start(*args: str, cwd: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "flows.cli", *args], cwd=cwd, env=environment, stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "rows.csv", 4000)
     args = ("shard", "rows.csv", "set", "--set", "label=clicked", "--rows-per-shard", "20")
     for after in ("part-*.arrow", "shard-*.parquet"):
-        process = start(*args, cwd=tmp_path)
+        output = tmp_path / "printed"
+        process = start_program("from flows.cli import main; main()", *args, cwd=tmp_path, output=output)
         deadline = time.monotonic() + 60
         while not list((tmp_path / "set").rglob(after)) and time.monotonic() < deadline:
             time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
         assert not (tmp_path / "set" / "CURRENT").exists()
     assert 1 <= len(list((tmp_path / "set").glob("shard-*.parquet"))) < 200
-    stdout, _ = start(*args, "--json", cwd=tmp_path).communicate()
+    monkeypatch.chdir(tmp_path)
+    stdout, _ = run(*args, "--json")
     assert json.loads(stdout)["shards"] == 200
     run("shard", tmp_path / "rows.csv", tmp_path / "whole", *args[3:])
     assert contents(tmp_path / "set") == contents(tmp_path / "whole")

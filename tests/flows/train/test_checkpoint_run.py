@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+import time
 
 import numpy as np
 import pytest
 from distributed import get_client
+from support.forked_workers import start_program
 from support.supervised import supervised
 
 from aucdist.errors import ClusterLost, InputError
@@ -76,21 +76,22 @@ pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
 
 @pytest.mark.parametrize(("by", "ends_with"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_a_run_that_was_ended_resumes(by, ends_with, tmp_path, undisturbed):
-    asked = config(tmp_path, checkpoint={"rounds": 3})
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, json.dumps(asked)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert (
-            "round 4\n" in process.stdout
-        )  # reads up to this line: round 3 has left a checkpoint, and round 4 is due none
-        process.send_signal(by)
-        assert process.wait(30) == ends_with
-    assert newest(tmp_path) > 3 if by == signal.SIGTERM else newest(tmp_path) == 3
+    output, printed = tmp_path / "runs", tmp_path / "printed"
+    asked = config(output, checkpoint={"rounds": 3})
+    process = start_program(SCRIPT, json.dumps(asked), cwd=tmp_path, output=printed)
+    # Round 3 has left a checkpoint, and round 4 is due none.
+    while process.is_alive() and not (printed.exists() and "round 4\n" in printed.read_text()):
+        time.sleep(0.02)
+    assert process.is_alive(), printed.read_text()
+    os.kill(process.pid, by)
+    process.join(30)
+    assert process.exitcode == ends_with
+    assert newest(output) > 3 if by == signal.SIGTERM else newest(output) == 3
     observer = Doing()
     result = train(asked, observer)
     assert any("resumes from the checkpoint of round" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
-    assert not (tmp_path / ".checkpoints").exists()
+    assert not (output / ".checkpoints").exists()
 
 
 def newest(folder):

@@ -54,7 +54,8 @@ def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
 
 
 def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
-    bins = ["model.features=bins", "data.scale=none", "model.tol=2e-3"]
+    few = {"map": "bins", "bins": 4}
+    bins = [f"model.features={json.dumps(few)}", "data.scale=none", "model.tol=2e-3"]
     result = run(tmp_path, *bins, "operating_point={fpr: 0.02, out_of_fold: true}")
     X, digit = load_digits(return_X_y=True)
     train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
@@ -62,7 +63,7 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     folds, scores = fold_numbers(train, y, 5, 0), np.empty(len(train))
     for number in range(5):
         seen = folds != number
-        model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features="bins", tol=2e-3).fit(X[train][seen], y[seen])
+        model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=few, tol=2e-3).fit(X[train][seen], y[seen])
         scores[~seen] = without_intercept(model, X[train][~seen])
     assert -load_model(f"{result['run']}/model").intercept == pytest.approx(
         threshold_at(y, scores, fpr=0.02), abs=0.1
@@ -132,7 +133,7 @@ def test_sentence(wanted: dict[str, float], start: str) -> None:
     assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alarm.")
 
 
-@pytest.mark.usefixtures("rendered")
+@pytest.mark.usefixtures("plotted")
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
     result = run(tmp_path, "operating_point={cost: {false_alarm: 1, miss: 40}}")
     table, point = read_scores(result["run"]), result["operating_point"]
