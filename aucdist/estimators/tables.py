@@ -162,7 +162,7 @@ def _plain_table(X: Any) -> Any:
         return X
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return X
-    from aucdist.data.formats.parquet import PANDAS_INDEX
+    from aucdist.data.formats.table_form import PANDAS_INDEX
 
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
 
