@@ -201,7 +201,7 @@ def _columns(rows: FirstRows, form: TableForm, signs: np.ndarray, apart: set[str
         source.date_format,
     )
     kinds: dict[str, Kind] = dict.fromkeys(form.hashed, "hashed")
-    kinds |= dict.fromkeys(form.dates, "dates") | dict.fromkeys(form.categorical, "categorical")
+    kinds.update(dict.fromkeys(form.dates, "dates"), **dict.fromkeys(form.categorical, "categorical"))
     looked_at = table.columns()
     for c in looked_at:
         if kinds.get(c.name, c.kind) != c.kind:

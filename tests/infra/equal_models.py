@@ -11,7 +11,8 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from flows.promote.decision import Pair, difference
+from aucdist.metrics.compare import delong_test
+from flows.promote.decision import LEVEL, Pair
 
 ROWS, AUC = 20_000, 0.85
 """Rows, and the AUC of the model in use."""
@@ -29,6 +30,11 @@ def drawn(auc_new: float, share: float, correlation: float, rng: np.random.Gener
     return Pair("drawn rows", y, new, old)
 
 
+def promoted(pair: Pair) -> bool:
+    """Return whether the new model is surely better, as a promotion without a margin asks."""
+    return delong_test(pair.y, pair.new, pair.old, LEVEL).low > 0.0
+
+
 def main() -> None:
     """Print how many of the runs are promoted."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -39,8 +45,7 @@ def main() -> None:
     print("share,correlation,runs,equal,better", flush=True)
     for share, correlation in itertools.product(SHARES, CORRELATIONS):
         equal, better = (
-            sum(difference(drawn(auc, share, correlation, rng), None).low > 0.0 for _ in range(given.runs))
-            for auc in (AUC, AUC + 0.01)
+            sum(promoted(drawn(auc, share, correlation, rng)) for _ in range(given.runs)) for auc in (AUC, AUC + 0.01)
         )
         print(f"{share},{correlation},{given.runs},{equal},{better}", flush=True)
 

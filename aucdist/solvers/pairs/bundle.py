@@ -213,6 +213,11 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n,)
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
+
+    Raises
+    ------
+    ArithmeticError
+        Where entries of H are not finite.
     """
     n, free, b = len(a), np.flatnonzero(b > 0.0), b.copy()
     ridge = RIDGE * (float(H.trace()) or 1.0) / n  # this much is lost to rounding in H anyhow; H may be 0
@@ -222,11 +227,10 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         system[:-1, :-1] = H[np.ix_(free, free)]
         system[np.diag_indices(len(free))] += ridge
         system[-1, -1] = 0.0
-        try:
-            *x, price = np.linalg.solve(system, np.append(a[free], 1.0))
-        except np.linalg.LinAlgError:
-            break
+        *x, price = np.linalg.solve(system, np.append(a[free], 1.0))
         target, now = np.array(x), b[free]
+        if not np.isfinite(target).all():
+            raise ArithmeticError("infinite gradients")
         outside = ~(target >= 0.0)
         if outside.any():
             # Go towards it until the first entry reaches 0.
@@ -242,5 +246,4 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if not gain[best] > 1e-10 * abs(float(a[free] @ target)):
             break
         free = np.append(free, best)
-    total = float(b.sum())
-    return b / total
+    return np.divide(b, b.sum())
