@@ -10,6 +10,9 @@ RIDGE = 1e-12
 ROOM = 64
 """So many gradients fit into the first array of them; then it doubles."""
 
+MOST_CHANGES = 2_000
+"""The most changes of the points that a combination uses; each round of a fit takes a few."""
+
 MOST_PATTERNS = 30
 """The most patterns of zeros and signs that are tried for a combination; a few are usual."""
 
@@ -219,9 +222,9 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     ArithmeticError
         Where entries of H are not finite.
     """
-    n, free, b = len(a), np.flatnonzero(b > 0.0), b.copy()
-    ridge = RIDGE * (float(H.trace()) or 1.0) / n  # this much is lost to rounding in H anyhow; H may be 0
-    for _ in range(10 * n + 100):
+    free, b = np.flatnonzero(b > 0.0), b.copy()
+    ridge = RIDGE * (H.trace() or 1.0) / len(a)  # this much is lost to rounding in H anyhow; H may be 0
+    for _ in range(MOST_CHANGES):
         # The maximiser with only these entries and no sign constraint, and the price of the sum.
         system = np.ones((len(free) + 1, len(free) + 1))
         system[:-1, :-1] = H[np.ix_(free, free)]
