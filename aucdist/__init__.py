@@ -9,10 +9,10 @@ The loss is over all pairs of a positive and a negative row::
     model.decision_function(X)     # the higher, the more likely a positive row
     model.explain(X)               # what each feature adds
 
-`PairwiseHingeClassifier` is for the order of the rows, with `max_fpr` for the first of them; `LinkClassifier` for probabilities;
-`PairwiseRampClassifier` where no line ranks some rows, without a proof. `aucdist.metrics` has measures with intervals,
-`aucdist.maps` the feature maps, `aucdist.model` saved models; `aucdist.export` takes a model to other systems. From files the
-command does the same: `aucdist --help`.
+Use `PairwiseHingeClassifier` if the order of the rows counts (with `max_fpr` if only the top counts), and `LinkClassifier` for
+probabilities. `PairwiseRampClassifier` tolerates rows that no linear score ranks correctly, and has no certificate.
+`aucdist.metrics` has measures with intervals, `aucdist.maps` feature maps, and `aucdist.model` saved models. `aucdist.export`
+writes models for other systems. The command `aucdist --help` does the same for files.
 """
 
 import importlib

@@ -28,8 +28,7 @@ def test_python_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str])
 def test_its_lines_are_short_and_its_first_screen_has_the_essentials() -> None:
     assert max(len(line) for line in README.splitlines() if not line.startswith("|")) <= 130
     places = [
-        README.index(part)
-        for part in ("trains linear", "pip install", "```python", "```text", "certificate says", "![")
+        README.index(part) for part in ("trains linear", "pip install", "```python", "```text", "the certificate", "![")
     ]
     assert places == sorted(places)
     assert places[-1] < 3000
@@ -103,7 +102,10 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
     )
     n_sets = int(sums["data"].removeprefix("all "))
     assert (sums["wins"], sums["loses"]) == (1, 0)
-    assert f"level with tuned LightGBM on {sums['ties']:.0f} of {n_sets} sets and ahead on one" in SAID
+    assert (
+        f"does not differ significantly from tuned LightGBM on {sums['ties']:.0f} of {n_sets} sets, and is significantly"
+        in SAID
+    )
     ours = table[table["system"] == "aucdist auto"]
     leaves = ours["chosen"].str.contains("forest_score").groupby(ours["data"]).mean() > 0.5
     assert f"on {leaves.sum()} of the {len(leaves)} it chose LightGBM's leaves with LightGBM's own score" in SAID
@@ -124,11 +126,11 @@ def test_the_tables_of_auto_have_the_kept_figures() -> None:
     for system, text in zip(("auto", "LightGBM", "HGB"), said, strict=True):
         assert text.format(means[f"AUC {system}"], means[f"AP {system}"]) in SAID
     behind = {
-        measure: (kept[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - kept[f"{measure} auto"]).round(4)
+        measure: kept[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - kept[f"{measure} auto"]
         for measure in ("AUC", "AP")
     }
     assert {measure: (int((column > 0).sum()), column.max()) for measure, column in behind.items()} == {
-        "AUC": (6, pytest.approx(0.0062, abs=1e-4)), "AP": (9, pytest.approx(0.0483, abs=1e-4)),
+        "AUC": (7, pytest.approx(0.0062, abs=1e-4)), "AP": (10, pytest.approx(0.0483, abs=1e-4)),
     }  # fmt: skip
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
     assert f"{ratio.min():.0f} to {ratio.max():.0f} times" in SAID
@@ -138,7 +140,14 @@ POSITIVES = (Path(__file__).parents[1] / "docs" / "pages" / "which-estimator.md"
 
 
 @pytest.mark.parametrize(
-    ("label", "low", "high"), [("13 to 40", 12, 40), ("101 to 500", 100, 500), ("more than 500", 500, np.inf)]
+    ("label", "low", "high"),
+    [
+        ("fewer than 13", 0, 12),
+        ("13 to 40", 12, 40),
+        ("41 to 100", 40, 100),
+        ("101 to 500", 100, 500),
+        ("more than 500", 500, np.inf),
+    ],
 )
 def test_the_advice_by_number_of_positives_has_the_kept_figures(label: str, low: float, high: float) -> None:
     sets = TREES[(TREES["split"] == "mean") & (TREES["positives"] > low) & (TREES["positives"] <= high)]

@@ -54,7 +54,7 @@ def warnings_of_fit(model: Any, blocks: Blocks) -> Iterator[Warning]:
     if area < 0.5:
         yield RankingWarning(
             f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
-            "ones. Another lam or another solver is needed, or other rows"
+            "ones. Try another lam or solver, and check which class is positive"
         )
 
 

@@ -18,7 +18,7 @@ from aucdist.estimators.classes import probabilities_of_classes, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, names_of_features
-from aucdist.estimators.validation import is_dask, on_chunks
+from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
 from aucdist.parameters import Constraints, above_0
@@ -217,7 +217,7 @@ def lam_path(
     Raises
     ------
     InputError
-        For another solver, or a lam that is not above 0.
+        For another solver, a lam that is not above 0, or values that leave the range of float64.
 
     Examples
     --------
@@ -239,14 +239,15 @@ def lam_path(
     for model in models:
         model.check_parameters()
     first = models[0]
-    blocks = first._validated_blocks(X, y, sample_weight)
-    of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
-    fitted, _ = first._shifted(blocks)
-    problem = solver.path(fitted, **first._solver_options())
-    for model in sorted(models, key=lambda model: -model.lam):
-        vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
-        rounds = problem.rounds(model.lam)
-        model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
-        for warning in model._warnings_of_fit(blocks):
-            warnings.warn(warning, stacklevel=2)
+    with all_or_nothing(first):
+        blocks = first._validated_blocks(X, y, sample_weight)
+        of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
+        fitted, _ = first._shifted(blocks)
+        problem = solver.path(fitted, **first._solver_options())
+        for model in sorted(models, key=lambda model: -model.lam):
+            vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
+            rounds = problem.rounds(model.lam)
+            model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
+            for warning in model._warnings_of_fit(blocks):
+                warnings.warn(warning, stacklevel=2)
     return models

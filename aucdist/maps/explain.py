@@ -353,7 +353,9 @@ def reasons(
     Raises InputError if the features are not binned: then there is no best cell.
     """
     if not isinstance(fitted, BinMap):
-        raise InputError("reasons need cells, of which one is the best: fit the model with features='bins'")
+        raise InputError(
+            "reasons compare each value with the best bin of its feature: fit the model with features='bins'"
+        )
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, block)
     column = {f"{name}={value}": name for name, values in categories.items() for value in values}

@@ -420,8 +420,7 @@ def _warnings(run: Json, tested: bool) -> list[str]:
     if early:
         texts.append(f"The fit did not converge for {_listed(early)}.")
     if tested and (absent := [row["name"] for row in run["classes"] if row["test_auc"] is None]):
-        which = "these" if len(absent) > 1 else "it"
-        texts.append(f"{_listed(absent)} without positive or without negative test rows: the means leave {which} out.")
+        texts.append(f"The means leave out {_listed(absent)}, without positive or without negative test rows.")
     if not tested:
         texts.append("There are no test rows: all measures are of the training rows, which is optimistic.")
     chance = [

@@ -152,7 +152,7 @@ def operating_point_text(point: Json) -> str:
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
         ends = _ends(costs["interval"], lambda end: number_text(100 * end))
-        cost = f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model, {without}."
+        cost = f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model they would cost {without}."
     right, recall = point["precision"]["value"], point["recall"]
     ends = _ends(recall["interval"], lambda end: number_text(100 * end, 2))
     alarms = (
@@ -161,7 +161,7 @@ def operating_point_text(point: Json) -> str:
         else f"of 100 alarms {number_text(100 * right, 2)} are right"
     )
     days = f", {number_text(point['alerts_per_day'])} alarms a day" if "alerts_per_day" in point else ""
-    return f"{where} it finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
+    return f"{where}, the model finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
 
 
 def guarantee_text(point: dict[str, Any]) -> str:
@@ -182,7 +182,7 @@ def guarantee_text(point: dict[str, Any]) -> str:
     sure = f"with {percent_text(promise['confidence'])} confidence"
     if promise["holds"]:
         return f"{sure[0].upper()}{sure[1:]} {promised} among new rows like the {rows}."
-    return f"No threshold promises {sure} that {asked}, by the {rows}. The best promise is that {promised}."
+    return f"No threshold can promise {sure} that {asked}, given the {rows}. The best promise is that {promised}."
 
 
 def set_on_of(point: dict[str, Any]) -> str:
@@ -252,7 +252,7 @@ def certificate_text(certificate: Json, over: str = "") -> str:
     over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
-        return "without a bound: no positive dual value is known"
+        return "not bounded: no positive lower bound is known"
     if excess == 0:
         return f"the minimum, to the last digit{over}"
     return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"

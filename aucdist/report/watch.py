@@ -14,7 +14,7 @@ WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
     "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
     "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alarms",
-    "calibration": "Positives over expected ones",
+    "calibration": "Observed over expected positives",
 }  # fmt: skip
 MOVED = {
     "moved": "{column} has moved: PSI {value:.2f}",
@@ -23,7 +23,7 @@ MOVED = {
     "outside": "{column}: {share} of the rows are outside of the range of the training rows",
     "score": "the score has moved: PSI {value:.2f}",
     "class score": "the score of class {column} has moved: PSI {value:.2f}",
-    "rare": "the share of rows with values that training hardly knew has risen by {share}",
+    "rare": "the share of rows with values that were rare or absent in training has risen by {share}",
     "macro_auc": "the mean AUC of the classes is lower than promised by {value:.3f}",
     "class auc": "the AUC of class {column} is lower than promised by {value:.3f}",
     "auc": "the AUC is lower than promised by {value:.3f}",
@@ -49,7 +49,7 @@ def kept_text(kept: Json) -> str:
     """Return what is known of a promise, as a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
     what = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
-    return f"Promised: {what}; the evidence against it is {kept['evidence']:.3g}, and {ALARM:g} is an alarm"
+    return f"Promised: {what}; the evidence against it is {kept['evidence']:.3g} (alarm at {ALARM:g})"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
@@ -80,7 +80,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         measures=[_measure(name, records) for name in NAMES if any(_measured(r, name) for r in records)],
         overall=[
             _series(of_score, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
-            _series("Hardly known rows", last_rare, rare, _alarmed(records, "rare"), None),
+            _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
         ],
         features=features[:MOST_FEATURES],
         hidden=max(len(features) - MOST_FEATURES, 0),

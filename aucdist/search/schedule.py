@@ -163,7 +163,7 @@ def run_schedules(
 
     Parameters
     ----------
-    schedules : sequence of generators from `search_schedule`
+    schedules : sequence of generators from `search_schedule` or `race_schedule`
     answer : callable
         Takes jobs and returns the results of each.
 

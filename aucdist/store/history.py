@@ -260,7 +260,7 @@ def rollback(store: Store, marker: str, to: int | None = None) -> Change:
     """
     current = store.current
     if current is None:
-        raise InputError(f"{files.shown(store.url)} is no model store: there is nothing to roll back")
+        raise InputError(f"{files.shown(store.url)} is not a model store, so there is nothing to roll back")
     target = store.version(current.version).replaced if to is None else to
     if target is None:
         raise InputError(f"version {current.version} of {files.shown(store.url)} replaced none: name one, as in URL@2")

@@ -106,7 +106,8 @@ class CvConfig(RunConfig):
     of each group"""
     rule: Literal["best", "one-se", "simplest"] = "best"
     """`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest feature
-    map whose best mean is, which is the default with `features: auto` over all pairs"""
+    map that is not clearly worse than the best setting (mean difference over the folds at most half its standard
+    error), which is the default with `features: auto` over all pairs"""
     nested: int | None = Field(default=None, ge=2)
     """The number of inner folds of the training rows of each fold, which choose the parameters. The score then includes
     the effect of choosing"""

@@ -177,7 +177,7 @@ def flat_row(result: Json) -> Json:
 
 def summary_markdown(result: Json) -> str:
     """Return the summary of a training run as a table in Markdown."""
-    rows = [f"| {label} | {value} |" for label, value in summary_rows(result)]
+    rows = [f"| {label} | {str(value).replace('|', '&#124;')} |" for label, value in summary_rows(result)]
     return "\n".join(["| | |", "|---|---|", *rows]) + "\n"
 
 

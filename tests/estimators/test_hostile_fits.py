@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from aucdist import lam_path
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseSquareClassifier
 
@@ -42,6 +43,12 @@ def test_overflows_have_a_sentence(model: PairwiseHingeClassifier, rows: np.ndar
         model.fit(rows, Y)
     with pytest.raises(NotFittedError):
         model.predict(rows)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_a_path_of_lam_ends_with_the_same_sentence() -> None:
+    with pytest.raises(InputError, match=OUT_OF_RANGE):
+        lam_path(PairwiseHingeClassifier(), X * [1.0, 1e200, 1.0], Y, lams=[1.0, 0.1])
 
 
 @pytest.mark.parametrize(

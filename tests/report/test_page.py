@@ -257,7 +257,7 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report, monkeypatch):
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
     text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
-    assert "without a bound" in text
+    assert "not bounded" in text
     assert "did not converge" not in text
 
 

@@ -61,7 +61,7 @@ def test_summary_without_test_rows_interval_or_dual():
     rows = dict(summary_rows(run))
     assert rows["Test AUC"] == "not measured"
     assert rows["Objective"] == "0.2 (dual unknown)"
-    assert rows["Certificate"].startswith("without a bound")
+    assert rows["Certificate"].startswith("not bounded")
     assert rows["Status"] == "max-passes after 23 passes"
 
 

@@ -219,10 +219,12 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     Raises
     ------
-    ArithmeticError
-        Where entries of H are not finite.
+    ArithmeticError, numpy.linalg.LinAlgError
+        Where entries of H are not finite, or nothing keeps equal points apart.
     """
-    free, b = np.flatnonzero(b > 0.0), b.copy()
+    if not np.isfinite(H).all():
+        raise ArithmeticError("infinite gradients")
+    free, b, newest = np.flatnonzero(b > 0.0), b.copy(), -1
     ridge = RIDGE * (H.trace() or 1.0) / len(a)  # this much is lost to rounding in H anyhow; H may be 0
     for _ in range(MOST_CHANGES):
         # The maximiser with only these entries and no sign constraint, and the price of the sum.
@@ -232,14 +234,15 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         system[-1, -1] = 0.0
         *x, price = np.linalg.solve(system, np.append(a[free], 1.0))
         target, now = np.array(x), b[free]
-        if not np.isfinite(target).all():
-            raise ArithmeticError("infinite gradients")
         outside = ~(target >= 0.0)
         if outside.any():
             # Go towards it until the first entry reaches 0.
             steps = np.where(outside, now / np.where(outside, now - target, 1.0), np.inf)
             moved = np.maximum(now + steps.min() * (target - now), 0.0)
-            moved[np.argmin(steps)] = 0.0
+            first = int(np.argmin(steps))
+            if free[first] == newest and now[first] == 0.0:
+                break  # it gains nothing beyond rounding
+            moved[first] = 0.0
             b[free], free = moved, free[moved > 0.0]
             continue
         b[free] = target
@@ -248,5 +251,5 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         best = int(np.argmax(gain))
         if not gain[best] > 1e-10 * abs(float(a[free] @ target)):
             break
-        free = np.append(free, best)
+        free, newest = np.append(free, best), best
     return np.divide(b, b.sum())

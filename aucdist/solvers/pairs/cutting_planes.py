@@ -42,7 +42,7 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
-from aucdist.solvers.pairs.few_rows import MOST_PAIRS, MOST_ROWS, FewRows
+from aucdist.solvers.pairs.few_rows import MOST_ROWS, MOST_VALUES, FewRows
 from aucdist.solvers.pairs.newton import (
     NARROWEST,
     START,
@@ -88,7 +88,7 @@ UNCHANGED = 3
 
 ROWS_PER_ROUND = 20
 """After one line search for each so many rows the interior-point method takes over. One of its steps costs more the more rows
-there are, and words converge in some dozens of line searches."""
+there are, and fits of text converge in some dozens of line searches."""
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -193,7 +193,7 @@ class CuttingPlanes:
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
-        self._is_hinge_smooth = self._second_order
+        self._is_hinge_smooth, self.gap = self._second_order, 1.0
         if self._second_order or (self.negatives.is_part and not self.penalty.has_corners):
             self._h = START if self.here.w.any() else WIDEST if self._second_order else WIDE
         if self.bundle.n_points == 0 or self._second_order:
@@ -259,7 +259,10 @@ class CuttingPlanes:
         for n_searches in itertools.count():
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
-            if n_searches == (self.cuts.n_anchors + self.cuts.n_others) // ROWS_PER_ROUND and self._jump():
+            if (
+                n_searches == (self.cuts.n_anchors + self.cuts.n_others) // ROWS_PER_ROUND
+                and self._take_interior_minimum()
+            ):
                 continue
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
@@ -281,18 +284,20 @@ class CuttingPlanes:
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, self.penalty.lam)
 
-    def _jump(self) -> bool:
+    def _take_interior_minimum(self) -> bool:
         """Go to the minimum that `aucdist.solvers.pairs.few_rows` finds where rows are few; return whether it did."""
-        n, m, penalty = self.cuts.n_anchors, self.cuts.n_others, self.penalty
-        if n + m > MOST_ROWS or n * m > MOST_PAIRS or penalty.signs is not None or self.negatives.is_part:
+        cuts, penalty = self.cuts, self.penalty
+        n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
+        few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
+        if not few or penalty.signs is not None or self.negatives.is_part:
             return False
-        self._few = self._few or FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
+        self._few = self._few or FewRows(cuts.blocks, cuts.groups, cuts.mass)
         minimum = self._few.solve(penalty.lam)
         if minimum is None:
             return False
         w, height, gradient = minimum
         self.score(w)
-        self.take(1.0, w, follow=True)
+        self.take(1.0, w)
         self.bundle.add(height, gradient)
         return True
 

@@ -1,4 +1,4 @@
-"""The minimum where rows are few and features are more: an interior-point method on the dual variables of all pairs.
+"""The minimum where rows are few and cutting planes have not ended soon: an interior-point method on all pairs.
 
 A few hundred rows say nothing of most directions, and cutting planes need hundreds of cuts where all pairs of separable rows end
 near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and the dual variables,
@@ -13,7 +13,6 @@ dual point for the loop of `aucdist.solvers.pairs.cutting_planes`, whose certifi
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
@@ -25,50 +24,14 @@ from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.sample import draw_from_block
 
-MOST_ROWS, MOST_PAIRS = 2_000, 2**20
-"""With 2 000 rows a step takes some seconds, and the arrays of a million pairs some 300 MB."""
+MOST_ROWS, MOST_VALUES = 2_000, 2**26
+"""With 2 000 rows a step takes some seconds; the values of all rows come to the client, half a gigabyte at most as float64."""
 
-MOST_STEPS, PRECISION = 50, 1e-8
-"""The most steps, and the relative gap at which they end. Rounding may hide a smaller one."""
+MOST_STEPS, PATIENCE = 50, 2
+"""The most steps, and how many without a much smaller gap end them: rounding hides a smaller one."""
 
 TO_BORDER = 0.995
 """A step goes this share of the way to the border of what is feasible."""
-
-
-@dataclass(frozen=True, eq=False)
-class Interior:
-    """Dual variables within their bounds, float64 of shape (n_pairs,) each, or a step of them.
-
-    Attributes
-    ----------
-    b, room : ndarray
-        The variables, and how far they are below their upper bounds.
-    low, high : ndarray
-        The multipliers of both bounds.
-    """
-
-    b: np.ndarray
-    room: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    def distance(self) -> float:
-        """Return the mean product of a distance to a bound and its multiplier, which is 0 at the minimum."""
-        return float(self.b @ self.low + self.room @ self.high) / (2 * len(self.b))
-
-    def longest(self, step: "Interior") -> float:
-        """Return how much of a step, at most all of it, stays within the bounds."""
-        most = max(
-            float((-change / value).max())
-            for value, change in zip(vars(self).values(), vars(step).values(), strict=True)
-        )
-        return 1.0 / max(1.0, most)
-
-    def moved(self, step: "Interior", share: float) -> "Interior":
-        """Return the variables after a share of a step."""
-        return Interior(
-            *(value + share * change for value, change in zip(vars(self).values(), vars(step).values(), strict=True))
-        )
 
 
 class FewRows:
@@ -84,7 +47,8 @@ class FewRows:
     """
 
     def __init__(self, blocks: Blocks, groups: PairGroups | None, mass: float):
-        self.block = stacked(blocks.sum(draw_from_block, (1.0, 1.0))["parts"])
+        self.parts = blocks.sum(draw_from_block, (1.0, 1.0))["parts"]
+        self.block = stacked(self.parts)
         weight, factor = self.block.weights(), np.ones(1) if groups is None else groups.factor
         if groups is None:
             pos, neg = (np.flatnonzero(self.block.y == label) for label in (1, -1))
@@ -92,17 +56,21 @@ class FewRows:
         else:
             (pos, of_pos), (neg, of_neg) = (groups.rows_of(self.block, label) for label in (1, -1))
         self.rows, self.n_pos = np.concatenate([pos, neg]), len(pos)
-        self.i, self.j = np.nonzero(of_pos[:, np.newaxis] == of_neg)
-        self.weights = weight[pos[self.i]] * weight[neg[self.j]] * (factor[of_pos[self.i]] / mass)
-        X = matrix_of_rows(self.block.rows)[self.rows]
+        i, j = np.nonzero(of_pos[:, np.newaxis] == of_neg)
+        pairs = weight[pos[i]] * weight[neg[j]] * (factor[of_pos[i]] / mass)
+        there = pairs > 0.0  # the product of two small weights may be 0
+        self.i, self.j, self.weights = i[there], j[there], pairs[there]
+        X = matrix_of_rows(self.block.rows)
         with np.errstate(all="ignore"):
             products = X @ X.T
-        self.products = products if isinstance(products, np.ndarray) else products.toarray()
+        self.products = (products if isinstance(products, np.ndarray) else products.toarray())[
+            np.ix_(self.rows, self.rows)
+        ]
 
     def solve(self, lam: float) -> tuple[np.ndarray, float, np.ndarray] | None:
         """Return about the minimiser for a penalty ``lam/2 |w|^2``, and the height and the gradient of a dual point.
 
-        None where values are so large that rounding hides the minimum.
+        None where no step has finite weights and a dual value above 0.
         """
         with np.errstate(all="ignore"):
             primal, dual = self._dual_variables(lam)
@@ -122,49 +90,66 @@ class FewRows:
     def _dual_variables(self, lam: float) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the variables whose weights have the lowest objective, and those with the highest dual value."""
         K, W, n, n_rows = self.products / lam, self.weights, self.n_pos, len(self.rows)
-        lowest, highest, best, bound = np.inf, 0.0, None, None
-        now = Interior(0.5 * W, 0.5 * W, np.ones(len(W)), np.ones(len(W)))
+        lowest, highest, best, bound, gap, in_vain = np.inf, 0.0, None, None, np.inf, 0
+        # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
+        now = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
         for _ in range(MOST_STEPS):
-            c = self.coefficients(now.b)
+            b, room, low, high = now
+            c = self.coefficients(b)
             scores = K @ c
             t, half_square = 1.0 - self.margins(scores), 0.5 * float(c @ scores)
-            primal, dual = half_square + float(W @ np.maximum(t, 0.0)), float(now.b.sum()) - half_square
+            primal, dual = half_square + float(W @ np.maximum(t, 0.0)), float(b.sum()) - half_square
             if primal < lowest:
-                lowest, best = primal, np.minimum(now.b, W)
+                lowest, best = primal, np.clip(b, 0.0, W)
             if dual > highest:
-                highest, bound = dual, np.minimum(now.b, W)
-            distance = now.distance()
-            if lowest - highest <= PRECISION * lowest or not 0.0 < distance < np.inf:
+                highest, bound = dual, np.clip(b, 0.0, W)
+            far, before, gap = distance(now), gap, lowest - highest
+            in_vain = 0 if gap < 0.9 * before else in_vain + 1
+            if in_vain > PATIENCE or not far > 0.0:
                 break
-            soft = 1.0 / (now.low / now.b + now.high / now.room)
+            soft = 1.0 / (low / b + high / room)
             between = np.zeros((n, n_rows - n))
             between[self.i, self.j] = soft
             laplacian = np.diag(np.abs(self.coefficients(soft)))
             laplacian[:n, n:], laplacian[n:, :n] = -between, -between.T
-            factor, pivots, failed = dgetrf(np.eye(n_rows) + K @ laplacian, overwrite_a=True)
+            factor, pivots, failed = dgetrf(np.eye(n_rows) + K @ laplacian)
             if failed:
                 break
-            step = Interior(*np.zeros((4, 1)))
+            step = np.zeros((4, 1))
             # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
             for target in (0.0, np.nan):
                 if target != 0.0:
-                    target = distance * (now.moved(step, now.longest(step)).distance() / distance) ** 3
-                of_low, of_high = target - step.b * step.low, target - step.room * step.high
-                residual = t + of_low / now.b - of_high / now.room
+                    target = far * (distance(now + longest(now, step) * step) / far) ** 3
+                of_low, of_high = target - step[0] * step[2], target - step[1] * step[3]
+                residual = t + of_low / b - of_high / room
                 change, _ = dgetrs(factor, pivots, K @ self.coefficients(soft * residual))
-                b = soft * (residual - self.margins(change))
-                step = Interior(
-                    b, -b, (of_low - now.low * b) / now.b - now.low, (of_high + now.high * b) / now.room - now.high
-                )
-            now = now.moved(step, TO_BORDER * now.longest(step))
+                of_b = soft * (residual - self.margins(change))
+                step = np.stack([of_b, -of_b, (of_low - low * of_b) / b - low, (of_high + high * of_b) / room - high])
+            now = now + TO_BORDER * longest(now, step) * step
         return best, bound
 
     def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows times their coefficients, each of which is rounded once."""
+        """Return the sum of the rows times their coefficients, each of which is rounded once for each of its groups.
+
+        The sum is as deep as `aucdist.solvers.rounding` takes it for: over a block, and then over the blocks.
+        """
         of_pairs = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
         of_pairs[self.i, self.j] = b
         c = [math.fsum(of_row) for of_row in of_pairs] + [-math.fsum(of_row) for of_row in of_pairs.T]
-        coefs, total = np.zeros(self.block.n_samples), np.zeros(self.block.n_features)
+        coefs, total, first = np.zeros(self.block.n_samples), np.zeros(self.block.n_features), 0
         np.add.at(coefs, self.rows, c)
-        accumulate(self.block.rows, np.arange(len(coefs)), coefs, total)
+        for part in self.parts:
+            of_part = np.zeros(len(total))
+            accumulate(part.rows, np.arange(part.n_samples), coefs[first : first + part.n_samples], of_part)
+            total, first = total + of_part, first + part.n_samples
         return total
+
+
+def distance(now: np.ndarray) -> float:
+    """Return the mean product of a distance to a bound and its multiplier, which is 0 at the minimum."""
+    return float(now[0] @ now[2] + now[1] @ now[3]) / (2 * now.shape[1])
+
+
+def longest(now: np.ndarray, step: np.ndarray) -> float:
+    """Return how much of a step, at most all of it, keeps all values above 0; NaN where one is not a number."""
+    return 1.0 / float(np.maximum(1.0, (-step / now).max()))

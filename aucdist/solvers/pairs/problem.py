@@ -1,7 +1,7 @@
 """A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that solvers of it share.
 
 The rows of the smaller class are called anchors (`aucdist.solvers.pairs.loss`). The scores of the anchors are gathered and
-sent to all blocks; no row leaves its block.
+sent to all blocks; no row leaves its block for a sum over pairs.
 """
 
 from dataclasses import dataclass, field, replace

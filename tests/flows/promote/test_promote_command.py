@@ -122,8 +122,8 @@ def test_what_is_wrong_is_said(runs: list[str], tmp_path: Path, args: tuple[str,
     said = run("promote", *(arg.format(**names) for arg in args), code=2)[1]
     assert re.search(message, said)
     assert json.loads(run("models", store, "--json")[0])["current"] == 1
-    assert "is no model store" in run("models", tmp_path / "none", code=2)[1]
-    assert "is no model store" in run("rollback", tmp_path / "none", code=2)[1]
+    assert "is not a model store" in run("models", tmp_path / "none", code=2)[1]
+    assert "is not a model store" in run("rollback", tmp_path / "none", code=2)[1]
 
 
 def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,4 +134,5 @@ def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:
     stdout, _ = run("simulate", tmp_path / "again", *args)
     assert stdout.startswith(f"{tmp_path / 'again'}: 100 rows")
     assert contents(tmp_path / "set") == contents(tmp_path / "again")
-    assert "positive_share is 2" in run("simulate", tmp_path / "no", "--positive-share", 2, code=2)[1]
+    refused = run("simulate", tmp_path / "no", "--positive-share", 2, code=2)[1]
+    assert "positive_share: Input should be less than 1 (given: 2.0)" in refused

@@ -73,7 +73,7 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "At 5 alarms a day it finds" in (Path(run) / "report.html").read_text()
+    assert "At 5 alarms a day, the model finds" in (Path(run) / "report.html").read_text()
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -174,7 +174,7 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     assert changed["operating_point"]["guarantee"]["holds"]
     assert threshold_lines(changed)[1].startswith("With 90.0 % confidence at least 90 of 100 positives are found")
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
-    assert "No threshold promises with 95.0 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
+    assert "No threshold can promise with 95.0 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold promises with 95.0 % confidence that at least 80 of 100 alarms are right, by the 100 "
+        "No threshold can promise with 95.0 % confidence that at least 80 of 100 alarms are right, given the 100 "
     )
     assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alarms are right.")
     rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}

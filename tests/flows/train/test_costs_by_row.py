@@ -66,7 +66,7 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
     page = Path(result["run"], "report.html").read_text(encoding="utf-8")
-    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss it finds" in page
+    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss, the model finds" in page
 
 
 def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_by_it(config, result):

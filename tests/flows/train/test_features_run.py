@@ -88,7 +88,7 @@ def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_pat
     found = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
     np.testing.assert_array_equal(found["score"], expected)
     page = (Path(kept["run"]) / "report.html").read_text()
-    assert "What the model says" in page
+    assert "Shapes of the features" in page
     assert "given the feature map" in page
 
 

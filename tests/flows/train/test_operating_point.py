@@ -106,7 +106,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     page = (Path(found["run"]) / "report.html").read_text()
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
-    assert first.startswith("At one false alarm in 100 negatives it finds ")
+    assert first.startswith("At one false alarm in 100 negatives, the model finds ")
     assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 %:" in first
     assert "trained up to here" in page
 
@@ -116,7 +116,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     [
         (
             {"fpr": 0.001},
-            "At one false alarm in 1,000 negatives it finds 67 of 100 positives (95 %: 61 to 72); of 100 alarms 40 ",
+            "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); of 100 alarms 40 ",
         ),
         ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives it"),
         ({"alerts": 0.01}, "At one alarm in 100 rows it"),
@@ -145,7 +145,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
     assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
     page = (Path(result["run"]) / "report.html").read_text()
-    assert "At a cost of 1 for a false alarm and 40 for a miss it finds " in page
+    assert "At a cost of 1 for a false alarm and 40 for a miss, the model finds " in page
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
 

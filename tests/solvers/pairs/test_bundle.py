@@ -86,3 +86,19 @@ def test_many_points_outgrow_the_room_for_them():
         bundle.add(*point)
     np.testing.assert_array_equal(bundle._gradients, [g for _, g in points])
     np.testing.assert_allclose(bundle._gram, bundle._gradients @ bundle._gradients.T, rtol=1e-13, atol=1e-15)
+
+
+def test_points_that_nearly_coincide_end_in_few_changes():
+    r = np.random.default_rng(8)
+    G = np.repeat(r.normal(size=(10, 3)), 8, axis=0) * 1e6 * (1.0 + 1e-15 * r.normal(size=(80, 1)))
+    solved, solve = [], np.linalg.solve
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.linalg, "solve", lambda A, x: solved.append(1) or solve(A, x))
+        b = maximise(G @ G.T, r.random(80), (np.arange(80) == 0) * 1.0)
+    assert b.sum() == pytest.approx(1.0)
+    assert len(solved) < 100
+
+
+def test_infinite_gradients_are_an_arithmetic_error():
+    with pytest.raises(ArithmeticError, match="infinite gradients"):
+        maximise(np.full((2, 2), np.inf), np.ones(2), np.array([1.0, 0.0]))

@@ -110,3 +110,53 @@ def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
     rows = blocks(X, y, weight, group)
     few = few_rows(rows)
     assert few.solve(1.0) is None
+
+
+def test_weights_whose_products_are_0_leave_their_pairs_out():
+    X, y, *_ = problem(6, 4, 5)
+    weight = np.where(np.arange(9) % 4 == 0, 1e-100, 1e100)
+    rows = blocks(X, y, weight, np.zeros(9, dtype=int))
+    few = few_rows(rows)
+    assert few.weights.min() > 0.0
+    assert len(few.weights) < 20
+    minimum = few.solve(1e-2)
+    assert minimum is not None
+    assert minimum[1] == pytest.approx(
+        few_rows(blocks(X, y, (weight > 1.0) * 1.0, np.zeros(9, dtype=int))).solve(1e-2)[1]
+    )
+
+
+@pytest.mark.parametrize("grade_weight", ["difference", "one"])
+def test_grades_and_a_single_positive(grade_weight):
+    X, *_ = problem(7, 6, 9)
+    grades = np.arange(15) % 4
+    pairs = pairs_of(grades, np.zeros(15, dtype=int), np.ones(15), grade_weight=grade_weight)
+    rows = LocalBlocks(partition(Block.of(X, np.where(grades > 0, 1, -1), grade=grades.astype(float)), 2))
+    solution = solve(AllPairs().rounds(rows, 1e-2, grade_weight=grade_weight), tol=1e-6, max_passes=50)
+    assert solution.certificate.status == "converged"
+    best = best_hinge(X, pairs, 1e-2)
+    assert best * (1 - 5e-3) <= solution.certificate.primal <= best * (1 + 1e-6)
+    X, y, weight, group, pairs = problem(8, 1, 20)
+    one = solve(AllPairs().rounds(blocks(X, y, weight, group, 3), 1e-3), tol=1e-6, max_passes=50)
+    assert one.certificate.status == "converged"
+    best = best_hinge(X, pairs, 1e-3)
+    assert best * (1 - 5e-3) <= one.certificate.primal <= best * (1 + 1e-6)
+
+
+def test_blocks_and_threads_do_not_change_the_bits():
+    X, y, *_ = problem(9, 30, 50)
+    whole = Block.of(X, y)
+    fits = [
+        solve(AllPairs().rounds(LocalBlocks.cut(whole, 4, threads), 1e-3), tol=1e-6, max_passes=50)
+        for threads in (1, 3)
+    ]
+    assert fits[0].w.tobytes() == fits[1].w.tobytes()
+    assert fits[0].certificate == fits[1].certificate
+
+
+def test_too_many_values_stay_where_they_are(monkeypatch):
+    X, y, weight, group, _ = problem(4, 10, 20)
+    monkeypatch.setattr(cutting_planes, "MOST_VALUES", X.size - 1)
+    monkeypatch.setattr(cutting_planes, "FewRows", None)
+    planes = CuttingPlanes(rows := blocks(X, y, weight, group), PairObjective.of(rows, 1.0))
+    assert solve(planes.rounds(1e-2), tol=1e-3, max_passes=300).certificate.status == "converged"
