@@ -91,9 +91,9 @@ def race_schedule(
 ) -> Schedule:
     """Return the schedule of a race of feature maps over the folds, a generator of jobs.
 
-    After every `n_first` folds the better half of the maps goes on, and at least two, each with its best lam so far and the two
-    beside that. A map begins with its `FIRST_LAMS` first values of lam; on the first folds the better half goes along lam as far
-    as it gets better.
+    After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, each with its best lam so
+    far and the two beside that. A map begins with its `FIRST_LAMS` first values of lam; on the first folds the better half goes
+    along lam as far as it gets better. Where no map that is left can be fitted on a fold, the best one that left comes back.
 
     Parameters
     ----------
@@ -117,6 +117,7 @@ def race_schedule(
     for i, point in enumerate(points):
         maps.setdefault(repr({name: value for name, value in point.items() if name != "lam"}), []).append(i)
     racing = list(maps.values())
+    left: list[list[int]] = []
     alive = {i for own in racing for i in own[:FIRST_LAMS]}
     for n in range(n_first, len(folds) + n_first, n_first):
 
@@ -132,12 +133,17 @@ def race_schedule(
                     for i, row in rung.items():
                         results[i][k] = row.results[0]
             racing.sort(key=lambda own: -max(map(value, own)))
+            if left and max(map(value, racing[0])) == -math.inf:
+                racing.append(left.pop())
+                alive |= set(racing[-1])
+                continue
             better = racing[: max(2, len(racing) // 2)]
             best = [own.index(max(own, key=value)) for own in better]
             near = {i for own, k in zip(better, best, strict=True) for i in own[max(k - 1, 0) : k + 2]}
             if near <= alive or n > n_first:
                 break
             alive |= near
+        left += reversed(racing[len(better) :])
         racing, alive = better, near & alive
     return [Row(point, tuple(results[i]), estimator.max_passes) for i, point in enumerate(points)]
 

@@ -264,3 +264,22 @@ def test_a_race_whose_folds_are_all_needed_drops_no_map():
         [race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 3)], lambda jobs: answers(jobs, [])
     )
     assert all(row.complete for row in rows)
+
+
+def test_a_map_that_left_comes_back_where_the_others_fail():
+    points = [{"features": name, "lam": lam} for name in "abcd" for lam in (1.0, 1e-1)]
+
+    def answer(jobs):
+        return [
+            [
+                {"error": "x"}
+                if job.fold.fold == 2 and p["features"] in "ab"
+                else {"value": 0.9 - 0.1 * "abcd".index(p["features"])}
+                for p in job.points
+            ]
+            for job in jobs
+        ]
+
+    folds = [Fold(0, k) for k in range(3)]
+    (rows,) = run_schedules([race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 1)], answer)
+    assert points[choose(rows, AUC, "best")]["features"] == "c"
