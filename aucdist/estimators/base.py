@@ -115,7 +115,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return self
 
     def _fit_any(self, rows: AnyBlocks, callback: Callback | None) -> Any:
-        """Fit blocks; return the counts of their scores, of several classes those of each, where the fit needed to know."""
+        """Fit blocks, and return the counts of their scores if the fit needed them; with several classes, those of each class."""
         if self._by_folds:
             search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
             fitted, chosen = search.with_chosen_features(self, rows)

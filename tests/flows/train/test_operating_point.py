@@ -118,10 +118,10 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
             {"fpr": 0.001},
             "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); of 100 alarms 40 ",
         ),
-        ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives it"),
-        ({"alerts": 0.01}, "At one alarm in 100 rows it"),
-        ({"precision": 0.9}, "Where 90 of 100 alarms are to be right it"),
-        ({"recall": 0.995}, "Where 99.5 of 100 positives are to be found it"),
+        ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives, the model"),
+        ({"alerts": 0.01}, "At one alarm in 100 rows, the model"),
+        ({"precision": 0.9}, "Where 90 of 100 alarms are to be right, the model"),
+        ({"recall": 0.995}, "Where 99.5 of 100 positives are to be found, the model"),
     ],
 )
 def test_sentence(wanted: dict[str, float], start: str) -> None:
