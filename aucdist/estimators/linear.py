@@ -29,7 +29,7 @@ from aucdist.solvers.base import Callback, Round, Solution, solve
 class LinearClassifier(BlockClassifier):
     """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
-    A subclass is its docstring, its parameters, its solvers, and `_set_fitted`.
+    All linear estimators share its parameters and methods, and each adds its own parameters and solvers.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
