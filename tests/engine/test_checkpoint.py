@@ -89,6 +89,19 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
     assert resumed.history_[columns].equals(undisturbed.history_[columns])
 
 
+@pytest.mark.parametrize("lost_after", [2, 4])
+def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path):
+    wide = simulate(60, 90, 0.4, seed=2)
+    undisturbed = fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(partition(wide, 3)))
+    assert undisturbed.certificate_.relative_gap < 1e-6  # by the interior point
+    first = journal(tmp_path, LocalBlocks(partition(wide, 3)))
+    with pytest.raises(Lost):
+        fit(model("PairwiseHingeClassifier", "all-pairs"), first.blocks, first, rounds=1, lost_after=lost_after)
+    again = journal(tmp_path, LocalBlocks(partition(wide, 3)))
+    resumed = fit(model("PairwiseHingeClassifier", "all-pairs"), again.blocks, again, rounds=2)
+    assert resumed.coef_.tobytes() == undisturbed.coef_.tobytes()
+
+
 def load_far(index):
     return replace(block := load(index), rows=block.rows._replace(values=block.X + 1e6))
 
