@@ -104,7 +104,7 @@ class FewRows:
             if dual > highest:
                 highest, bound = dual, np.clip(b, 0.0, W)
             far, before, gap = distance(now), gap, lowest - highest
-            in_vain = 0 if gap < 0.9 * before else in_vain + 1
+            in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
             if in_vain > PATIENCE or not far > 0.0:
                 break
             soft = 1.0 / (low / b + high / room)

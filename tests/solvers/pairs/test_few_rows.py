@@ -51,7 +51,7 @@ def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, l
     assert sorted(few.weights) == pytest.approx(sorted(pairs[2]), rel=1e-12)
     minimum = few.solve(lam)
     if minimum is None:
-        assert scale == 1e6
+        assert scale > 1.0
         return
     w, height, gradient = minimum
     # A tangent from below: nowhere above the mean of the hinges.
