@@ -15,13 +15,14 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any
+
+from stories import run_shell
 
 PAGES = Path(__file__).resolve().parent / "pages"
 NOTEBOOK = PAGES / "first-model.ipynb"
@@ -64,7 +65,7 @@ def with_outputs_of_commands(page: str) -> str:
     """Run the commands of a page in the current folder, and return the page with what they print, if it shows that."""
 
     def renew(fences: re.Match[str]) -> str:
-        lines = CHANGING.sub("", _shell(fences[1])).replace(f"{Path.cwd()}/", "").splitlines()
+        lines = CHANGING.sub("", run_shell(fences[1])).replace(f"{Path.cwd()}/", "").splitlines()
         printed = "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, subsequent_indent="  ") for line in lines)
         return f"```sh\n{fences[1]}```\n\n```text\n{printed.rstrip()}\n```\n" if fences[2] else fences[0]
 
@@ -107,17 +108,6 @@ def _run(code: str, namespace: dict[str, Any]) -> str:
         warnings.simplefilter("ignore")  # the data of examples are small
         exec(compile(code, "page", "exec"), namespace)
     return out.getvalue()
-
-
-def _shell(code: str) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", code], env=os.environ | {"PATH": path, "PREFECT_API_URL": "", "COLUMNS": "110"},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(f"{code}\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def write(page: str, *, commands: bool = False) -> None:

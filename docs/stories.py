@@ -57,7 +57,7 @@ def run(name: str) -> tuple[str, dict[str, Any]]:
             printed = kept()[name]["printed"]
             return fence[0]
         began = time.process_time()
-        printed = _python(body, namespace) if language == "python" else _shell(body)
+        printed = _python(body, namespace) if language == "python" else run_shell(body)
         if "from interpret" in body:
             row.update(
                 story=name,
@@ -85,7 +85,8 @@ def _python(code: str, namespace: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def _shell(code: str) -> str:
+def run_shell(code: str) -> str:
+    """Return what commands print; raises RuntimeError if one fails."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code], env=os.environ | {"PATH": path, "PREFECT_API_URL": "", "COLUMNS": "110"},

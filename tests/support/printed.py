@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,8 @@ NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
 
 def script(name: str) -> ModuleType:
     """Return a script of the documentation as a module."""
+    if str(DOCS) not in sys.path:
+        sys.path.append(str(DOCS))  # scripts call each other
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
