@@ -11,6 +11,9 @@ STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
+# Many containers keep Python from writing bytecode. Each start would then compile all that it imports, which takes nine seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants defaults lint bench benchmarks measure docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
@@ -21,7 +24,7 @@ test: setup  ## all tests but the slow ones, then the small ones again as plain 
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit $$(grep -rl nojit --include='test_*.py' tests)
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
-	$(BIN)/pytest -q -rs -m s3
+	$(BIN)/pytest -q -rs -m s3 $$(grep -rl 'mark\.s3' --include='test_*.py' tests)
 
 test-kubernetes:  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
 	$(MAKE) setup VENV=build/kubernetes
@@ -91,8 +94,6 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip check --disable-pip-version-check  # nothing that the lock lacks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@# Where Python keeps no bytecode, as in many containers, each start would compile all that it imports: nine seconds.
-	test -z "$$PYTHONDONTWRITEBYTECODE" || $(BIN)/python -m compileall -q -j 0 $(VENV)/lib aucdist flows > /dev/null || true
 	touch $@
 
 clean:  ## remove everything that was made here, run folders excepted
