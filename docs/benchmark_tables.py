@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
-PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md"))
+PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/measurements.md", "internals/scale.md"))
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -74,17 +74,22 @@ class Table:
         For each heading the column of the file and how a cell is written.
     where : callable
         Tells whether a row of the file is shown.
+    mean_of : str
+        The column that names the data set. If given, each data set has one row with the means over its splits, and a last row
+        has the means over the data sets.
     """
 
     file: str
     columns: Mapping[str, tuple[str, Form]]
     where: Callable[[Cells], bool] = lambda row: True
+    mean_of: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the table, then what it was measured with."""
         yield f"| {' | '.join(self.columns)} |"
         yield f"|{'---|' * len(self.columns)}"
-        for row in filter(self.where, read(self.file)):
+        rows = list(filter(self.where, read(self.file)))
+        for row in with_means(rows, self.mean_of) if self.mean_of else rows:
             cells = (form(row.get(column) or "") for column, form in self.columns.values())
             yield f"| {' | '.join(cells)} |"
         yield ""
@@ -95,6 +100,27 @@ def read(name: str) -> list[Cells]:
     """Return the rows of a CSV file."""
     with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def with_means(rows: list[Cells], column: str) -> list[Cells]:
+    """Return a row of means for each value of a column, and a last row with the means of these."""
+    sets: dict[str, list[Cells]] = {}
+    for row in rows:
+        sets.setdefault(row[column], []).append(row)
+    means = [_mean(of_set) for of_set in sets.values()]
+    return [*means, _mean(means) | {column: f"mean of {len(means)} tables"}]
+
+
+def _mean(rows: list[Cells]) -> Cells:
+    """Return the mean of each column of numbers, and the first text of the others."""
+    cells = {}
+    for column in rows[0]:
+        texts = [row[column] for row in rows]
+        try:
+            cells[column] = repr(sum(map(float, texts)) / len(texts))
+        except ValueError:
+            cells[column] = texts[0]
+    return cells
 
 
 def measured_with(name: str) -> Iterator[str]:
@@ -125,6 +151,17 @@ def has(column: str) -> Callable[[Cells], bool]:
 
 DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
 TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "libauc SOPA-s", "lightgbm")
+PEERS_IN_SHORT = (
+    "LogisticRegression lbfgs",
+    "LogisticRegression, balanced",
+    "libauc SOPA",
+    "libauc SOPA-s",
+    "lightgbm",
+)
+GROUPS_IN_SHORT = (
+    "LightGBM lambdarank", "hinge within groups", "ramp within groups", "hinge within groups, leaves", "logistic regression",
+    "LightGBM on grades", "LightGBM on classes", "XGBoost rank:pairwise",
+)  # fmt: skip
 LINKS_SHOWN = ("kddcup99", "a9a", "a9a, 80 features that leave one optimum")
 LARGE = ("letter-recognition", "magic04", "a9a", "skin_nonskin", "covtype-ramp-test")
 HINGE_AND_RAMP = ("aucdist pairwise hinge", "aucdist pairwise ramp")
@@ -140,6 +177,8 @@ MAPS_SHOWN = (
     "XGBoost hist",
     "EBM",
 )
+LARGE_IN_SHORT = ("linear", "bins + pairs", "auto", "LightGBM, default", "LightGBM, budget of auto", "EBM")
+TREES_IN_SHORT = (*LARGE_IN_SHORT, "XGBoost hist", "SVC, RBF")
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
 """The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""
 
@@ -153,6 +192,77 @@ LARGE_FIT = {
 }  # fmt: skip
 
 TABLES = {
+    "auto": Table(
+        "auto",
+        {
+            "table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short),
+            "AUC, auto": ("AUC auto", area), "LightGBM": ("AUC LightGBM", area), "HistGB": ("AUC HGB", area), "AP, auto": ("AP auto", area),
+            "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area), "CPU s, auto": ("CPU s auto", short),
+            "CPU s, LightGBM": ("CPU s LightGBM", short),
+        },
+        has("AUC auto"),
+        mean_of="table",
+    ),
+    "trees in short": Table(
+        "trees",
+        {
+            "system": SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area), "seconds": SECONDS,
+            "AUC of rare sets": ("AUC of rare sets", area),
+        },
+        lambda row: row["split"] == "all" and row["system"] in TREES_IN_SHORT,
+    ),
+    "large sets in short": Table(
+        "trees",
+        {
+            "data": ("set", plain), "rows": ("rows", short), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
+            "seconds": SECONDS,
+        },
+        lambda row: row["split"] == "mean" and row["set"] in LARGE and row["system"] in LARGE_IN_SHORT,
+    ),
+    "pairwise in short": Table(
+        "pairwise",
+        {
+            "data": DATA, "system": SYSTEM, "lam": LAM, "seconds": SECONDS, "passes": ("passes", short),
+            "gap": ("relative gap", short), "test AUC": ("test AUC", area),
+        },
+        lambda row: row["system"].startswith(OURS_IN_PAIRS) and row["lam"] in ("", "0.001", "0.0001"),
+    ),
+    "large runs in short": Table(
+        "large-runs",
+        {
+            "positives": ("run", plain), "rows": ("rows", short), "features": ("features", short), "passes": ("passes", short),
+            "fit, s": ("fit s", short), "whole run, s": ("whole run s", short), "all processes, MiB": ("all MiB", short),
+            "test AUC": ("test AUC", area),
+        },
+    ),
+    "top in short": Table(
+        "top",
+        {
+            "sets": ("data", plain), "linear model for the top against": SYSTEM, "wins": ("wins", short),
+            "ties": ("ties", short), "loses": ("loses", short),
+        },
+        lambda row: row["data"].startswith("all ") and row["system"] in PEERS_IN_SHORT,
+    ),
+    "curves in short": Table(
+        "curves",
+        {
+            "sets": ("data", plain), "`auto` against": SYSTEM, "mean difference": ("aucdist minus this", signed),
+            "p": ("p", short), "wins": ("wins", short), "ties": ("ties", short), "loses": ("loses", short),
+        },
+        lambda row: row["data"].startswith("all "),
+    ),
+    "groups in short": Table(
+        "groups",
+        {
+            "data": DATA, "system": SYSTEM, "GAUC": ("GAUC", area), "NDCG@10": ("NDCG@10", area), "seconds": SECONDS,
+        },
+        lambda row: row["system"] in GROUPS_IN_SHORT,
+    ),
+    "worse": Table(
+        "since-0.3.0",
+        {"table": ("table", plain), "figure": ("figure", plain), "0.3.0": ("0.3.0", four), "now": ("now", four)},
+        lambda row: row["change"] == "worse",
+    ),
     "since": Table(
         "since-0.3.0",
         {

@@ -1,4 +1,4 @@
-"""The tables of "Benchmarks" and of the record on scale are those of docs/benchmarks."""
+"""The tables of "Benchmarks" and of the records are those of docs/benchmarks."""
 
 import csv
 import importlib.util
@@ -23,8 +23,8 @@ def _script(name: str) -> ModuleType:
 tables, pictures, since = (_script(name) for name in ("benchmark_tables", "benchmark_pictures", "since_release"))
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
-PAGE = PAGES["benchmarks"]
-ELSEWHERE = {"auto", "defaults", "guarantees", "promoted-models", "stories", "watched-years"}
+RECORD = PAGES["measurements"]
+ELSEWHERE = {"defaults", "guarantees", "promoted-models", "stories", "watched-years"}
 """Files whose table another page has, or that a page names in its text."""
 
 
@@ -74,10 +74,18 @@ def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: p
     for file in tables.KEPT.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(tables, "KEPT", tmp_path)
-    assert tables.with_tables(PAGE) == PAGE
+    assert tables.with_tables(RECORD) == RECORD
     engine = (tmp_path / "engine.csv").read_text(encoding="utf-8")
     (tmp_path / "engine.csv").write_text(engine.replace("one process,1 KB", "one proces,1 KB"), encoding="utf-8")
-    assert "| one proces | 1 KB |" in tables.with_tables(PAGE)
+    assert "| one proces | 1 KB |" in tables.with_tables(RECORD)
+
+
+def test_splits_have_means_and_data_sets_a_mean_of_means() -> None:
+    rows = [{"set": name, "AUC": area, "note": "kept"} for name, area in (("a", "0.5"), ("a", "0.7"), ("b", "0.8"))]
+    of_a, of_b, of_both = tables.with_means(rows, "set")
+    assert (of_a["set"], of_b["set"], of_both["set"]) == ("a", "b", "mean of 2 tables")
+    assert [float(row["AUC"]) for row in (of_a, of_b, of_both)] == pytest.approx([0.6, 0.8, 0.7])
+    assert of_a["note"] == "kept"
 
 
 def test_a_truth_value_is_a_word_and_a_number_of_them_a_number() -> None:

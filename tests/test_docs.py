@@ -31,7 +31,7 @@ MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md", PAGES / 
 """Pages that docs/hooks.py makes."""
 DRAWN = {PAGES / "gallery" / f"{file.stem}.svg" for file in (ROOT / "docs" / "examples").glob("*.py")}
 """Pictures of the gallery, drawn in the same build."""
-RECORDS = {"internals/design-notes.md", "internals/scale.md"}
+RECORDS = {"internals/design-notes.md", "internals/measurements.md", "internals/scale.md"}
 """Dated records: they stay in the repository and are not on the site."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
