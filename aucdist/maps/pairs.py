@@ -124,21 +124,20 @@ def add_up_cells(
     tables: dict[int, np.ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
     """Add up over the cells of each pair the slope of the sum of hinges by the scores of rows, and what rows weigh in pairs."""
-    residual, mass, weight = np.zeros(block.n_samples), np.zeros(block.n_samples), block.weights()
+    coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     of_anchors = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(of_anchors), dtype=np.int32) if memory.codes is None else memory.codes
     of_others = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
     for which, of_rows, groups, weighs in (
         (memory.anchors, of_anchors, codes, partners[0]), (memory.others, memory.coefs, of_others, partners[1]),
     ):  # fmt: skip
-        add_to_rows(residual, which, of_rows)
-        add_to_rows(mass, which, weight[which] * weighs[groups])
+        add_to_rows(coefs[0], which, of_rows)
+        add_to_rows(coefs[1], which, weight[which] * weighs[groups])
     rows, m = block.rows, len(tables)
     assert isinstance(rows, BinRows)
-    codes = np.empty((block.n_samples, m), dtype=np.uint8)
+    codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")
     for k, (column, table) in enumerate(tables.items()):
         codes[:, k] = table[rows.codes[:, column]]
     sums = np.zeros((2, m * (m - 1) // 2, CELLS * CELLS))
-    for coefs, total in zip((residual, mass), sums, strict=True):
-        pair_histograms(codes, np.arange(block.n_samples), coefs, CELLS, total)
+    pair_histograms(codes, coefs, CELLS, sums)
     return None, {"residual": sums[0], "weight": sums[1]}
