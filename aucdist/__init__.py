@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aucdist.estimators.display import RankingWarning as RankingWarning
-    from aucdist.estimators.hinge import HingeClassifier as HingeClassifier
+    from aucdist.estimators.linear import HingeClassifier as HingeClassifier
     from aucdist.estimators.linear import lam_path as lam_path
     from aucdist.estimators.link import LinkClassifier as LinkClassifier
     from aucdist.estimators.link import SeparationWarning as SeparationWarning

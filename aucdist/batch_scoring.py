@@ -39,7 +39,7 @@ from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.model import ABOUT, digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
-from aucdist.store.history import resolve
+from aucdist.store import resolve
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}

@@ -26,7 +26,7 @@ from aucdist.errors import InputError
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 from aucdist.scorecard import Scorecard, parse_card
-from aucdist.store.history import resolve
+from aucdist.store import resolve
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap

@@ -70,7 +70,7 @@ NAMED = [
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
-        "sampling/distance.py",
+        "sampling.py",
         "np.ceil((distances - self.low) / width)",
         "1 + np.floor((distances - self.low) / width)",
         "tests/sampling/test_distance.py",

@@ -173,7 +173,7 @@ def test_every_page_is_in_the_menu() -> None:
 
 REFERENCE = "\n".join(file.read_text(encoding="utf-8") for file in (PAGES / "reference").glob("*.md"))
 NOT_DESCRIBED = {"__version__", "ESTIMATORS"}
-DESCRIBED_FOLDERS = ("solvers", "papers", "objectives", "search", "selection", "sampling")
+DESCRIBED_FOLDERS = ("solvers", "papers", "objectives", "search", "selection")
 INTERNAL = {
     "aucdist.objectives.link_kernels",
     "aucdist.papers.gev.kernels",
@@ -181,7 +181,6 @@ INTERNAL = {
     "aucdist.papers.sdcd.kernels",
     "aucdist.papers.tpauc.kernels",
     "aucdist.papers.zovr.kernels",
-    "aucdist.sampling.mwmote",  # by its class
     "aucdist.solvers.pairs.cell_kernels",
     "aucdist.solvers.pairs.kernels",
 }

@@ -42,7 +42,10 @@ class Labels:
     @classmethod
     def of(cls, codes: np.ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
         """Make labels of texts as a file spells them, where two may be one class, such as 1 and +1."""
-        spelled = [",".join(_topics(text)) if topics else class_name(text) for text in texts]
+        spelled = [class_name(text) for text in texts]
+        if topics:  # the classes in a list like ``ccat,c15``, in order
+            lists = ({class_name(topic) for topic in text.split(",") if topic.strip()} for text in texts)
+            spelled = [",".join(sorted(names)) or NO_TOPIC for names in lists]
         names = sorted(set(spelled))
         place = {name: i for i, name in enumerate(names)}
         return cls(np.array([place[name] for name in spelled], dtype=np.intp)[codes], tuple(names), topics)
@@ -106,11 +109,6 @@ def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[t
     if len(ordered) < 2:
         raise InputError(f"{where}: one grade only ({listed(ordered)}); at least two are needed")
     return tuple(ordered[1:]), (ordered[0],)
-
-
-def _topics(text: str) -> list[str]:
-    """Return the classes in a list like ``ccat,c15``, in order."""
-    return sorted({class_name(topic) for topic in text.split(",") if topic.strip()}) or [NO_TOPIC]
 
 
 def class_name(value: object) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 MODULES = {
     "CollapseWarning": "ranking",
-    "HingeClassifier": "hinge",
+    "HingeClassifier": "linear",
     "LinkClassifier": "link",
     "MarginMeanClassifier": "margin_mean",
     "PairwiseHingeClassifier": "ranking",

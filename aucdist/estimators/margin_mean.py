@@ -26,7 +26,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
-from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane, Rule
+from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 CHUNK_BYTES = 2**24

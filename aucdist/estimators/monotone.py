@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from aucdist.data.formats.survey import feature_names
+from aucdist.data.formats.base import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.maps.base import FittedMap

@@ -19,7 +19,7 @@ from aucdist.maps import expander_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aucdist.data.formats.survey import Parsed
+    from aucdist.data.formats.base import Parsed
 
 ENCODING = ("categories_", "feature_names_out_")
 """Fitted attributes where a column of the training rows held categories or texts."""
@@ -267,8 +267,8 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
     """
     import pyarrow as pa
 
+    from aucdist.data.formats.base import feature_names
     from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED
-    from aucdist.data.formats.survey import feature_names
     from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
     from aucdist.data.formats.text import unique
 

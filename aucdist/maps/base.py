@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import matrix_of
+from aucdist.data.block import Block, matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError

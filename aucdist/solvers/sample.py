@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from aucdist.data.block import Block, stacked
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import Block, row_squares, stacked
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.solvers.base import Round, solve

@@ -32,7 +32,7 @@ from aucdist.metrics.ranking import auc, auc_interval, average_precision_interva
 from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import Json, value_text
 from aucdist.search.choice import groups_test
-from aucdist.store.history import resolve
+from aucdist.store import resolve
 from flows.config.base import Cli, Strict
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver

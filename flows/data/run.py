@@ -8,8 +8,7 @@ from pydantic import Field
 
 from aucdist.data.shards.manifest import Manifest, manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
-from aucdist.data.sources import Source, catalog, is_present
-from aucdist.data.sources.fetch import fetch
+from aucdist.data.sources import Source, catalog, fetch, is_present
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from flows.compute.clusters import open_cluster

@@ -19,7 +19,7 @@ from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
-    from aucdist.data.formats.survey import Survey
+    from aucdist.data.formats.base import Survey
 
 MOST_BYTES = 2**24
 MOST_FILES = 64

@@ -6,8 +6,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
-from aucdist.store.history import keep, read_store
-from aucdist.store.lease import Lease, lease
+from aucdist.store import Lease, keep, lease, read_store
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.config.data import TestConfig, batch_name, source_of

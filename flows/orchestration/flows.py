@@ -18,7 +18,7 @@ from prefect.logging import get_run_logger
 from aucdist.data.storage.files import shown
 from aucdist.report.plots import roc_curves, standalone_svg
 from aucdist.report.text import Json, certificate_text, search_verdict, summary_rows
-from aucdist.store.history import split_version
+from aucdist.store import split_version
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import run as keeping

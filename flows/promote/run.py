@@ -5,7 +5,7 @@ from typing import Any
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.errors import InputError, unknown
 from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
-from aucdist.store.history import check_name, keep, keep_decision, promote, read_store
+from aucdist.store import check_name, keep, keep_decision, promote, read_store
 from flows.progress.console import RunObserver
 from flows.promote.decision import PromoteConfig, decide
 from flows.promote.registry import is_registered, promote_registered, registered_model

@@ -7,8 +7,8 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
 from aucdist.report.plots import GRID, INK, MUTED, NEG, POS, standalone_svg
-from aucdist.store.history import present, read_decisions, read_store, split_version
-from aucdist.store.history import rollback as go_back
+from aucdist.store import present, read_decisions, read_store, split_version
+from aucdist.store import rollback as go_back
 from flows.config.base import Cli, Strict
 from flows.progress.console import RunObserver
 

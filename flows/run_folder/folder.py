@@ -24,7 +24,7 @@ from aucdist.data.storage.files import exists, explained, local_path, open_fs, r
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
 from aucdist.report.text import PROMISES, SETTERS
-from aucdist.store.history import resolve
+from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
 from flows.config.model import ModelConfig

@@ -21,7 +21,7 @@ from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import ABOUT, DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
 from aucdist.report.text import guarantee_text, operating_point_text, threshold_origin_text
-from aucdist.store.history import promote, read_store, split_version
+from aucdist.store import promote, read_store, split_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig

@@ -34,8 +34,7 @@ from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_again
 from aucdist.model import digest_of_model
 from aucdist.report.text import Json
 from aucdist.report.watch import alarm_text, kept_text, measure_text
-from aucdist.store.history import read_store, split_version
-from aucdist.store.lease import lease
+from aucdist.store import lease, read_store, split_version
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage

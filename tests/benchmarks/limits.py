@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import Block, row_squares
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.shards.simulate import simulate

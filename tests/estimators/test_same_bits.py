@@ -26,7 +26,7 @@ from aucdist.estimators import (
     UnivariateRankingClassifier,
     validation,
 )
-from aucdist.sampling.distance import DistanceUnderSampler
+from aucdist.sampling import DistanceUnderSampler
 
 N_BLOCKS = 3
 X, Y = small(n_pos=40, n_neg=200, d=5)

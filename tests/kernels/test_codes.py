@@ -4,14 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.code_sets import random_codes, slow_matrix
 
-from aucdist.data.block import Block, n_columns, n_rows, stacked
-from aucdist.data.code_rows import (
+from aucdist.data.block import (
+    Block,
     code_histogram,
     column_squares,
     elementwise,
     matrix_of,
+    n_columns,
+    n_rows,
     row_squares,
     second_moments,
+    stacked,
 )
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError

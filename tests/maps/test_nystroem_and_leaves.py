@@ -7,8 +7,7 @@ from sklearn.metrics import roc_auc_score
 from support.contract import checks_of
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, partition
-from aucdist.data.code_rows import matrix_of
+from aucdist.data.block import Block, matrix_of, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project

@@ -9,8 +9,7 @@ from support.code_sets import random_codes
 from support.rounds import rounds_of
 from support.seeds import searched
 
-from aucdist.data.block import Block, partition
-from aucdist.data.code_rows import matrix_of
+from aucdist.data.block import Block, matrix_of, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev import problem, solvers

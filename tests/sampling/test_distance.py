@@ -14,8 +14,7 @@ from support.sampler_checks import sampler_checks
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.sampling import DistanceUnderSampler
-from aucdist.sampling.distance import Hyperplane, Rule, measure_distances
+from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, measure_distances
 
 AXIS = Hyperplane(np.array([1.0, 0.0]), 0.0)
 """The distance is the size of the first feature."""

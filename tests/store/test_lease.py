@@ -9,7 +9,7 @@ import s3fs
 from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
 from aucdist.errors import InputError
-from aucdist.store.lease import lease
+from aucdist.store import lease
 
 
 def test_of_many_at_once_one_holds_it_and_then_another(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aucdist.data.own_files import parse_checked
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.store.history import (
+from aucdist.store import (
     Change,
     check_name,
     keep,

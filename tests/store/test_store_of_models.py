@@ -14,7 +14,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, load_model, save_model
-from aucdist.store.history import HISTORY, keep, present, promote, read_store, rollback, split_version
+from aucdist.store import HISTORY, keep, present, promote, read_store, rollback, split_version
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -125,8 +125,8 @@ import sys
 from pathlib import Path
 from aucdist.data.storage import files
 from aucdist.model import ABOUT, WEIGHTS
-from aucdist.store.history import read_store
-from aucdist.store.history import promote, keep
+from aucdist.store import read_store
+from aucdist.store import promote, keep
 print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"

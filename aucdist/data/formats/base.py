@@ -1,4 +1,5 @@
-"""What a format is: the keys of a source it takes, how its files are split into parts, and how their bytes become rows.
+"""What a format is: the keys of a source it takes, how its files are split into parts, how their bytes become rows; and what parts
+hold, with their surveys.
 
 A new format is a subclass of `FileFormat` and a row in `aucdist.data.formats.registry`. Modules of formats import
 their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
@@ -8,12 +9,15 @@ import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.dataset import DatePart
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
+from aucdist.data.formats.text import unique
+from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import BOM, is_packed, unpacked
@@ -21,8 +25,10 @@ from aucdist.data.storage.urls import locate
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
+
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.survey import Parsed, Survey
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,145 @@ class FilePart:
     line: Count | None = None
     folder_texts: tuple[str, ...] = ()
     version: str = ""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
+
+    `where`: names the part (the first of those merged) in errors.
+    `classes`: rows of each class, by `class_name`. With several labels a row counts for each of them.
+    `sets`: of rows that may have several labels the distinct lists of them, with commas between the labels.
+    `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
+    `single`: whether all numbers are stored as float32.
+    `label`: name of the label column; empty for svmlight.
+    `columns`: the columns of a table that are features; empty for svmlight.
+    `categories`: the values of the categorical ones among them, in alphabetical order.
+    `hashed`: for the hashed ones the number of their features.
+    `dates`: for columns of dates the parts that are among `columns`.
+    `missing` and `unknown`: missing values, and values of categories that the training data did not have, of the
+        columns that have some.
+    """
+
+    where: str
+    rows: int
+    classes: dict[str, int]
+    sets: tuple[str, ...] = ()
+    stored: int = 0
+    width: int = 0
+    single: bool = False
+    label: str = ""
+    columns: tuple[str, ...] = ()
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hashed: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
+        """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
+        return cls(where, len(labels.codes), labels.counts(), labels.names if labels.topics else (), **columns)
+
+    def __add__(self, other: "Survey") -> "Survey":
+        """Return the survey of both.
+
+        Raises InputError if they differ in their columns.
+        """
+        ours, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
+        if ours != theirs:
+            differing = ", ".join(sorted(set(self.columns) ^ set(other.columns)))
+            raise InputError(
+                f"{other.where} has other columns than {self.where}: "
+                + (differing or "the order, the label or which ones are categorical")
+            )
+        return replace(
+            self,
+            rows=self.rows + other.rows,
+            classes=_added(self.classes, other.classes),
+            sets=tuple(sorted({*self.sets, *other.sets})),
+            missing=_added(self.missing, other.missing),
+            unknown=_added(self.unknown, other.unknown),
+            stored=self.stored + other.stored,
+            width=max(self.width, other.width),
+            single=self.single and other.single,
+            categories={k: tuple(sorted({*values, *other.categories[k]})) for k, values in self.categories.items()},
+        )
+
+
+class Texts(NamedTuple):
+    """A column of texts: the distinct ones in alphabetical order, and the position of each row's text among them."""
+
+    codes: "np.ndarray"
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What a part holds.
+
+    `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
+        row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
+        that are numbers, in order. Finite, or nan where values may be missing.
+    `texts`: of a table the categorical and hashed columns, without blanks around the texts.
+    `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
+    """
+
+    survey: Survey
+    labels: Labels
+    X: "np.ndarray | sp.csr_matrix"
+    texts: dict[str, Texts] = field(default_factory=dict)
+    group: "np.ndarray | None" = None
+    cost: "np.ndarray | None" = None
+
+
+def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(name, 0) + other.get(name, 0) for name in sorted({*counts, *other})}
+
+
+def check_expectations(source: SourceFields, name: str, figures: Mapping[str, Any]) -> None:
+    """Do nothing if rows, features and rows of each class, as far as they are given, are those that the source states.
+
+    Raises InputError naming what was expected and what was found.
+    """
+    stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
+    for what, value in figures.items():
+        if stated[what] not in (None, value):
+            raise InputError(f"{name}: {stated[what]} {what} are expected, but {value} were found")
+
+
+def column_features(survey: Survey) -> tuple[str, ...]:
+    """Return the names of the features of columns.
+
+    Raises InputError if two features get the same name.
+    """
+    return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
+
+
+def feature_names(
+    columns: Sequence[str], categories: Mapping[str, Sequence[str]], hashed: Mapping[str, int]
+) -> list[str]:
+    """Return the name of each feature: a column's own, ``column=category``, or ``column#number`` where it is hashed."""
+    made = {name: [f"{name}={value}" for value in values] for name, values in categories.items()}
+    made |= {name: [f"{name}#{i}" for i in range(n)] for name, n in hashed.items()}
+    return [feature for name in columns for feature in made.get(name, [name])]
+
+
+def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
+    """Do nothing if no column has too many categories; fewer are too many where they are guessed (``categorical: auto``).
+
+    Raises InputError if one has.
+    """
+    guessed = source.categorical == "auto"
+    most = min(MOST_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MOST_CATEGORIES
+    for name, values in categories.items():
+        if len(values) > most:
+            reason = f"more than {most}" + f" in {rows} rows" * guessed
+            more = ", or list it under `categorical`" if guessed and len(values) <= MOST_CATEGORIES else ""
+            raise InputError(
+                f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
+                f"identifier or a text. Leave it out by `drop: [{name}]`, hash it by `hashed: {{{name}: 256}}`{more}"
+            )
 
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
@@ -116,7 +261,7 @@ class Format(ABC):
     @abstractmethod
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "Parsed":
+    ) -> Parsed:
         """Return what is in a part.
 
         Parameters
@@ -132,13 +277,11 @@ class Format(ABC):
             If the part cannot be read, or something in it is wrong.
         """
 
-    def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:
+    def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
-        from aucdist.data.formats.survey import column_features
-
         return column_features(survey)
 
-    def is_sparse(self, survey: "Survey", n_features: int) -> bool:
+    def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Tell whether rows become CSR where the source leaves the layout open; by default if columns are hashed."""
         return bool(survey.hashed)
 
@@ -186,11 +329,14 @@ class FileFormat(Format):
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return one part for each file."""
-        return [replace(part, version=version_of(part.url)) for part in self.whole_files(source)]
+        return [
+            replace(part, version="" if files.is_web(part.url) else files.stat(part.url).etag)
+            for part in self.whole_files(source)
+        ]
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "Parsed":
+    ) -> Parsed:
         """Return what is in a file, or in a range of one."""
         if part.version and files.stat(part.url).etag != part.version:
             raise InputError(
@@ -206,7 +352,7 @@ class FileFormat(Format):
             digests.append(f"{digest}{self.digest_of_path(part.url)}")
         return self.parse(unpacked(data, part.url), source, part, schema)
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return what is in a range of a file, for formats whose `split` makes ranges."""
         raise NotImplementedError(f"files of format {self.name!r} are not split")
 
@@ -214,7 +360,7 @@ class FileFormat(Format):
         """Return what the path of a file adds to its checksum, for formats that read values from the path."""
         return ""
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the rows in bytes, for formats that `read_part` reads.
 
         Parameters
@@ -272,11 +418,6 @@ def refuse_shared_roles(source: SourceFields) -> None:
             role_of[column] = role
 
 
-def version_of(url: str) -> str:
-    """Return what identifies the version of a file as it is now; nothing for one of the web."""
-    return "" if files.is_web(url) else files.stat(url).etag
-
-
 WINDOW = 2**16  # bytes that are searched first for a line break; as many as needed after that
 CHUNK = 2**24
 FIRST = 2**11  # bytes that show a compressed file
@@ -292,7 +433,12 @@ class LineFormat(FileFormat):
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
         parts = super().split(source, n)
-        cut = [part for part in parts if _can_be_split(part.url, source)]
+        whole = source.sha256 is not None or source.encoding == "utf-16"  # whose line breaks are no bytes of their own
+        cut = [
+            part
+            for part in parts
+            if not (whole or files.is_web(part.url) or is_packed(part.url, files.read_range(part.url, 0, FIRST)))
+        ]
         if not cut:
             return parts
         stats = {part.url: files.stat(part.url) for part in parts}
@@ -320,7 +466,7 @@ class LineFormat(FileFormat):
         """Return where the rows start, and the columns; by default there is no header."""
         return start, ()
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return what is in a range of a file."""
         assert part.stop is not None
         data = files.read_range(part.url, part.start, part.stop, _version(part))
@@ -331,13 +477,6 @@ class LineFormat(FileFormat):
             before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
             self.parse(data, source, replace(part, line=1 + before), schema)
             raise
-
-
-def _can_be_split(url: str, source: SourceFields) -> bool:
-    whole = source.encoding == "utf-16"  # whose line breaks are no bytes of their own
-    if files.is_web(url) or source.sha256 is not None or whole or is_packed(url):
-        return False
-    return not is_packed(url, files.read_range(url, 0, min(files.stat(url).size, FIRST)))
 
 
 def after_line_break(url: str, position: int, stat: files.Stat) -> int:

@@ -1,4 +1,4 @@
-"""The format `csv`: text files of cells between separators, with or without a header.
+"""The formats `csv` and `keel`: text files of cells between separators, with or without a header, or below declared attributes.
 
 pyarrow reads the cells; plain Python reads them where pyarrow cannot, and names line and column.
 """
@@ -7,18 +7,21 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.formats.base import (
     OF_COLUMNS,
+    OF_TABLES,
+    FileFormat,
     FilePart,
     LineFormat,
     TableFormat,
+    refuse_shared_roles,
 )
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, shown, unique
+from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, pick, shown, unique
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.survey import Parsed
+    from aucdist.data.formats.base import Parsed
     from aucdist.data.formats.table_form import TableForm
+
 
 HEAD = 2**16
 """So many bytes are tried first, as a column with a cell that is no number costs another reading of all bytes."""
@@ -94,7 +98,16 @@ class CsvText:
         Raises InputError if a row has too many or too few cells, or quotes are not closed.
         """
         text, line, at = self.data.decode(errors="surrogateescape"), self.first_line, 0
-        quote, cell, blank_line = self._patterns
+        q, sep = re.escape(self.quote), re.escape(self.separator)
+        if self.separator == BLANKS:
+            blank, other, ends = r"[ \t\v\f\r]", r"[^ \t\v\f\r\n]*+", r"([ \t\v\f\r]*+\n|[ \t\v\f\r]++)"
+        else:
+            blank = r"[ \t\v\f\r]" if self.separator != "\t" else r"[ \v\f\r]"
+            other, ends = rf"[^{sep}\n]*+", rf"{blank}*+({sep}|\n)"
+        quoted_cell = rf"{q}([^{q}]*+(?:{q}{q}[^{q}]*+)*+){q}"
+        quote = re.compile(rf"{blank}*+{quoted_cell}")
+        cell = re.compile(rf"{blank}*+(?:{quoted_cell}|((?!{q}){other})){ends}")
+        blank_line = re.compile(rf"{blank}*+\n")
         while at < len(text):
             if skipped := blank_line.match(text, at):
                 at, line = skipped.end(), line + 1
@@ -113,22 +126,6 @@ class CsvText:
                     f"{self.where}, line {cells[0][0]}: {len(cells)} cells, but there are {len(self.names)} columns"
                 )
             yield cells
-
-    @cached_property
-    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-        """A cell in quotes, any cell with what ends it, and a line of blanks."""
-        q, sep = re.escape(self.quote), re.escape(self.separator)
-        if self.separator == BLANKS:
-            blank, cells, end = r"[ \t\v\f\r]", r"[^ \t\v\f\r\n]*+", r"([ \t\v\f\r]*+\n|[ \t\v\f\r]++)"
-        else:
-            blank = r"[ \t\v\f\r]" if self.separator != "\t" else r"[ \v\f\r]"
-            cells, end = rf"[^{sep}\n]*+", rf"{blank}*+({sep}|\n)"
-        quoted = rf"{q}([^{q}]*+(?:{q}{q}[^{q}]*+)*+){q}"
-        return (
-            re.compile(rf"{blank}*+{quoted}"),
-            re.compile(rf"{blank}*+(?:{quoted}|((?!{q}){cells})){end}"),
-            re.compile(rf"{blank}*+\n"),
-        )
 
     def _bad_quotes(self, quoted: re.Match[str] | None, line: int, column: int) -> InputError:
         if column >= len(self.names):
@@ -343,3 +340,107 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     except InputError:  # no rows, or one that is named where it is read
         first = None
     return unique(with_names(cells, first), where), end, next_line
+
+
+ATTRIBUTE = re.compile(
+    r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I
+)
+VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,]*))\s*(?:,|$)""")
+COMMENT = re.compile(rb"(?m)^[ \t]*%.*$")
+TEXT = "string"
+
+
+class KeelFormat(FileFormat):
+    """KEEL files, and ARFF files, which have no roles, but comments."""
+
+    name = "keel"
+    fields = OF_TABLES
+    suffixes: ClassVar = {".dat": {}, ".arff": {}}
+
+    def check(self, source: SourceFields) -> None:
+        """Refuse a column that is to be two of the label, the groups and the costs."""
+        refuse_shared_roles(source)
+
+    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+        """Read neither groups nor costs."""
+        return {"groups": None, "cost_column": None}
+
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+        """Return the columns: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
+
+        The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
+        partitioned data set are encoded alike. Without ``@inputs`` all other attributes are features; without
+        ``@outputs`` the last attribute is the label.
+        """
+        from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
+
+        where = files.shown(part.url)
+        domains, roles, data, first_line = _head(data, where)
+        names = list(domains)
+        outputs = roles.get("output") or names[-1:]
+        if source.label is None and len(outputs) != 1:
+            raise InputError(f"{where}: several outputs ({', '.join(outputs)}); name one of them with `label`")
+        label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
+        inputs = roles.get("input") or [name for name in names if name not in outputs]
+        if schema is not None:  # as of other tables, a model takes its columns, whatever else there is
+            inputs = [name for name in schema.columns() if name in names]
+        form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
+        apart = (label, form.groups, form.cost)
+        features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in apart)
+        texts = set(form.categorical)
+        if schema is None:
+            texts |= {name for name in features if domains[name]}
+        more = (MISSING_CATEGORY,) if form.missing else ()
+        allowed = {
+            name: domain if name == label else (*domain, *more)
+            for name, domain in domains.items()
+            if domain and domain != (TEXT,)
+        }
+        if data.lstrip().startswith(b"{"):
+            raise InputError(
+                f"{where}, line {first_line}: rows of index and value in braces (sparse ARFF) are not read"
+            )
+        quote = "'" if b"'" in data and b'"' not in data else '"'
+        lines = COMMENT.sub(b"", data) + (b"" if data.endswith(b"\n") else b"\n")
+        return parse_cells(
+            CsvText(lines, where, names, ",", quote, first_line=first_line),
+            replace(
+                form, features=features, categorical=texts & set(features), guess=False,
+                allowed=allowed | dict(form.allowed),
+            ),
+        )  # fmt: skip
+
+
+def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
+    """Return the declared values of each attribute (none: a number), the roles, and the data with its first line."""
+    domains: dict[str, tuple[str, ...]] = {}
+    roles: dict[str, list[str]] = {}
+    start = 0
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        start += len(raw) + 1
+        line = raw.decode(errors="replace").strip()
+        keyword, rest = [*line.split(None, 1), "", ""][:2]
+        keyword = keyword.lower()
+        if keyword == "@data":
+            if not domains:
+                raise InputError(f"{where}: no @attribute line before @data")
+            return domains, roles, data[start:], number + 1
+        if keyword == "@attribute":
+            match = ATTRIBUTE.fullmatch(rest)
+            if match is None:
+                raise InputError(
+                    f"{where}, line {number}: {rest[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or "
+                    "`name integer`"
+                )
+            domain, name = match["domain"], match["name"].strip("'\"")
+            unique([*domains, name], f"{where}, line {number}")
+            if domain.startswith("{"):
+                values = VALUE.findall(domain[1:-1].strip())
+                domains[name] = tuple((a or b or c).strip() for a, b, c in values if a or b or c)
+            else:
+                domains[name] = (TEXT,) if domain.lower().startswith(("string", "date")) else ()
+        elif keyword in ("@input", "@inputs", "@output", "@outputs"):
+            roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
+        elif line and keyword != "@relation" and not line.startswith("%"):
+            raise InputError(f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header")
+    raise InputError(f"{where}: no @data line; is this a KEEL file?")

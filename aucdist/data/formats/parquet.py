@@ -27,9 +27,8 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import FilePart
+from aucdist.data.formats.base import FilePart, Parsed
 from aucdist.data.formats.source_fields import Condition, SourceFields
-from aucdist.data.formats.survey import Parsed
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique

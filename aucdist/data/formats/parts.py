@@ -10,26 +10,38 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import FilePart, Format
+from aucdist.data.formats.base import (
+    FilePart,
+    Format,
+    Parsed,
+    Survey,
+    check_expectations,
+    feature_names,
+    refuse_identifiers,
+)
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import (
     AnySource,
     EachOf,
     SourceFields,
 )
-from aucdist.data.formats.survey import Parsed, Survey, check_expectations, feature_names, refuse_identifiers
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
 from aucdist.data.label_sets import places, sets_of_topics
 from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
+
 
 NONE = -1
 """In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""

@@ -20,8 +20,7 @@ from aucdist.data.formats.base import (
     LineFormat,
     TableFormat,
 )
-from aucdist.data.formats.csv_format import CsvFormat
-from aucdist.data.formats.keel_format import KeelFormat
+from aucdist.data.formats.csv_format import CsvFormat, KeelFormat
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import found_encoding
 from aucdist.data.storage import files
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.survey import Parsed, Survey
+    from aucdist.data.formats.base import Parsed, Survey
 
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from aucdist.data.formats import svmlight_kernels as kernels
-from aucdist.data.formats.survey import Parsed, Survey
+from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
@@ -166,19 +166,11 @@ def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: 
     if fault == kernels.TOO_HIGH:
         return f"index {number} is too large; the largest possible is {LAST}"
     if fault == kernels.NOT_ASCENDING:
-        return f"index {number} after {_index_before(text, offset)}: indices must ascend within a row"
-    return f"value {shown(value)} {_value_problem(value, fault, dtype)}"
-
-
-def _value_problem(value: bytes, fault: int, dtype: str) -> str:
+        # The label has no colon; of topics there may be none, and the line begins with a pair.
+        words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()
+        pair = [word for word in words if b":" in word and not word.startswith(b"qid")][-1]
+        return f"index {number} after {pair.partition(b':')[0].decode()}: indices must ascend within a row"
     if fault == kernels.TOO_LARGE and math.isfinite(float(value)):
-        return f"is too large for {dtype}; read it as float64"
+        return f"value {shown(value)} is too large for {dtype}; read it as float64"
     infinite = fault == kernels.TOO_LARGE or value.lower().lstrip(b"+-") in (b"inf", b"infinity", b"nan")
-    return "is not finite" if infinite else "is not a number"
-
-
-def _index_before(text: Text, offset: int) -> str:
-    """Return the index of the pair before the one at a offset of the same line."""
-    words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()
-    # The label has no colon; of topics there may be none, and the line begins with a pair.
-    return [word for word in words if b":" in word and not word.startswith(b"qid")][-1].partition(b":")[0].decode()
+    return f"value {shown(value)} is not {'finite' if infinite else 'a number'}"

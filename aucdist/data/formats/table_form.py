@@ -25,7 +25,7 @@ from aucdist.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aucdist.data.formats.survey import Texts
+    from aucdist.data.formats.base import Texts
 
 ANY_CASE = ("", "?", "<null>", "nan")
 """What says in any column and in any case that a value is missing."""

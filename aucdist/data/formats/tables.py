@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.dataset import date_features
-from aucdist.data.formats.survey import Parsed, Survey, Texts
+from aucdist.data.formats.base import Parsed, Survey, Texts
 from aucdist.data.formats.table_form import (
     MISSING_CATEGORY,
     REMEDY,
@@ -278,9 +278,13 @@ class _TableReader:
         values = as_numpy(column if column.type == kind else column.cast(kind, safe=False))
         if column.type in (pa.int64(), pa.uint64()):
             integers = as_numpy(column.fill_null(0))
-            if (changed := _inexact(integers)).any():
-                first = integers[np.argmax(changed)]
-                raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
+            if len(integers) and not -(2**53) <= integers.min() <= integers.max() <= 2**53:
+                floats = integers.astype(np.float64)
+                within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
+                changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
+                if changed.any():
+                    first = integers[np.argmax(changed)]
+                    raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
         bad = np.isinf(values) if self._may_miss(name) else ~np.isfinite(values)
         if bad.any():
             raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite")
@@ -331,16 +335,6 @@ class _TableReader:
         if "nan" in texts:  # which is no null
             raise self._fault(codes == texts.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
         return pa.chunked_array([pa.array(texts, pa.string()).take(as_arrow(codes))])
-
-
-def _inexact(integers: np.ndarray) -> np.ndarray:
-    """Return which integers no float64 has: they would become others silently."""
-    if len(integers) == 0 or -(2**53) <= integers.min() <= integers.max() <= 2**53:
-        return np.zeros(0, dtype=bool)
-    floats = integers.astype(np.float64)
-    within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
-    changed: np.ndarray = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
-    return changed
 
 
 def _number_problem(cell: str, form: TableForm) -> str:

@@ -19,9 +19,8 @@ import numpy as np
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.formats.base import FilePart
+from aucdist.data.formats.base import FilePart, Survey, check_expectations, refuse_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part, survey_part
-from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form

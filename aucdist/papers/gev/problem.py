@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from aucdist.data.block import Block
-from aucdist.data.code_rows import second_moments as second_moments_of_codes
+from aucdist.data.block import second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import column_squares, elementwise
+from aucdist.data.block import Block, column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.objectives.links import LinkLoss

@@ -27,8 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.epochs import ResumableRound

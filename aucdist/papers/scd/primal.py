@@ -26,8 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import column_squares
+from aucdist.data.block import Block, column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import accumulate

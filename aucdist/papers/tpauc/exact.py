@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import matrix_of
+from aucdist.data.block import Block, matrix_of
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import basis_matrix, code_histogram, row_squares, second_moments
+from aucdist.data.block import Block, basis_matrix, code_histogram, row_squares, second_moments
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 

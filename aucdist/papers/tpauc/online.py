@@ -22,8 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.epochs import Epoch, LabelledRows, epochs, random_order

@@ -20,8 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import Epoch, random_order

@@ -17,8 +17,7 @@ import math
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from aucdist.data.block import stacked
-from aucdist.data.code_rows import matrix_of_rows
+from aucdist.data.block import matrix_of_rows, stacked
 from aucdist.engine.blocks import Blocks
 from aucdist.kernels.rows import accumulate
 from aucdist.solvers.pairs.groups import PairGroups

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from aucdist.data.block import Block, rows_at, stacked
-from aucdist.data.code_rows import column_squares, matrix_of_rows, row_squares
+from aucdist.data.block import Block, column_squares, matrix_of_rows, row_squares, rows_at, stacked
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from aucdist.data import sources
-from aucdist.data.sources import Source, fetch
+from aucdist.data.sources import Source
 from aucdist.data.storage import urls
 from aucdist.errors import InputError
 from flows.cli import app
@@ -71,7 +71,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(fetch, "GITHUB", url)
+    monkeypatch.setattr(sources, "GITHUB", url)
     yield url
     server.shutdown()
     server.server_close()
@@ -92,7 +92,7 @@ def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_ha
     assert "is here already" in again.stdout
     assert len(Handler.asked) == 2
     (tmp_path / "data/libsvm/plain.svm").write_bytes(b"damaged")
-    assert fetch.fetch("plain")[1]
+    assert sources.fetch("plain")[1]
     assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
 
 
@@ -101,7 +101,7 @@ def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
 ) -> None:
     monkeypatch.setattr(Handler, "cut_off", 1)
     progress: list[tuple[int, int | None]] = []
-    fetch.fetch("plain", received=lambda n, stated: progress.append((n, stated)))
+    sources.fetch("plain", received=lambda n, stated: progress.append((n, stated)))
     assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
     assert progress[-1] == (len(ROWS), len(ROWS))
     assert [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()] == ["plain.svm"]
@@ -110,7 +110,7 @@ def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
 def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: str, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match="has changed or the download was tampered with"):
-            fetch.fetch("changed")
+            sources.fetch("changed")
     assert not (tmp_path / "data").exists()
     assert len(Handler.asked) == 2
 
@@ -119,13 +119,13 @@ def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
     with pytest.raises(
         InputError, match=r"mine cannot be fetched: the catalog has no address of it \(it is from a book\)"
     ):
-        fetch.fetch("mine")
+        sources.fetch("mine")
     with pytest.raises(InputError, match="unchecked cannot be fetched: the catalog has no checksum of it"):
-        fetch.fetch("unchecked", web)
+        sources.fetch("unchecked", web)
     done = CliRunner().invoke(app, ["data", "fetch", "mine", "--mirror", web])
     assert (done.exit_code, (tmp_path / "data/libsvm/mine.svm").read_bytes()) == (0, ROWS)
     (tmp_path / "data/libsvm/mine.svm").unlink()
-    fetch.fetch("mine", str(tmp_path / "www"))
+    sources.fetch("mine", str(tmp_path / "www"))
     assert (tmp_path / "data/libsvm/mine.svm").read_bytes() == ROWS
 
 
@@ -135,7 +135,7 @@ def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(
     monkeypatch.delenv("AUCDIST_DATA")
     assert urls.data_root().parts[-2:] == ("shared", "data")
     monkeypatch.setattr(urls, "__file__", str(tmp_path / "site-packages/aucdist/data/storage/urls.py"))
-    fetch.fetch("plain")
+    sources.fetch("plain")
     assert (tmp_path / "cache/data/libsvm/plain.svm").read_bytes() == ROWS
 
 
@@ -145,5 +145,5 @@ def test_a_story_begins_with_the_command_that_fetches_its_data(name: str) -> Non
     first = page.partition("```sh\n")[2].partition("```")[0]
     source = sources.find(first.partition("aucdist data fetch ")[2].split()[0])
     assert source.sha256 is not None
-    assert fetch.ORIGIN.fullmatch(source.origin or "")
+    assert sources.ORIGIN.fullmatch(source.origin or "")
     assert "os.environ" not in page

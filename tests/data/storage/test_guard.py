@@ -22,7 +22,7 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard, s3, web
 from aucdist.data.storage.faults import BadAnswer
 from aucdist.errors import InputError
-from aucdist.store.history import About
+from aucdist.store import About
 from flows.cli import app
 from flows.config.loading import parse_yaml, read_mapping
 

@@ -9,8 +9,7 @@ from support.command_line import run
 from support.nights import day, night
 
 from aucdist.errors import InputError
-from aucdist.store.history import read_store
-from aucdist.store.lease import lease
+from aucdist.store import lease, read_store
 from flows.keep_current.config import KeepCurrentConfig
 from flows.keep_current.run import with_newest_files
 

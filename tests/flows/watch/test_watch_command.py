@@ -14,7 +14,7 @@ from support.command_line import run
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
-from aucdist.store.lease import lease
+from aucdist.store import lease
 
 SETTINGS = (
     "cluster=none",

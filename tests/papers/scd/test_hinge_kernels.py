@@ -14,8 +14,7 @@ from support.hinge_twins import (
 )
 from support.square_twins import FORMS, problem
 
-from aucdist.data.block import as_rows
-from aucdist.data.code_rows import row_squares
+from aucdist.data.block import as_rows, row_squares
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
 from aucdist.papers.scd.subgradient import onto_ball

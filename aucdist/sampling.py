@@ -1,0 +1,616 @@
+"""Samplers with imbalanced-learn's `fit_resample`: rows of the larger class left out, or rows of the smaller one made up.
+
+`DistanceUnderSampler` leaves rows out by the distance to a separating hyperplane: the nearer a row of the majority class, the
+more likely it is kept. After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing
+University of Aeronautics & Astronautics 51(5), 2019), algorithms 1 and 2 (U1, U2). Differences from the paper:
+
+* The paper measures the bins of (4) from 0. Here they start at the smallest distance. Otherwise the nearest bin could be empty,
+  and the sampling probability of the farthest rows could be 0 or negative.
+* U2 selects the rows nearest to the hyperplane and samples them by (4). The paper sorts in descending order, but means the near
+  rows.
+* The paper's hyperplane is that of a support vector machine with equal weights for all rows. With very unequal classes its
+  weights are often 0, and then all rows have the same distance. By default both classes have the same total weight here.
+
+Whether a row is kept depends on its distance, and on a random number from its ``row_id`` and the seed. So the sample for a
+given hyperplane depends neither on the workers nor on the blocks. The default hyperplane, which is fitted to a gap of 1 %,
+depends on the blocks only.
+
+`MWMOTE` makes up rows of the minority class where it is hard to separate from the majority class. After Barua, Islam, Yao &
+Murase, "MWMOTE: majority weighted minority oversampling technique for imbalanced data set learning" (IEEE Transactions on
+Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters. Comments in the code number the steps as the
+algorithm does.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
+from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _is_fitted, column_or_1d, validate_data
+
+from aucdist.data.block import Block, as_rows
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
+from aucdist.engine.view import ViewBlocks
+from aucdist.errors import InputError
+from aucdist.kernels.rows import project
+from aucdist.papers.scd.dual import SDCD
+from aucdist.parameters import Constraints, Number, OneOf, Seed, above_0, check_constraints, count
+from aucdist.solvers.base import solve
+from aucdist.solvers.sample import uniforms
+
+__all__ = ["MWMOTE", "DistanceUnderSampler"]
+
+
+@dataclass(slots=True)
+class SamplerInputTags(InputTags):
+    """scikit-learn's tags of the input, with the one that imbalanced-learn adds."""
+
+    dataframe: bool = True
+
+
+@dataclass(slots=True)
+class SamplerTags:
+    """imbalanced-learn's tag of a sampler: whether it has `sample_indices_`."""
+
+    sample_indices: bool = False
+
+
+@dataclass(slots=True)
+class TagsOfSampler(Tags):
+    """scikit-learn's tags, with those that imbalanced-learn adds."""
+
+    sampler_tags: SamplerTags | None = None
+
+
+class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
+    """A sampler of imbalanced-learn's contract. A subclass resamples checked arrays."""
+
+    _parameter_constraints: ClassVar[Constraints] = {}
+    returns_rows_of_input = False
+    """Whether the result consists of rows of the input, whose positions are `sample_indices_`."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Set the fitted attributes as `fit_resample` does, without returning rows.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit_resample`.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_resample(X, y)
+        return self
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the resampled rows and their labels, in the types of X and y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or array, or DataFrame of shape (n_samples, n_features)
+            float32 stays float32.
+        y : array-like of shape (n_samples,), (n_samples, 1), or (n_samples, n_classes) with one 1 in each row
+            Labels of two or more classes.
+
+        Returns
+        -------
+        X : of the type of X
+        y : of the type of y
+
+        Raises
+        ------
+        InputError
+            A ValueError: if a parameter is out of its range, or the data cannot be sampled.
+        """
+        self.check_parameters()
+        labels = _labels_of(y)
+        rows, labels = validate_data(self, X, labels, accept_sparse="csr", dtype=[np.float64, np.float32])
+        classes, counts = np.unique(labels, return_counts=True)
+        if len(classes) < 2:
+            raise InputError(f"{len(classes)} classes in y; a sampler needs at least two")
+        # The smallest class first. Among classes of equal size, the largest label counts as the smallest class.
+        order = np.lexsort((-np.arange(len(classes)), counts))
+        return self._resample(X, y, rows, labels, classes[order])
+
+    def check_parameters(self) -> None:
+        """Check every parameter.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        check_constraints(self, self._parameter_constraints)
+
+    @abstractmethod
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        """Return the resampled X and y.
+
+        `X` and `y`: the input.
+        `rows` and `labels`, of shape (n_samples, n_features), and ndarray of shape (n_samples,): the checked rows and
+            labels.
+        `classes`, of shape (n_classes,): the distinct labels, by the size of their class, the smallest first.
+        """
+
+    def __sklearn_tags__(self) -> TagsOfSampler:
+        return TagsOfSampler(
+            estimator_type="sampler",
+            target_tags=TargetTags(required=True),
+            input_tags=SamplerInputTags(sparse=True),
+            sampler_tags=SamplerTags(sample_indices=self.returns_rows_of_input),
+        )
+
+
+def _labels_of(y: Any) -> np.ndarray:
+    """Return labels of shape (n_samples,), from a column, or from one-hot rows as the position of the 1."""
+    kind = type_of_target(y, input_name="y")
+    if kind.startswith("multilabel") or kind.endswith("multioutput"):
+        column = np.asarray(y)
+        if kind != "multilabel-indicator" or (column.sum(axis=1) != 1).any():
+            raise InputError("Multilabel and multioutput targets are not supported.")
+        return np.asarray(column.argmax(axis=1))
+    check_classification_targets(y)
+    return np.asarray(column_or_1d(y))
+
+
+def appended(X: Any, rows: Any) -> Any:
+    """Return X with more rows below, in the type of X; floats keep their type, and integers become floats.
+
+    Parameters
+    ----------
+    X : list, DataFrame, or array-like of shape (n_samples, n_features)
+    rows : ndarray of shape (n_more, n_features)
+    """
+    if hasattr(X, "columns"):
+        import pandas as pd
+
+        more = pd.DataFrame(rows, columns=X.columns)
+        # A sparse column says the type of its values as `subtype`.
+        floats = {name: kind for name, kind in X.dtypes.items() if getattr(kind, "subtype", kind).kind == "f"}
+        return pd.concat([X, more.astype(floats)], ignore_index=True)
+    if sp.issparse(X):
+        return sp.vstack([X, sp.csr_matrix(rows)], format=X.format, dtype=rows.dtype)
+    both = np.vstack([np.asarray(X), rows])
+    return both.tolist() if isinstance(X, list) else both
+
+
+def appended_labels(y: Any, labels: np.ndarray) -> Any:
+    """Return y with more labels below, in the type of y: a list, a Series or DataFrame, or an array of one or more columns."""
+    if hasattr(y, "iloc"):
+        import pandas as pd
+
+        more = pd.DataFrame(labels, columns=y.columns) if y.ndim == 2 else pd.Series(labels, name=y.name)
+        return pd.concat([y, more.astype(y.dtypes if y.ndim == 2 else y.dtype)], ignore_index=True)
+    both = np.concatenate([np.asarray(y), labels])
+    return both.tolist() if isinstance(y, list) else both
+
+
+METHODS = ("auto", "u1", "u2")
+LOPSIDED = 10.0
+"""From this imbalance ratio on `auto` takes u2, as in the paper."""
+
+POOR, MOST_TRIES = 0.1, 5
+"""A default hyperplane whose relative gap is still larger than this is nowhere: on many rows of classes that overlap, dual
+coordinate descent takes a thousand passes at C = 1. A tenth of C is tried then, and so on, so many times at most."""
+
+COST = 1.0
+"""The paper's lam2 in (1), for the default hyperplane."""
+
+TOL, MAX_PASSES = 1e-2, 100
+"""Stopping criteria of the default hyperplane; the sampling probabilities hardly depend on them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperplane:
+    """The default hyperplane, w.x + b = 0."""
+
+    w: np.ndarray
+    b: float
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return w.x + b for each row."""
+        out = np.empty(X.shape[0])
+        project(as_rows(X), self.w, out)
+        return out + self.b
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The rule that decides which rows are kept.
+
+    Attributes
+    ----------
+    model : object
+        A model with `decision_function`, whose absolute values are the distances; a common factor has no effect.
+    majority : int
+        The majority class, -1 or 1.
+    low, high : float
+        The smallest and the largest distance of the rows that are sampled.
+    last_lot : int
+        Ties at the largest distance: the rows whose random number is at most this are sampled, the others are left out.
+    n_bins : int
+        Number of bins between the smallest and the largest distance.
+    """
+
+    model: Any
+    majority: int
+    low: float
+    high: float
+    last_lot: int
+    n_bins: int
+    seed: int
+
+    def rates(self, distances: np.ndarray) -> np.ndarray:
+        """Return the probability to keep each row, by equation (4) alone, whatever `high` is."""
+        width = (self.high - self.low) / self.n_bins
+        number = np.ceil((distances - self.low) / width)
+        return 1.0 - (np.clip(number, 1, self.n_bins) - 1) / self.n_bins
+
+    def stays(self, block: Block) -> np.ndarray:
+        """Return which rows are kept, bool of shape (n_samples,); rows of weight 0 are not."""
+        kept = block.weights() > 0
+        which, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
+        near_enough = (near < self.high) | ((near == self.high) & (lots <= np.uint64(self.last_lot)))
+        chance = uniforms(block.row_id[which], block_seed(self.seed, 1, 0))
+        kept[which] = near_enough & (chance < self.rates(near))
+        return kept
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block of the rows that are kept."""
+        return block.take(self.stays(block), index=block.index)
+
+
+class DistanceUnderSampler(Sampler):
+    """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
+
+    The smallest class is kept whole. If there are more than two classes, each other class is sampled by its own hyperplane, which
+    separates it from the smallest class.
+
+    Parameters
+    ----------
+    method : {"auto", "u1", "u2"}, default="auto"
+        ``u1`` divides the range of distances into `n_bins` bins of equal width and keeps a row in the j-th bin with probability
+        1 - (j - 1) / n_bins. ``u2`` does the same among the `ratio` times n_minority rows nearest to the hyperplane, and
+        removes the others. ``auto`` takes u1 if the majority class has less than 10 times the rows of the minority class, else
+        u2.
+    n_bins : int, default=10
+        Number of bins, the paper's m, for which it gives no value. At least 2, because with one bin every row would be kept.
+    ratio : float, default=10
+        Only for ``u2``: number of rows to sample from, per row of the minority class.
+    svm : object or None, default=None
+        The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
+        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
+        both classes (`aucdist.papers.scd.dual`). Scale the features first; for a fitted model, scale them as for its fit.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_kept,), int64
+        Positions of the rows that are kept, ascending.
+    sampling_strategy_ : dict
+        For each class that is sampled, the number of its rows that are kept.
+    rules_ : dict
+        For each class that is sampled, the `Rule` that decides which of its rows are kept.
+    rule_ : Rule
+        The same for two classes: the rule of the majority class.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.sampling import DistanceUnderSampler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> X_kept, y_kept = DistanceUnderSampler(random_state=0).fit_resample(X, y)
+    >>> int(np.sum(y == 0)), int(np.sum(y_kept == 0)), len(y_kept) < len(y)  # the whole minority class is kept
+    (212, 212, True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": OneOf(METHODS),
+        "n_bins": count(2),
+        "ratio": Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
+        "random_state": Seed(),
+    }
+    returns_rows_of_input = True
+
+    def __init__(
+        self,
+        *,
+        method: str = "auto",
+        n_bins: int = 10,
+        ratio: float = 10.0,
+        svm: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.method = method
+        self.n_bins = n_bins
+        self.ratio = ratio
+        self.svm = svm
+        self.random_state = random_state
+
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        smallest, others = classes[0], classes[1:]
+        self.rules_, self.sampling_strategy_ = {}, {}
+        kept = labels == smallest
+        for label in others:
+            which = np.flatnonzero((labels == smallest) | (labels == label))
+            block = Block.of(rows if len(others) == 1 else rows[which], np.where(labels[which] == smallest, 1, -1))
+            rule = self.rule(LocalBlocks([block]))
+            stays = rule.stays(block)
+            kept[which] |= stays
+            key = label.item() if hasattr(label, "item") else label
+            self.rules_[key], self.sampling_strategy_[key] = rule, int((stays & (block.y < 0)).sum())
+        if len(others) == 1:
+            self.rule_ = rule
+        self.sample_indices_ = np.flatnonzero(kept)
+        return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
+
+    def resample_blocks(self, blocks: Blocks) -> Blocks:
+        """Return the rows that are kept as blocks on the same workers; each row must have its own ``row_id``.
+
+        Given the hyperplane, this takes two passes, one for the distances (16 bytes for each row come to this process) and one
+        for the sample.
+        """
+        self.check_parameters()
+        return ViewBlocks(blocks, self.rule(blocks))
+
+    def rule(self, blocks: Blocks) -> Rule:
+        """Return the rule that decides which rows of the blocks are kept."""
+        n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
+        if n_minority == 0:
+            raise InputError("all rows are of one class: there is no hyperplane, and nothing to sample")
+        majority = -1 if blocks.n_pos <= blocks.n_neg else 1
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        model = self._model(blocks)
+        measured = blocks.sum(measure_distances, model, majority, seed)
+        distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
+        if not len(distances) or not np.isfinite(distances).all():
+            raise InputError("the distances to the hyperplane are not all finite")
+        low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
+        n_near = int(self.ratio * n_minority)
+        lopsided = n_majority >= LOPSIDED * n_minority
+        if (self.method == "u2" or (self.method == "auto" and lopsided)) and n_near < len(distances):
+            high = float(np.partition(distances, n_near - 1)[n_near - 1])
+            tied = np.sort(lots[distances == high])
+            last_lot = int(tied[n_near - int((distances < high).sum()) - 1])
+        if not high > low:
+            raise InputError(
+                f"all rows of the larger class are equally far from the hyperplane ({low:g}), so that distance cannot "
+                "decide which to keep: scale the features, or give another svm"
+            )
+        return Rule(model, majority, low, high, last_lot, self.n_bins, seed)
+
+    def check_parameters(self) -> None:
+        """Check every parameter.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        super().check_parameters()
+        if self.svm is not None and not hasattr(self.svm, "decision_function"):
+            raise InputError(f"svm is {self.svm!r}; None or a classifier with decision_function is needed")
+
+    def _model(self, blocks: Blocks) -> Any:
+        """Return the fitted model that measures the distances."""
+        if self.svm is None:
+            return _default_hyperplane(blocks)
+        if hasattr(self.svm, "fit") and not _is_fitted(self.svm):  # without fit it can only measure distances
+            if blocks.n_blocks > 1:
+                raise InputError(
+                    "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
+                ) from None
+            rows = blocks.sum(_send_rows)
+            return clone(self.svm).fit(rows["X"][0], rows["y"][0])
+        return self.svm
+
+
+def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:
+    """Return the distances of the block's majority rows, and a random number for each row."""
+    _, near, lots = _majority_rows(block, model, majority, seed)
+    return {"distances": [near], "lots": [lots]}
+
+
+def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the positions of the majority rows, their distances, and a random number for each."""
+    which = np.flatnonzero((block.y == majority) & (block.weights() > 0))
+    if len(which) == 0:
+        return which, np.zeros(0), np.zeros(0, dtype=np.uint64)
+    # All rows of the block are scored, so that scoring them again gives the same bits.
+    scores = np.asarray(model.decision_function(block.X), dtype=np.float64)
+    if scores.ndim != 1:
+        raise InputError(
+            "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
+        )
+    return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
+
+
+def _default_hyperplane(blocks: Blocks) -> Hyperplane:
+    """Return the hyperplane of a support vector machine with the same total weight for both classes."""
+    class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
+    lam = 0.5 / (COST * blocks.n_samples)
+    for _ in range(MOST_TRIES):
+        rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
+        solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
+        if solution.certificate.relative_gap <= POOR:
+            break
+        lam *= 10.0
+    return Hyperplane(solution.w[:-1], float(solution.w[-1]))
+
+
+def _send_rows(block: Block) -> Summary:
+    return {"X": [block.X], "y": [block.y]}
+
+
+class MWMOTE(Sampler):
+    """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
+
+    If there are more than two classes, each class but the largest is oversampled in turn, and all other classes together count
+    as the majority. Distances are Euclidean, so scale the features. Sparse rows are made dense inside.
+
+    Parameters
+    ----------
+    sampling_strategy : "auto" or float, default="auto"
+        Ratio of minority rows (original and synthetic) to the rows of the largest class after sampling; ``"auto"`` means 1.
+    k1 : int, default=5
+        A minority row without another minority row among its k1 nearest neighbours counts as noise.
+    k2 : int, default=3
+        The border consists of the k2 majority rows nearest to each minority row that is not noise.
+    k3 : int or None, default=None
+        Synthetic rows start from the k3 minority rows nearest to each border row; None means half of the minority rows.
+    c_f_th : float, default=5
+        Upper limit of the closeness (the number of features over the distance), the paper's C_f(th).
+    c_max : float, default=2
+        The weight of the largest closeness, the paper's CMAX.
+    c_p : float, default=3
+        Clusters are merged if their distance is at most this times the mean nearest-neighbour distance.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sampling_strategy_ : dict
+        For each class that is oversampled, the number of synthetic rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.sampling import MWMOTE
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> X_more, y_more = MWMOTE(random_state=0).fit_resample(X, y)
+    >>> np.bincount(y).tolist(), np.bincount(y_more).tolist()
+    ([212, 357], [357, 357])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "sampling_strategy": Number("above 0 and up to 1", lambda v: 0 < v <= 1, words=("auto",)),
+        "k1": count(),
+        "k2": count(),
+        "k3": count(optional=True),
+        "c_f_th": above_0(),
+        "c_max": above_0(),
+        "c_p": above_0(),
+        "random_state": Seed(),
+    }
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: str | float = "auto",
+        k1: int = 5,
+        k2: int = 3,
+        k3: int | None = None,
+        c_f_th: float = 5.0,
+        c_max: float = 2.0,
+        c_p: float = 3.0,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.sampling_strategy = sampling_strategy
+        self.k1 = k1
+        self.k2 = k2
+        self.k3 = k3
+        self.c_f_th = c_f_th
+        self.c_max = c_max
+        self.c_p = c_p
+        self.random_state = random_state
+
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        dense = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64, copy=False)
+        largest = int((labels == classes[-1]).sum())
+        share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
+        random = check_random_state(self.random_state)
+        self.sampling_strategy_, made, sources = {}, [dense[:0]], [np.zeros(0, dtype=np.int64)]
+        for label in classes[:-1]:
+            small = np.flatnonzero(labels == label)
+            n_new = max(0, round(share * largest) - len(small))
+            self.sampling_strategy_[label.item() if hasattr(label, "item") else label] = n_new
+            if n_new:
+                made.append(self._made(dense, small, n_new, random))
+                sources.append(np.full(n_new, small[0]))
+        # A label, or a one-hot row, is that of a row of the class.
+        new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
+        return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended_labels(y, new_labels)
+
+    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
+        """Return the synthetic rows; `small` holds the positions of the minority rows."""
+        ours = rows[small]
+        weights, kept = self._weights(rows, small)
+        cluster = self._clusters(ours, kept)  # 10
+        starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
+        members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
+        ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]
+        shares = random.uniform(size=(n_new, 1))
+        return ours[starts] + shares * (ours[ends] - ours[starts])
+
+    def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return each minority row's weight as a start, and which minority rows are not noise."""
+        from sklearn.neighbors import NearestNeighbors
+
+        ours, others = rows[small], np.delete(rows, small, axis=0)
+        k3 = len(small) // 2 if self.k3 is None else self.k3
+        _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
+        _enough("neighbours (k2)", self.k2, len(others), " of the larger class")
+        _enough("neighbours (k3)", max(k3, 2 if self.k3 is None else 1), len(small), " of the smaller class")
+        kept = self._no_noise(rows, small)  # 1, 2
+        nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(ours[kept], return_distance=False)  # 3
+        border = others[np.unique(nearest)]  # 4
+        apart, starts = NearestNeighbors(n_neighbors=k3).fit(ours).kneighbors(border)  # 5, 6
+        with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be
+            closeness = np.minimum(rows.shape[1] / apart, self.c_f_th) * (self.c_max / self.c_f_th)
+        density = closeness / closeness.sum(axis=1, keepdims=True)
+        weights = np.zeros(len(small))
+        np.add.at(weights, starts, closeness * density)  # 7, 8
+        return weights, kept
+
+    def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
+        """Return which minority rows have another minority row among their nearest neighbours."""
+        from sklearn.neighbors import NearestNeighbors
+
+        around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
+        other = around != small[:, np.newaxis]
+        other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
+        kept = (np.isin(around, small) & other).any(axis=1)
+        if not kept.any():
+            raise InputError(
+                f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
+                "neighbours, so that all of them count as noise: use a larger k1"
+            )
+        return kept
+
+    def _clusters(self, ours: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Return the number of each row's cluster, from 0, by average linkage."""
+        if len(ours) == 1:
+            return np.zeros(1, dtype=np.int64)
+        from scipy.cluster.hierarchy import fcluster, linkage
+        from scipy.spatial.distance import pdist
+        from sklearn.neighbors import NearestNeighbors
+
+        clean = ours[kept]
+        mean = 0.0  # a single row has no neighbour; then no clusters are merged
+        if len(clean) > 1:
+            mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
+        numbers: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")
+        return numbers.astype(np.int64) - 1
+
+
+def _enough(what: str, needed: int, there: int, of_class: str) -> None:
+    if there < needed:
+        raise InputError(
+            f"{needed} rows{of_class} are needed as {what}, but there are {there}: use fewer, or more data"
+        )
