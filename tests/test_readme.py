@@ -15,6 +15,7 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 def test_python_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("lightgbm")
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
