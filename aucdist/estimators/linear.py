@@ -4,7 +4,7 @@
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -201,7 +201,13 @@ Estimator = TypeVar("Estimator", bound=LinearClassifier)
 
 
 def lam_path(
-    estimator: Estimator, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None
+    estimator: Estimator,
+    X: Any,
+    y: Any = None,
+    *,
+    lams: Sequence[float],
+    sample_weight: Any = None,
+    stop: Callable[[Estimator], bool] | None = None,
 ) -> list[Estimator]:
     """Fit one model for each `lam`, where each fit starts from the cuts of the fits before.
 
@@ -213,6 +219,8 @@ def lam_path(
     lams : sequence of float
         The values of `lam`, above 0. The fits go from the largest to the smallest.
     sample_weight : as in the estimator's `fit`
+    stop : callable, optional
+        Called with each fitted model, from the largest `lam` on. If it returns True, no smaller `lam` is fitted.
 
     Returns
     -------
@@ -255,7 +263,9 @@ def lam_path(
             model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
             for warning in model._warnings_of_fit(blocks):
                 warnings.warn(warning, stacklevel=2)
-    return models
+            if stop is not None and stop(model):
+                break
+    return [model for model in models if hasattr(model, "coef_")]
 
 
 ONE_OVER_N = "1/n"

@@ -36,6 +36,8 @@ MOST_FOLDS = 5
 HELD_OUT = 50
 """Maps are compared where the folds have held out so many rows of the smaller class, or groups. At the top of the list, where few
 of those rows decide, all maps go through all folds."""
+ENOUGH_HELD_OUT, FEWEST_FOLDS = 500, 3
+"""Over all pairs only as many folds are fitted as hold out so many of those rows, and at least so many folds."""
 LEAST_TOL = 3e-2
 """Fits of the folds end at this relative gap, or at that of the model if it is wider. On magic04 partial AUCs differ from those
 at 1 % by .003 at most, for half the passes; AUCs of leaves on aloi and page-blocks0 by .003 as well."""
@@ -71,7 +73,9 @@ class AutoSearch:
         The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
     rule : str
     n_first : int
-        After every so many folds the worse half of the maps leaves: see `aucdist.search.schedule.race_schedule`.
+        After every so many folds maps leave: see `aucdist.search.schedule.race_schedule`.
+    n_fitted : int
+        Of the `n_folds` folds, how many are fitted.
     tol : float
         The relative gap at which fits of the folds end.
     """
@@ -80,6 +84,7 @@ class AutoSearch:
     metric: str
     n_first: int = MOST_FOLDS
     n_folds: int = MOST_FOLDS
+    n_fitted: int = MOST_FOLDS
     rule: Rule = "simplest"
     tol: float = LEAST_TOL
 
@@ -135,6 +140,9 @@ def auto_search(
         metric,
         n_first=min(n_folds, math.ceil(HELD_OUT * n_folds / fewest)) if rate is None else n_folds,
         n_folds=n_folds,
+        n_fitted=min(n_folds, max(FEWEST_FOLDS, math.ceil(ENOUGH_HELD_OUT * n_folds / fewest)))
+        if rate is None
+        else n_folds,
         rule="simplest" if rate is None else "best",
         tol=max(LEAST_TOL, estimator.tol),
     )
@@ -283,7 +291,7 @@ def choose_features(
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
     summary = search_summary(table, choose(table, measure, search.rule), folds, measure, search.rule, classes)
     summary |= {
-        "folds": {"number": search.n_folds, "repeats": 1, "seed": folds.seed},
+        "folds": {"number": search.n_folds, "fitted": search.n_fitted, "repeats": 1, "seed": folds.seed},
         "placement": "masks",
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
@@ -317,7 +325,8 @@ def try_settings(
             done(number, n_tasks, job.points[0])
         return results
 
-    (table,) = run_schedules([race_schedule(rough, search.points, folds.outer(), measure, search.n_first)], answer)
+    fitted = folds.outer()[: search.n_fitted]
+    (table,) = run_schedules([race_schedule(rough, search.points, fitted, measure, search.n_first)], answer)
     return table, n_tasks
 
 
@@ -330,7 +339,7 @@ def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Fo
         if not estimator.ignores_zero_weight:
             train = train.then(partial(changed, change=with_weight))
         try:
-            return score_path(estimator, job.points, train, held_out, measure)
+            return score_path(estimator, job.points, train, held_out, measure, job.n_always)
         except ValueError as error:  # InputError is one
             return [{"error": str(error)} for _ in job.points]
 

@@ -100,6 +100,9 @@ def _error(deviations: np.ndarray) -> float:
     return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
 
+SECOND_MEASURE = "average_precision"
+"""It decides where the AUC does not. In five folds of a table with 852 positives bins with pairs had an AUC of .8889 and this at
+.558, leaves .8971 and .572."""
 CLEAR = 0.5
 """On 98 sets the rule ``simplest`` has a mean AUC of .9281 with this and of .9240 with 1; the best mean alone has .9252."""
 
@@ -185,7 +188,8 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
     Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map that is
     not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most `CLEAR`
-    standard errors of the differences. What a fold does to all maps alike cancels out in them.
+    standard errors of the differences. What a fold does to all maps alike cancels out in them. Of the settings whose AUC is not
+    clearly worse, those whose average precision is clearly worse than the best one among them are left out as well.
 
     Parameters
     ----------
@@ -211,16 +215,26 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     if rule == "one-se":
         near = [i for i in means if means[i] >= means[best] - errors[best]]
         return max(near, key=lambda i: (lam[i], means[i], -i))
-    near = [i for i in means if not _clearly_worse(rows[i], rows[best], measure)]
-    maps = [complexity(row.parameters.get("features"), row.parameters.get("monotone")) for row in rows]
+    near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure.sign) <= CLEAR]
+    seconds = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
+    if not any(None in values for values in seconds.values()):
+        best = max(near, key=lambda i: float(np.mean(seconds[i])))
+        near = [i for i in near if errors_behind(seconds[i], seconds[best]) <= CLEAR]
+    maps = [complexity_of(row.parameters) for row in rows]
     simplest = min(maps[i] for i in near)
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
 
 
-def _clearly_worse(row: Row, best: Row, measure: Measure) -> bool:
-    """Tell whether the mean difference over the folds is more than `CLEAR` times its standard error."""
-    differences = measure.sign * (np.array(best.values, dtype=float) - np.array(row.values, dtype=float))
-    return bool(differences.mean() > CLEAR * differences.std(ddof=1) / math.sqrt(len(differences)))
+def complexity_of(point: Point) -> tuple[float, int, int]:
+    """Return the key of a setting's feature map, see `aucdist.search.candidates.complexity`."""
+    return complexity(point.get("features"), point.get("monotone"))
+
+
+def errors_behind(values: Sequence[float | None], best: Sequence[float | None], sign: int = 1) -> float:
+    """Return the mean difference from the best setting over the folds, in units of its standard error."""
+    differences = sign * (np.array(best, dtype=float) - np.array(values, dtype=float))
+    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    return mean / error if error > 0.0 else math.copysign(math.inf, mean) if mean else 0.0
 
 
 def interval(

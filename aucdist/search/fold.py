@@ -20,13 +20,18 @@ from aucdist.maps.base import encoded
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.choice import shares_of
+from aucdist.search.choice import SECOND_MEASURE, shares_of
 from aucdist.search.schedule import Point
 from aucdist.solvers.base import REACHED
 
 
 def score_path(
-    estimator: BlockClassifier, points: Sequence[Point], train: AnyBlocks, held_out: AnyBlocks, measure: Measure
+    estimator: BlockClassifier,
+    points: Sequence[Point],
+    train: AnyBlocks,
+    held_out: AnyBlocks,
+    measure: Measure,
+    n_always: int | None = None,
 ) -> list[dict[str, Any]]:
     """Fit one model per point and score each; of several classes a model for each class against the rest.
 
@@ -36,16 +41,19 @@ def score_path(
         One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
         Blocks of one kind. Each class and its rest have rows in both.
+    n_always : int, optional
+        After so many points, from the largest lam on, the path ends at the first one that is worse than one before it. With
+        several classes it ends after so many points.
 
     Returns
     -------
     list of dict
         In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
-        ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, see
-        `aucdist.search.choice`. For several classes, under ``classes`` the values of the classes,
+        ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, and by the AUC
+        ``average_precision``: see `aucdist.search.choice`. For several classes, under ``classes`` the values of the classes,
         under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
         ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
-        is one.
+        is one. Empty for points after the end of the path.
 
     Raises
     ------
@@ -54,22 +62,30 @@ def score_path(
     """
     if isinstance(train, ClassBlocks):
         assert isinstance(held_out, ClassBlocks)
-        return _score_path_of_classes(estimator, points, train, held_out, measure)
+        results = _score_path_of_classes(estimator, points[:n_always], train, held_out, measure)
+        return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
-    if len(points) == 1:
-        models = [clone(estimator).set_params(**points[0]).fit(train)]
-    else:
-        shared = {name: value for name, value in points[0].items() if name != "lam"}
-        along = clone(estimator).set_params(**shared)
-        models = lam_path(along, train, lams=[point["lam"] for point in points])
-    # Models along lam have one feature map: rows are mapped once for all of them.
-    if measure.needs == "costs":
-        mapped = mapped_rows(models[0], train)
-        for model in models:
-            model.set_raw_threshold(count_costs(mapped, model.coef_[0], measure.cost).cheapest_threshold())
     group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
-    mapped = mapped_rows(models[0], held_out)
-    return [_result(model, held_out, measure, group_weight, mapped) for model in models]
+    mapped: list[Blocks] = []
+    by_lam: dict[Any, dict[str, Any]] = {}
+
+    def is_last(model: Any) -> bool:
+        """Score a model, and tell whether the path ends with it. Models along lam have one feature map: rows are mapped once."""
+        if not mapped:
+            mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
+        if measure.needs == "costs":
+            model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.cost).cheapest_threshold())
+        result = by_lam[getattr(model, "lam", None)] = _result(model, held_out, measure, group_weight, mapped[0])
+        best = max(measure.sign * other["value"] for other in by_lam.values())
+        return n_always is not None and len(by_lam) >= n_always and measure.sign * result["value"] < best
+
+    if len(points) == 1:
+        is_last(clone(estimator).set_params(**points[0]).fit(train))
+        return list(by_lam.values())
+    shared = {name: value for name, value in points[0].items() if name != "lam"}
+    along = clone(estimator).set_params(**shared)
+    lam_path(along, train, lams=[point["lam"] for point in points], stop=is_last)
+    return [by_lam.get(point["lam"], {}) for point in points]
 
 
 def _score_path_of_classes(
@@ -114,6 +130,8 @@ def _result(
         if isinstance(of_model, OfGroups)
         else {"value": of_model}
     )
+    if measure.name == "auc":
+        value[SECOND_MEASURE] = measured(model, held_out, MEASURES[SECOND_MEASURE], group_weight, mapped)
     return (
         value
         | {
@@ -123,6 +141,11 @@ def _result(
             "relative_gap": model.certificate_.relative_gap,
         }
         | ({} if kept is None else {"features_kept": kept})
+        | (
+            {SECOND_MEASURE: measured(model, held_out, MEASURES[SECOND_MEASURE], group_weight, mapped)}
+            if measure.name == "auc"
+            else {}
+        )
     )
 
 

@@ -11,7 +11,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, moved, solver_of
 from aucdist.metrics.measures import Measure
-from aucdist.search.choice import Point, Result, Row
+from aucdist.search.choice import CLEAR, Point, Result, Row, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
 
@@ -31,15 +31,20 @@ class Halving(NamedTuple):
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold."""
+    """Settings to fit one after the other on a fold; `n_always` as of `aucdist.search.fold.score_path`."""
 
     fold: Fold
     points: tuple[Point, ...]
     max_passes: int
+    n_always: int | None = None
 
 
 FIRST_LAMS = 3
-"""A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the smallest is."""
+"""A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the one before is best."""
+CLOSE = 0.05
+"""On a single fold a map is hardly worse than the best one if it lacks at most this share of what the best one lacks more."""
+LOST = 1.0
+"""From two folds on a map that is so many standard errors of the difference behind the best one leaves the race."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
 
 
@@ -91,14 +96,16 @@ def race_schedule(
 ) -> Schedule:
     """Return the schedule of a race of feature maps over the folds, a generator of jobs.
 
-    After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, each with its best lam so
-    far and the two beside that. A map begins with its `FIRST_LAMS` first values of lam; on the first folds the better half goes
-    along lam as far as it gets better. Where no map that is left can be fitted on a fold, the best one that left comes back.
+    After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, but none that has `LOST`;
+    and the simplest of the maps that are hardly worse than the best one, which the rule ``simplest`` may choose. Each goes on
+    with its best lam so far and the two beside that. On the first folds a map goes along lam as far as it gets better, and
+    landmarks of half the width are tried if those of the full width are among the better maps. Where no map that is left can be
+    fitted on a fold, the best one that left comes back.
 
     Parameters
     ----------
     points : sequence of dict
-        Those of a map, which differ in lam alone, are in the order of lam.
+        Those of a map, which differ in lam alone, are in the order of lam, the largest first.
     measure : Measure
         Which settings are better.
 
@@ -116,9 +123,14 @@ def race_schedule(
     maps: dict[str, list[int]] = {}
     for i, point in enumerate(points):
         maps.setdefault(repr({name: value for name, value in point.items() if name != "lam"}), []).append(i)
-    racing = list(maps.values())
-    left: list[list[int]] = []
-    alive = {i for own in racing for i in own[:FIRST_LAMS]}
+    racing, left = list(maps.values()), list[list[int]]()
+    narrow = (
+        [own for own in racing if _map_of(points[own[0]]).get("sigma") == "half-median"] if n_first < len(folds) else []
+    )
+    racing = [own for own in racing if own not in narrow]
+    # A job with several values of lam ends where they get worse. Else the first ones are fitted, and then one more at a time.
+    first = None if len(paths_of(estimator, points)) == len(maps) else FIRST_LAMS
+    alive = {i for own in racing for i in own[:first]}
     for n in range(n_first, len(folds) + n_first, n_first):
 
         def value(i: int, n: int = n) -> float:
@@ -126,33 +138,65 @@ def race_schedule(
             complete = all("value" in result for result in seen)
             return measure.sign * math.fsum(result["value"] for result in seen) if complete else -math.inf
 
+        def best_of(own: list[int], n: int = n) -> list[Result]:
+            return results[max(own, key=value)][:n]
+
         while True:
             for k, fold in enumerate(folds[:n]):
                 if missing := [i for i in sorted(alive) if not results[i][k]]:
-                    rung = yield from _rung(estimator, points, missing, [fold], estimator.max_passes)
+                    n_always = FIRST_LAMS if k == 0 and n == n_first else None
+                    rung = yield from _rung(estimator, points, missing, [fold], estimator.max_passes, n_always)
                     for i, row in rung.items():
                         results[i][k] = row.results[0]
+                    alive = {i for i in alive if results[i][k]}
             racing.sort(key=lambda own: -max(map(value, own)))
             if left and max(map(value, racing[0])) == -math.inf:
                 racing.append(left.pop())
-                alive |= set(racing[-1])
+                alive |= {i for i in racing[-1] if results[i][0]}
                 continue
-            better = racing[: max(2, len(racing) // 2)]
+            behind = [_errors_behind(best_of(own), best_of(racing[0]), measure) for own in racing]
+            near_top = [own for own, errors in zip(racing, behind, strict=True) if errors <= CLEAR]
+            simplest = min(near_top, key=lambda own: complexity_of(points[own[0]]))
+            n_better = max(2, len(racing) // 2)
+            better = [own for own, errors in zip(racing, behind[:n_better], strict=False) if n == 1 or errors <= LOST]
+            if simplest not in better:
+                better.append(simplest)
+            if n == n_first and narrow and any(_map_of(points[own[0]]).get("map") == "nystroem" for own in better):
+                racing, alive, narrow = racing + narrow, alive.union(*(own[:first] for own in narrow)), []
+                continue
             best = [own.index(max(own, key=value)) for own in better]
             near = {i for own, k in zip(better, best, strict=True) for i in own[max(k - 1, 0) : k + 2]}
             if near <= alive or n > n_first:
                 break
             alive |= near
-        left += reversed(racing[len(better) :])
+        left += reversed([own for own in racing if own not in better])
         racing, alive = better, near & alive
     return [Row(point, tuple(results[i]), estimator.max_passes) for i, point in enumerate(points)]
 
 
+def _errors_behind(results: Sequence[Result], best: Sequence[Result], measure: Measure) -> float:
+    """Return how far a setting is behind the best one over the folds so far, in standard errors of the difference."""
+    if results == best:
+        return 0.0
+    if not all("value" in result for result in results):
+        return math.inf
+    values, highest = [result["value"] for result in results], [result["value"] for result in best]
+    if len(values) > 1:
+        return errors_behind(values, highest, measure.sign)
+    lacking = measure.largest - highest[0] if measure.sign > 0 else highest[0]
+    return CLEAR / CLOSE * measure.sign * (highest[0] - values[0]) / max(lacking, 1e-12)
+
+
 def _rung(
-    estimator: BlockClassifier, points: Sequence[Point], alive: list[int], folds: Sequence[Fold], passes: int
+    estimator: BlockClassifier,
+    points: Sequence[Point],
+    alive: list[int],
+    folds: Sequence[Fold],
+    passes: int,
+    n_always: int | None = None,
 ) -> Generator[list[FitJob], list[list[Result]], dict[int, Row]]:
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
-    jobs = [FitJob(fold, tuple(points[i] for i in path), passes) for fold in folds for path in paths]
+    jobs = [FitJob(fold, tuple(points[i] for i in path), passes, n_always) for fold in folds for path in paths]
     answers = yield jobs
     by_point: dict[int, list[Result]] = {i: [] for i in alive}
     path_of_job = [path for _ in folds for path in paths]

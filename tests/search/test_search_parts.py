@@ -230,32 +230,81 @@ def test_courses_are_answered_together():
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
 
 
-def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
-    best_lam, asked = {"a": 1e-3, "b": 1.0, "c": 1.0, "d": 1e-1}, []
-    points = [{"features": name, "lam": lam} for name in "dcba" for lam in (1.0, 1e-1, 1e-2, 1e-3)]
+def raced(points, value, n_folds, n_first=1, model=None):
+    """Return the rows of a race, and the fold, the map and the values of lam of each job; a path ends where it gets worse."""
+    asked = []
 
     def answer(jobs):
-        asked.extend((job.fold.fold, job.points[0]["features"], [p["lam"] for p in job.points]) for job in jobs)
-        return [
-            [{"value": 0.9 - 0.1 * "abcd".index(p["features"]) - 0.01 * abs(math.log10(p["lam"] / best_lam[p["features"]]))}
-             for p in job.points]
-            for job in jobs
-        ]  # fmt: skip
+        results = []
+        for job in jobs:
+            asked.append((job.fold.fold, job.points[0]["features"], [p["lam"] for p in job.points]))
+            values = [value(job.fold.fold, p["features"], p["lam"]) for p in job.points]
+            always = job.n_always or len(values)
+            worse = [k for k in range(always - 1, len(values)) if values[k] < max(values[: k + 1])]
+            end = worse[0] + 1 if worse else len(values)
+            results.append([{"value": v} for v in values[:end]] + [{}] * (len(values) - end))
+        return results
 
-    folds = [Fold(0, k) for k in range(3)]
-    (rows,) = run_schedules([race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 1)], answer)
-    first = [(0, name, [1.0, 1e-1, 1e-2]) for name in "dcba"]
-    later = [[(k, "b", [1.0, 1e-1]), (k, "a", [1e-2, 1e-3])] for k in (1, 2)]
-    assert asked == [*first, (0, "a", [1e-3]), *later[0], *later[1]]
+    schedule = race_schedule(
+        model or PairwiseHingeClassifier(), points, [Fold(0, k) for k in range(n_folds)], AUC, n_first
+    )
+    (rows,) = run_schedules([schedule], answer)
+    return rows, asked
+
+
+BEST_LAM = {"a": 1e-3, "b": 1.0, "c": 1.0, "d": 1e-1}
+
+
+def better_in_alphabetical_order(fold, name, lam):
+    return 0.9 - 0.1 * "abcd".index(name) - 0.01 * abs(math.log10(lam / BEST_LAM[name]))
+
+
+def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
+    lams = [1.0, 1e-1, 1e-2, 1e-3, 1e-4]
+    points = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
+    rows, asked = raced(points, better_in_alphabetical_order, 3)
+    second = [(1, "b", [1.0, 1e-1]), (1, "a", [1e-2, 1e-3, 1e-4])]
+    assert asked == [*((0, name, lams) for name in "dcba"), *second, (2, "a", [1e-2, 1e-3, 1e-4])]  # b has lost by then
     assert [row.parameters for row in rows] == points
-    assert [sum(value is not None for value in row.values) for row in rows] == [1, 1, 1, 0] * 2 + [3, 3, 1, 0] + [
-        1,
-        1,
-        3,
-        3,
-    ]
+    counts = [sum(value is not None for value in row.values) for row in rows]
+    assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [1, 1, 3, 3, 3]
     assert rows[0].mean is None
     assert points[choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
+
+
+def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
+    points = [{"features": name, "lam": lam} for name in "ba" for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    model = PairwiseHingeClassifier(solver="sdcd")
+    _, asked = raced(points, better_in_alphabetical_order, 1, model=model)
+    first = [(0, name, [lam]) for name in "ba" for lam in (1.0, 1e-1, 1e-2)]
+    assert asked == [*first, (0, "a", [1e-3]), (0, "a", [1e-4])]
+
+
+def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race():
+    maps = [None, {"map": "bins"}, {"map": "bins", "pairs": 3}, {"map": "leaves"}]
+    best = {repr(features): value for features, value in zip(maps, (0.896, 0.88, 0.9, 0.9), strict=True)}
+    points = [{"features": features, "lam": 1.0} for features in maps]
+
+    def value(fold, features, lam):
+        return best[repr(features)] + (fold == 1) * 0.02 * (features is None)
+
+    rows, asked = raced(points, value, 3)
+    assert [features for fold, features, _ in asked if fold == 1] == [None, maps[2], maps[3]]
+    assert points[choose(rows, AUC, "simplest")]["features"] is None
+
+
+@pytest.mark.parametrize(("wide", "tried"), [(0.95, True), (0.7, False)])
+def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide, tried):
+    maps = [
+        {"map": "bins"},
+        *({"map": "nystroem", "sigma": s} for s in ("median", "half-median")),
+        {"map": "leaves"},
+        None,
+    ]
+    best = {repr(features): v for features, v in zip(maps, (0.8, wide, 0.97, 0.9, 0.75), strict=True)}
+    points = [{"features": features, "lam": 1.0} for features in maps]
+    rows, _ = raced(points, lambda _, features, lam: best[repr(features)], 2)
+    assert rows[2].complete == tried
 
 
 def test_a_race_whose_folds_are_all_needed_drops_no_map():
