@@ -42,8 +42,8 @@ def score_path(
     train, held_out : Blocks or ClassBlocks
         Blocks of one kind. Each class and its rest have rows in both.
     n_always : int, optional
-        After so many points, from the largest lam on, the path ends at the first one that is worse than one before it. With
-        several classes it ends after so many points.
+        After so many points, from the largest lam on, the path ends at the first one that is not better than all before it.
+        With several classes it ends after so many points.
 
     Returns
     -------
@@ -75,9 +75,10 @@ def score_path(
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
         if measure.needs == "costs":
             model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.cost).cheapest_threshold())
-        result = by_lam[getattr(model, "lam", None)] = _result(model, held_out, measure, group_weight, mapped[0])
-        best = max(measure.sign * other["value"] for other in by_lam.values())
-        return n_always is not None and len(by_lam) >= n_always and measure.sign * result["value"] < best
+        result, before = _result(model, held_out, measure, group_weight, mapped[0]), list(by_lam.values())
+        by_lam[getattr(model, "lam", None)] = result
+        is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in before)
+        return n_always is not None and len(by_lam) >= n_always and not is_best
 
     if len(points) == 1:
         is_last(clone(estimator).set_params(**points[0]).fit(train))
