@@ -14,7 +14,7 @@ from aucdist.data.own_files import CHECKED, Count, parse_checked, to_jsonable
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.codes import encode_column
+from aucdist.kernels.codes import edges_of, encode_column
 from aucdist.maps.binning import bins_of, column_of, draw_rows
 from aucdist.maps.bins import Columns
 from aucdist.metrics.counts import ScoreCounts
@@ -66,7 +66,7 @@ class WatchedColumn:
         """Return the cell of each row."""
         if self.kind == "numbers":
             out = np.empty(n, dtype=np.uint8)
-            encode_column(columns.column(self.at[0]), np.array(self.edges, dtype=np.float64), 1, out)
+            encode_column(columns.column(self.at[0]), edges_of(np.array(self.edges, dtype=np.float64)), 1, out)
             return out
         cells = np.zeros(n, dtype=np.int64)
         for k, (j, cut) in enumerate(zip(self.at, self.edges, strict=True)):

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_csr, rows_between
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, CodeBasis, encode_column
+from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import LINEAR, Expander, FittedMap
 from aucdist.maps.binning import (
@@ -36,6 +36,9 @@ MOST_BINS = 255
 MOST_PAIRS = 10_000
 MOST_COLUMNS = 20_000
 """Codes are dense: a byte for each row and feature."""
+
+VALUES_AT_ONCE, LEAST_AT_ONCE = 2**18, 512
+"""Rows are encoded so many values at a time, which stay in the cache from column to column; at least so many rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,24 +105,37 @@ class BinMap(FittedMap):
 
     def codes(self, block: Block) -> np.ndarray:
         """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
+        if isinstance(block.rows, BinRows):
+            raise InputError("these rows are codes of a feature map already")
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
-        values = Columns(block)
-        cells: dict[int, np.ndarray] = {}
+        at_once = max(LEAST_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
+        for first in range(0, block.n_samples, at_once):
+            rows = rows_between(block.rows, first, first + at_once)
+            self._encode(
+                as_csr(rows).toarray() if isinstance(rows, CsrRows) else rows.values, out[first : first + at_once]
+            )
+        return out
+
+    def _encode(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the codes of some rows, whose values are of shape (n_rows, n_features_in)."""
         for k, j in enumerate(self.used):
-            column = np.empty(block.n_samples, dtype=np.uint8)
-            x = values.column(j)
-            if not self.missing[j] and np.isnan(x).any():
+            n_missing = encode_column(values[:, j], self._edges[k], int(self.missing[j]), out[:, k])
+            if n_missing and not self.missing[j]:
                 raise InputError(
                     f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
                     "train on rows that have missing values there"
                 )
-            encode_column(x, self.bins[j].edges, int(self.missing[j]), column)
-            out[:, k] = column
-            if j in self.pairs:
-                cells[j] = self.grid(j)[column]
-        for k, (a, b) in enumerate(self.pairs):
-            out[:, len(self.used) + k] = cells[a] * np.uint8(self.grid_size(b)) + cells[b]
-        return out
+        for k, (a, b) in enumerate(self.pairs, start=len(self.used)):
+            rows, columns = (self._grids[j][out[:, np.searchsorted(self.used, j)]] for j in (a, b))
+            out[:, k] = rows * np.uint8(self.grid_size(b)) + columns
+
+    @cached_property
+    def _edges(self) -> list[Edges]:
+        return [edges_of(self.bins[j].edges) for j in self.used]
+
+    @cached_property
+    def _grids(self) -> dict[int, np.ndarray]:
+        return {j: self.grid(j) for j in np.unique(self.pairs)}
 
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).

@@ -18,7 +18,7 @@ from aucdist.data.block import (
 )
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError
-from aucdist.kernels.codes import encode_column, expand, fold, pair_histograms
+from aucdist.kernels.codes import edges_of, encode_column, expand, fold, pair_histograms
 from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
@@ -111,7 +111,7 @@ def test_codes_count_the_edges_below(edges, values, dtype, missing):
     with np.errstate(over="ignore"):
         values = np.array(values).astype(dtype)
     edges, out = np.array(edges, dtype=np.float64), np.full(len(values), 99, dtype=np.uint8)
-    encode_column(values, edges, int(missing), out)
+    assert encode_column(values, edges_of(edges), int(missing), out) == np.isnan(values).sum()
     for x, code in zip(values, out, strict=True):
         assert code == (0 if np.isnan(x) else missing + (edges < float(x)).sum())
 

@@ -25,34 +25,11 @@ no corners, so it does not matter to which side of a bound rounding moves a pair
 epsilon times the largest squared score.
 """
 
-import numpy as np
-
+from aucdist.kernels.codes import search_index
 from aucdist.kernels.compiling import kernel
 
 FEW = 4
 """The number of anchors that the end of a search compares at once."""
-
-
-@kernel
-def search_index(anchors, table):
-    """Divide the range of the anchors into equal cells and write where each begins, so that a search starts next to its end.
-
-    `anchors`: of shape (n_anchors,), float64.
-    `table`, of shape (n_cells + 1,), int32: written: how many anchors lie below each cell's lower edge; the last entry
-        is n_anchors.
-    Returns `low, scale`: score v lies in cell ``(v - low) * scale``.
-    """
-    n_cells = table.shape[0] - 1
-    low = anchors[0]
-    width = anchors[-1] - low
-    scale = n_cells / width if width > 0.0 and n_cells / width < np.inf else 0.0
-    r = 0
-    for c in range(n_cells):
-        while r < anchors.shape[0] and (anchors[r] - low) * scale < c:
-            r += 1
-        table[c] = r
-    table[n_cells] = anchors.shape[0]
-    return low, scale
 
 
 @kernel

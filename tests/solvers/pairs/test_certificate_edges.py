@@ -6,9 +6,10 @@ from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.kernels.codes import search_index
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.kernels import n_active, search_index
+from aucdist.solvers.pairs.kernels import n_active
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
 

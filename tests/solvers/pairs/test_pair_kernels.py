@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
-from aucdist.solvers.pairs.kernels import cut, n_active, search_index
+from aucdist.kernels.codes import search_index
+from aucdist.solvers.pairs.kernels import cut, n_active
 from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
 
 pytestmark = pytest.mark.nojit
