@@ -153,12 +153,6 @@ def test_balanced_finds_the_rare_class(data):
 
 
 @pytest.mark.parametrize(("penalty", "solver"), PAIRS)
-def test_same_seed_same_model(data, penalty, solver):
-    one, other = (fitted(classifier(penalty, solver, random_state=3, max_passes=10), *data) for _ in range(2))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-
-
-@pytest.mark.parametrize(("penalty", "solver"), PAIRS)
 def test_blocks_in_place_of_rows(data, penalty, solver):
     X, y = data
     one = fitted(classifier(penalty, solver, random_state=0, max_passes=50), X, np.where(y > 0, "yes", "no"))
@@ -220,11 +214,6 @@ def test_warm_start_from_weights(data):
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
         HingeClassifier().set_params(**parameters).fit(*data)
-
-
-def test_not_converged_is_said(data):
-    with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
-        HingeClassifier(max_passes=1, lam=1e-4).fit(*data)
 
 
 def test_a9a(data_dir):

@@ -54,9 +54,16 @@ def data():
     return r.normal(size=(120, 4)) + 0.8 * (y[:, None] > 0), y
 
 
-@pytest.mark.parametrize("options", [{}, {"solver__average": True}, {"solver__combine": "average"}])
-@pytest.mark.parametrize("solver", ["sdcd", "sdcd-perm"])
-@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize(
+    ("solver", "n_blocks", "options"),
+    [
+        ("sdcd", 1, {}),
+        ("sdcd-perm", 3, {}),
+        ("sdcd", 3, {"solver__average": True}),
+        ("sdcd-perm", 1, {"solver__average": True}),
+        ("sdcd-perm", 3, {"solver__combine": "average"}),
+    ],
+)
 def test_dual_descent_converges(data, solver, n_blocks, options):
     X, y = data
     blocks = LocalBlocks(partition(Block.of(X, y), n_blocks))

@@ -133,32 +133,10 @@ def test_bad_parameters(data, parameters, message):
         PairwiseHingeClassifier(**parameters).fit(*data)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X, y: (X, np.ones_like(y)), "one class only"),
-        (lambda X, y: (X, np.linspace(0.0, 1.0, 400)), "Unknown label type"),
-        (lambda X, y: (np.where(X > 2, np.nan, X), y), "NaN"),
-        (lambda X, y: (np.where(X > 2, np.inf, X), y), "infinity"),
-        (lambda X, y: (X[:0], y[:0]), "0 sample"),
-        (lambda X, y: (X[:-1], y), "inconsistent"),
-    ],
-)
-def test_bad_data(data, change, message):
-    with pytest.raises(ValueError, match=message):
-        PairwiseHingeClassifier().fit(*change(*data))
-
-
 def test_blocks_of_one_class_are_refused(data):
     X, _ = data
     with pytest.raises(InputError, match="all rows are of one class"):
         PairwiseHingeClassifier().fit(LocalBlocks([Block.of(X, np.ones(400))]))
-
-
-def test_wrong_number_of_features_at_predict(data):
-    model = PairwiseHingeClassifier(lam=1e-2).fit(*data)
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict(data[0][:, :4])
 
 
 def test_a9a(data_dir):

@@ -9,7 +9,6 @@ from support.oracle import ramp_objective
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
 
 
 # At a larger lam, since weights are as precise as the square root of gap / lam: on some processors repeated rows and weights
@@ -53,23 +52,9 @@ def test_sparse_blocks_and_weights(data):
     np.testing.assert_allclose(PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(blocks).coef_, plain.coef_, rtol=1e-5)
 
 
-def test_warm_start_starts_there(data):
-    model = PairwiseRampClassifier(lam=1e-2, warm_start=True).fit(*data)
-    assert model.fit(*data).n_passes_ == 1
-
-
 def test_not_converged_warns(data):
     with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes"):
         model = PairwiseRampClassifier(lam=1e-4, max_passes=2).fit(*data)
     assert model.certificate_.status == "max-passes"
     with pytest.warns(ConvergenceWarning, match="the solver took all its steps"):
         PairwiseRampClassifier(lam=1e-2, tol=0.0).fit(*data)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [({"solver": "newton"}, "unknown solver 'newton'"), ({"lam": 0.0}, "lam is 0.0"), ({"tol": -1.0}, "tol is -1.0")],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseRampClassifier(**parameters).fit(*data)

@@ -61,26 +61,6 @@ def test_exact_is_exact_in_one_pass(data):
     np.testing.assert_allclose(model.coef_[0], square_minimiser(X, y, 1e-2, np.ones(400)), rtol=1e-9)
 
 
-def test_online_solvers_say_that_they_ended_above_tol(data):
-    with pytest.warns(ConvergenceWarning, match="relative gap"):
-        PairwiseSquareClassifier(solver="tpauc").fit(*data)
-
-
-@pytest.mark.parametrize("solver", ["svrg", "tpauc", "opauc"])
-def test_random_state_decides(data, solver):
-    models = [
-        PairwiseSquareClassifier(solver=solver, random_state=seed, tol=0.3).set_params(
-            **({} if solver == "svrg" else {"solver__eta": 0.01})
-        )
-        for seed in (1, 1, 2)
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        one, again, other = (model.fit(*data).coef_ for model in models)
-    np.testing.assert_array_equal(one, again)
-    assert np.abs(one - other).max() > 1e-9
-
-
 def test_path_is_a_fit_for_each_lam(data):
     X, y = data
     lams = [1.0, 1e-2, 1e-4]

@@ -1,16 +1,13 @@
 """The command line: results on stdout, the rest on stderr, exit codes."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.processes import absent_in_turn
+from support.forked_workers import start_program
 
 from aucdist.errors import RunError
 from flows.cli import app
@@ -86,21 +83,25 @@ def test_failures(
 
 
 def test_sigterm_ends_with_143_and_leaves_nothing(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
-    args = ["train", "digits", "--set", "model.tol=1e-300", "--set", "model.max_passes=100000000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "flows.cli", *args, "--set", "cluster=none"],
-        cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("fit"):
-            break
-    process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (143, "")
-    assert "Traceback" not in stderr
-    assert list(tmp_path.iterdir()) == []
+    args = [
+        "train",
+        "digits",
+        "--set",
+        "model.tol=1e-300",
+        "--set",
+        "model.max_passes=100000000",
+        "--set",
+        "cluster=none",
+    ]
+    printed = tmp_path / "printed"
+    process = start_program("from flows.cli import main; main()", *args, cwd=tmp_path, output=printed)
+    while process.is_alive() and not (printed.exists() and "\nfit" in printed.read_text()):
+        time.sleep(0.01)
+    process.terminate()
+    process.join(60)
+    assert process.exitcode == 143
+    assert "Traceback" not in printed.read_text()
+    assert list(tmp_path.iterdir()) == [printed]
 
 
 def test_version_and_help() -> None:
@@ -108,34 +109,6 @@ def test_version_and_help() -> None:
     assert runner.invoke(app, ["--version"]).stdout.startswith("aucdist 0.")
     for args in ([], ["train"], ["data"], ["data", "show"]):
         assert "Usage" in runner.invoke(app, [*args, "--help"]).stdout
-
-
-FIGURES = ["matplotlib", "joblib"]
-NOT_FOR_A_TABLE = [
-    "prefect", "distributed", "dask", "imblearn", "lightgbm", "statsmodels", "fsspec.implementations.http", "aiohttp",
-    "sklearn.neighbors", "sklearn.linear_model", "sklearn.decomposition", "sklearn.metrics", "scipy.cluster",
-    "aucdist.search.auto", "aucdist.estimators.margin_mean", "aucdist.estimators.link", "aucdist.papers.zovr",
-    "aucdist.papers.gev",
-]  # fmt: skip
-
-
-def test_small_tables_do_not_wait_for_what_they_do_not_need(tmp_path: Path) -> None:
-    (tmp_path / "six.csv").write_text(
-        "age,job,y\n31,nurse,0\n45,clerk,1\n22,nurse,0\n51,pilot,0\n38,clerk,1\n29,pilot,0\n"
-    )
-
-    def command(*args: str) -> str:
-        return f"from support.command_line import run; run(*{args})"
-
-    absent_in_turn(
-        (
-            command("init", "six.csv", "--label", "y"),
-            ["numba", "pandas", "scipy", "sklearn", *FIGURES, *NOT_FOR_A_TABLE],
-        ),
-        (command("data", "preview", "six.yaml"), ["sklearn", "scipy.stats", *FIGURES, *NOT_FOR_A_TABLE]),
-        (command("train", "six.yaml"), NOT_FOR_A_TABLE),
-        cwd=tmp_path,
-    )
 
 
 def test_catalog_commands() -> None:

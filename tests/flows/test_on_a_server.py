@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from support.canary import QUICK, QUICK_CV, SECRETS, check, configuration, rows_at, sets
+from support.canary import QUICK, SECRETS, check, configuration, rows_at, sets
 from support.command_line import contents
 
 from aucdist.errors import InputError
@@ -106,31 +106,17 @@ def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) ->
     assert {"survey", "route", "write shards", "commit", "score"} <= tasks
 
 
-@pytest.mark.usefixtures("server")
-def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str, int]:
+    """Return what the runs' log says when a stage fails by this error, the flow's last message, and how often it was tried."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
     from flows.orchestration.flows import train_auc
 
     tried: list[object] = []
 
     def fail(*args: object) -> None:
         tried.append(args)
-        raise InputError("no such file")
-
-    monkeypatch.setattr("flows.train.run.open_source", fail)
-    with pytest.raises(InputError, match="no such file"):
-        train_auc(load_train("digits", SETTINGS, str(tmp_path / "runs")))
-    assert len(tried) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str]:
-    """Return what the runs' log says when a stage fails by this error, and the message of the flow's final state."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
-
-    from flows.orchestration.flows import train_auc
-
-    def fail(*args: object) -> None:
         raise error("cannot read none.csv")
 
     monkeypatch.setattr("flows.train.run.open_source", fail)
@@ -146,7 +132,7 @@ def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.Mon
     assert state is not None
     assert state.is_failed()
     form = logging.Formatter("%(name)s: %(message)s")
-    return [line for record in records for line in form.format(record).splitlines()], str(state.message)
+    return [line for record in records for line in form.format(record).splitlines()], str(state.message), len(tried)
 
 
 def handling(logger: logging.Logger, records: list[logging.LogRecord]) -> Any:
@@ -160,18 +146,22 @@ def handling(logger: logging.Logger, records: list[logging.LogRecord]) -> Any:
 
 
 @pytest.mark.usefixtures("server")
-def test_wrong_input_is_one_line_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, message = lines_of_log(InputError, tmp_path, monkeypatch)
+def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, message, tries = lines_of_log(InputError, tmp_path, monkeypatch)
     found = [line for line in lines if "none.csv" in line]
     assert [line.partition(":")[0] for line in found] == ["prefect.task_runs", "prefect.flow_runs"]
     assert all("InputError: cannot read none.csv" in line for line in [*found, message])
     assert not any("Traceback" in line for line in lines)
     assert len(message.splitlines()) == 1
+    assert tries == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("server")
 def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, message = lines_of_log(ZeroDivisionError, tmp_path, monkeypatch)
+    lines, message, _ = lines_of_log(ZeroDivisionError, tmp_path, monkeypatch)
     assert any(line.startswith("Traceback") for line in lines)
     assert any("in open_source" in line or "in fail" in line for line in lines)
     assert "ZeroDivisionError: cannot read none.csv" in message
@@ -251,7 +241,6 @@ def test_commands_run_the_flows_where_an_api_is_configured_and_prefect_keeps_no_
     output = ["--output", "s3://canary/prefect"]
     commands = {
         "train-auc": ["train", configuration(web), *sets(*QUICK), *output, "--json"],
-        "cross-validate": ["cv", configuration(web), *sets(*QUICK_CV), *output],
         "shard-data": ["shard", rows_at(web), "s3://canary/prefect-shards"],
     }
     # In one process for all: its start takes longest.

@@ -175,12 +175,12 @@ def test_equal_models_do_not_differ_and_near_ones_differ_little(test):
 @pytest.mark.parametrize(("test", "n_pos"), [("auc", 2), ("auc", 5), ("precision", 2), ("groups", 10)])
 def test_few_positives_do_not_make_equal_models_differ(test, n_pos):
     r, y, rejected, better = np.random.default_rng(n_pos), np.repeat([1, -1], [n_pos, 200]), 0, 0
-    for _ in range(60):
+    for _ in range(40):
         shared, one, other = r.normal(size=(3, len(y)))
         found = TESTS[test](y, shared + one + 1.4 * (y == 1), shared + other + 1.4 * (y == 1))
         rejected, better = rejected + (found.p_value < 0.05), better + (found.low > 0)
-    assert rejected <= 8  # of 60; 3 are expected, and more than 8 have the probability .003
-    assert better <= 6
+    assert rejected <= 6  # of 40; 2 are expected, and more than 6 have the probability .003
+    assert better <= 4
 
 
 def rows_of_classes(n=300, k=4, seed=0, *, topics=False):
@@ -190,9 +190,8 @@ def rows_of_classes(n=300, k=4, seed=0, *, topics=False):
     return members, *((members * slope + r.normal(size=(n, k))).round(1) for slope in (1.5, 0.8))
 
 
-@pytest.mark.parametrize("topics", [False, True])
-def test_the_error_of_the_macro_auc_is_that_of_resampled_rows(topics):
-    members, one, other = rows_of_classes(topics=topics)
+def test_the_error_of_the_macro_auc_is_that_of_resampled_rows():
+    members, one, other = rows_of_classes(topics=True)
     found = macro_auc_test(members, one, other)
     r, drawn = np.random.default_rng(1), []
     for _ in range(400):
@@ -206,10 +205,10 @@ def test_the_error_of_the_macro_auc_is_that_of_resampled_rows(topics):
 def test_a_small_class_does_not_make_equal_models_differ():
     r, rejected = np.random.default_rng(0), 0
     members = np.repeat([0, 1, 2], [60, 30, 4])[:, np.newaxis] == np.arange(3)
-    for _ in range(60):
+    for _ in range(40):
         shared, one, other = r.normal(size=(3, *members.shape))
         rejected += macro_auc_test(members, shared + one + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
-    assert rejected <= 8  # of 60; 3 are expected, and more than 8 have the probability .003
+    assert rejected <= 6  # of 40; 2 are expected, and more than 6 have the probability .003
 
 
 def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():

@@ -5,24 +5,15 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-OF_THE_CLASS = {
-    # names, signature, tags
-    "check_do_not_raise_errors_in_init_or_set_params", "check_dont_overwrite_parameters", "check_estimator_repr",
-    "check_estimator_sparse_tag", "check_estimator_tags_renamed", "check_get_params_invariance", "check_mixin_order",
-    "check_no_attributes_set_in_init", "check_parameters_default_constructible", "check_positive_only_tag_during_fit",
-    "check_set_params", "check_valid_tag_types",
-    # what is refused, and what is turned into an array, before a solver sees it
-    "check_all_zero_sample_weights_error", "check_array_api_input", "check_classifier_data_not_an_array",
-    "check_classifiers_multilabel_output_format_decision_function", "check_classifiers_multilabel_output_format_predict",
-    "check_classifiers_multilabel_output_format_predict_proba", "check_classifiers_multilabel_representation_invariance",
-    "check_classifiers_regression_target", "check_complex_data", "check_dtype_object", "check_estimator_sparse_matrix",
-    "check_estimators_empty_data_messages", "check_estimators_fit_returns_self", "check_estimators_nan_inf",
-    "check_estimators_unfitted", "check_fit1d", "check_fit2d_predict1d", "check_fit_check_is_fitted", "check_n_features_in",
-    "check_n_features_in_after_fitting", "check_pipeline_consistency", "check_requires_y_none",
-    "check_sample_weights_list", "check_sample_weights_not_an_array", "check_sample_weights_pandas_series",
-    "check_sample_weights_shape", "check_supervised_y_2d", "check_supervised_y_no_nan",
+OF_A_FIT = {
+    "check_classifiers_one_label_sample_weights", "check_classifiers_train", "check_estimator_sparse_array",
+    "check_fit2d_1feature", "check_fit2d_1sample", "check_fit_idempotent", "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance", "check_non_transformer_estimators_n_iter", "check_sample_weights_not_overwritten",
+    "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data",
+    "check_transformer_general",
 }  # fmt: skip
-"""Checks of code that all settings of an estimator share; the others depend on what a fit finds."""
+"""Checks that depend on what a fit finds. Those of names, tags, wrong input, copies, pickles and types of numbers pass through
+code that all settings of an estimator share."""
 
 
 def checks_of(first: Any, *others: Any, **options: Any) -> pytest.MarkDecorator:
@@ -44,4 +35,5 @@ def checks_of(first: Any, *others: Any, **options: Any) -> pytest.MarkDecorator:
 
 def _is_run(case: Any, first: Any) -> bool:
     model, check = getattr(case, "values", case)  # a case that may fail is a parameter of pytest
-    return model is first or getattr(check, "func", check).__name__ not in OF_THE_CLASS
+    options = getattr(check, "keywords", {})  # of a check that is run for several types of numbers
+    return model is first or (getattr(check, "func", check).__name__ in OF_A_FIT and not options)
