@@ -41,8 +41,6 @@ class FitJob(NamedTuple):
 
 FIRST_LAMS = 3
 """A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the one before is best."""
-CLOSE = 0.05
-"""On a single fold a map is hardly worse than the best one if it lacks at most this share of what the best one lacks more."""
 LOST = 1.0
 """From two folds on a map that is so many standard errors of the difference behind the best one leaves the race."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
@@ -138,9 +136,6 @@ def race_schedule(
             complete = all("value" in result for result in seen)
             return measure.sign * math.fsum(result["value"] for result in seen) if complete else -math.inf
 
-        def best_of(own: list[int], n: int = n) -> list[Result]:
-            return results[max(own, key=value)][:n]
-
         while True:
             for k, fold in enumerate(folds[:n]):
                 if missing := [i for i in sorted(alive) if not results[i][k]]:
@@ -154,37 +149,25 @@ def race_schedule(
                 racing.append(left.pop())
                 alive |= {i for i in racing[-1] if results[i][0]}
                 continue
-            behind = [_errors_behind(best_of(own), best_of(racing[0]), measure) for own in racing]
-            near_top = [own for own, errors in zip(racing, behind, strict=True) if errors <= CLEAR]
-            simplest = min(near_top, key=lambda own: complexity_of(points[own[0]]))
+            best = [max(own, key=value) for own in racing]
+            seen = [Row(points[i], tuple(results[i][:n]), 0) for i in best]
+            behind = [errors_behind(row.values, seen[0].values, measure) if row.complete else math.inf for row in seen]
+            near_top = [k for k, errors in enumerate(behind) if errors <= CLEAR]
+            simplest = min(near_top, key=lambda k: complexity_of(points[best[k]]), default=0)
             n_better = max(2, len(racing) // 2)
-            better = [own for own, errors in zip(racing, behind[:n_better], strict=False) if n == 1 or errors <= LOST]
-            if simplest not in better:
-                better.append(simplest)
+            stay = [k for k in range(len(racing)) if k == simplest or (k < n_better and (n == 1 or behind[k] <= LOST))]
+            better = [racing[k] for k in stay]
             if n == n_first and narrow and any(_map_of(points[own[0]]).get("map") == "nystroem" for own in better):
                 racing, alive, narrow = racing + narrow, alive.union(*(own[:first] for own in narrow)), []
                 continue
-            best = [own.index(max(own, key=value)) for own in better]
-            near = {i for own, k in zip(better, best, strict=True) for i in own[max(k - 1, 0) : k + 2]}
+            around = [slice(max(racing[k].index(best[k]) - 1, 0), racing[k].index(best[k]) + 2) for k in stay]
+            near = {i for own, places in zip(better, around, strict=True) for i in own[places]}
             if near <= alive or n > n_first:
                 break
             alive |= near
         left += reversed([own for own in racing if own not in better])
         racing, alive = better, near & alive
     return [Row(point, tuple(results[i]), estimator.max_passes) for i, point in enumerate(points)]
-
-
-def _errors_behind(results: Sequence[Result], best: Sequence[Result], measure: Measure) -> float:
-    """Return how far a setting is behind the best one over the folds so far, in standard errors of the difference."""
-    if results == best:
-        return 0.0
-    if not all("value" in result for result in results):
-        return math.inf
-    values, highest = [result["value"] for result in results], [result["value"] for result in best]
-    if len(values) > 1:
-        return errors_behind(values, highest, measure.sign)
-    lacking = measure.largest - highest[0] if measure.sign > 0 else highest[0]
-    return CLEAR / CLOSE * measure.sign * (highest[0] - values[0]) / max(lacking, 1e-12)
 
 
 def _rung(

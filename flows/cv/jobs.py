@@ -23,7 +23,7 @@ from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
-from aucdist.search.folds import Sides, masked_blocks
+from aucdist.search.folds import Fold, Sides, masked_blocks
 from aucdist.search.schedule import FitJob
 from flows.cv.rows import fit_encoding, select_rows
 from flows.rows.rows import Encoding, Rows
@@ -142,18 +142,18 @@ CONCURRENT_FITS = 4
 """Fits at a time that share the blocks: while one waits for the network, others compute."""
 
 JobResults = Iterator[tuple[int, list[Result]]]
-SidesOf = Callable[[FitJob], Sides]
+SidesOf = Callable[[Fold], Sides]
 
 
 def run_here(jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
     """Do jobs one after the other in this process.
 
-    `sides_of`: returns the rows of a job.
+    `sides_of`: returns the rows of a fold.
     `work`: ``work(job, sides, *args)``.
     Yields (int, list of dict): the position of a job and its results, as they are done.
     """
     for i, job in enumerate(jobs):
-        yield i, attempt(work, job, sides_of(job), *args)
+        yield i, attempt(work, job, sides_of(job.fold), *args)
 
 
 def run_in_threads(
@@ -166,7 +166,7 @@ def run_in_threads(
     with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
 
         def submit(i: int, before: Any) -> Any:
-            return pool.submit(attempt, work, jobs[i], sides_of(jobs[i]), *args)
+            return pool.submit(attempt, work, jobs[i], sides_of(jobs[i].fold), *args)
 
         yield from _as_done(jobs, submit, CONCURRENT_FITS)
 
@@ -185,7 +185,7 @@ def run_on_workers(
             (used,) = client.who_has([before]).values()
             others = [address for address in client.scheduler_info(n_workers=-1)["workers"] if address not in used]
             options = {"workers": others or None, "allow_other_workers": True}
-        return client.submit(work, jobs[i], sides_of(jobs[i]), *args, pure=False, **options)
+        return client.submit(work, jobs[i], sides_of(jobs[i].fold), *args, pure=False, **options)
 
     yield from _as_done(jobs, submit, len(jobs), client.cancel)
 

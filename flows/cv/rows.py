@@ -131,19 +131,13 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
         grouped, graded = source.groups is not None or source.qid == "use", source.labels == "grades"
     lowest = float(rows.schema.negative[0]) if graded else None
     check_measure(find_measure(config.measure), grouped, lowest)
-    if grouped:
+    in_split = config.data.test is not None and config.data.test.groups is not None
+    if grouped or in_split:
         if groups is not None:
-            raise InputError(
-                "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
-            )
+            whose = "the source's groups" if grouped else "the groups of the split"
+            raise InputError(f"{whose} are kept whole in folds: leave out `folds.groups` and `duplicates: together`")
         groups = rows.train.groups(workers.parallel_map())
-    elif config.data.test is not None and config.data.test.groups is not None:
-        if groups is not None:
-            raise InputError(
-                "the groups of the split are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
-            )
-        groups = rows.train.groups(workers.parallel_map())
-        rows = rows.without_groups(config.data)
+        rows = rows if grouped else rows.without_groups(config.data)
     sets = None if rows.tables is None else rows.tables.train
     strata = None if sets is None else y
     folds = Folds(

@@ -18,7 +18,7 @@ from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
-from aucdist.search.folds import Fold, Sides
+from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
 from flows.compute.result_cache import ResultCache
 from flows.compute.stages import StageRunner, call_stage
@@ -211,20 +211,17 @@ class JobRunner:
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:
         """What runs jobs, with the rows where it needs them: made for the first of them, as it may write rows for the workers."""
-        workers, settings = self._workers, self._settings
+        workers, settings, sides = self._workers, self._settings, self._rows.folds.sides
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "masks":
             blocks, parallel_map = with_classes(rows.load(workers), settings.sets), workers.parallel_map()
             run_jobs = run_here if workers.client is None else run_in_threads
-            return lambda jobs: run_jobs(jobs, self._sides, fit_on_masks, settings, rows, parallel_map, blocks)
+            return lambda jobs: run_jobs(jobs, sides, fit_on_masks, settings, rows, parallel_map, blocks)
         if workers.client is None:
             here = list(rows.blocks())
-            return lambda jobs: run_here(jobs, self._sides, fit_on_copies, settings, here)
+            return lambda jobs: run_here(jobs, sides, fit_on_copies, settings, here)
         args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
-        return lambda jobs: run_on_workers(jobs, self._sides, fit_on_worker, *args, client=workers.client)
-
-    def _sides(self, job: FitJob) -> Sides:
-        return self._rows.folds.sides(job.fold)
+        return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
 
 
 def _cache_key(job: FitJob) -> tuple[str, Any]:
