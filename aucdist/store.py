@@ -52,7 +52,7 @@ MOST_CHANGES = 99_999_999
 
 @with_config(OPEN)
 class Decision(TypedDict, total=False):
-    """The test of a run against the version in use, in types of JSON; `flows.promote.decision` makes it."""
+    """The test of a run against the version in use, in types of JSON; `flows.promote` makes it."""
 
     value: Required[float]
     low: Required[float]

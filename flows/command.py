@@ -1,6 +1,6 @@
 """Commands of `aucdist`: a command is a pydantic model and a function, and the rest follows from these.
 
-A row of the table in `flows.cli` names both. The fields of the model that have a `Cli` note are the arguments and options; their
+A table of `commands.toml` names both. The fields of the model that have a `Cli` note are the arguments and options; their
 descriptions are what ``--help`` prints and what the reference of configurations lists. The same model is the parameter of the
 Prefect flow, if the command has one.
 """

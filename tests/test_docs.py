@@ -21,7 +21,7 @@ from flows.cli import app
 from flows.config.cluster import ClusterConfig
 from flows.config.loading import parse_yaml
 from flows.cv.config import CvConfig
-from flows.keep_current.config import KeepCurrentConfig
+from flows.keep_current import KeepCurrentConfig
 from flows.train.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,9 +16,9 @@ import_graph = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(import_graph)  # type: ignore[union-attr]
 
 USE_CASES = {
-    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.threshold", "flows.audit", "flows.watch",
-    "flows.keep_current", "flows.init", "flows.score", "flows.explain", "flows.export", "flows.shard", "flows.data",
-    "flows.up", "flows.reproduce",
+    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.model_store", "flows.threshold", "flows.audit",
+    "flows.watch", "flows.watch_state", "flows.keep_current", "flows.init", "flows.score", "flows.explain", "flows.export",
+    "flows.shard", "flows.data_sets", "flows.preview", "flows.up", "flows.reproduce",
 }  # fmt: skip
 FLOORS = [
     {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
@@ -61,6 +61,9 @@ BETWEEN_USE_CASES = {
     ("keep_current", "promote"),
     ("keep_current", "score"),
     ("keep_current", "watch"),
+    ("keep_current", "model_store"),
+    ("promote", "model_store"),  # what was decided, in words and as a picture
+    ("watch", "watch_state"),
     ("watch", "score"),  # the format of the rows that a model was trained on
     ("promote", "compare"),  # the paired tests of two runs
 }
@@ -143,7 +146,7 @@ def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
         (HELP, ["numpy", "numba", "sklearn", "dask", "distributed", "prefect", "pandas", "pydantic"]),
         ("import aucdist.report.run", [*DRAWN, "scipy"]),
         ("import flows.train.run", ["prefect"]),
-        ("import flows.reproduce.config, flows.reproduce.run", [*PEERS, *DRAWN]),
+        ("import flows.reproduce.run, flows.reproduce.run", [*PEERS, *DRAWN]),
         (
             "import benchmarks.suites, benchmarks.output, benchmarks.peers.suite, benchmarks.link",
             [*PEERS, *DRAWN],

@@ -180,7 +180,27 @@ def fit_columns(
     coef : ndarray
         The weights. They decide what is watched if there are more than `MOST_COLUMNS` columns.
     """
-    columns = _watched(schema, preprocessor, draw_rows(blocks), coef)
+    drawn = draw_rows(blocks)
+    columns, numbers = [], []
+    cuts = np.zeros(len(schema.feature_names))  # the encoded values between those of 0 and of 1
+    if schema.categories and preprocessor.scale != "unit-row":
+        half = Block.of(np.full((1, len(cuts)), 0.5), np.ones(1, dtype=np.int8))
+        cuts = np.asarray(preprocessor.transform(half).X[0])
+    for name, features in schema.by_column().items():
+        if name in schema.categories:
+            at = tuple(features)
+            edges = tuple(float(cuts[j]) for j in at)
+            columns.append(WatchedColumn(name, "categories", at, edges, tuple(features.values()), 0.0, 0.0))
+        else:
+            numbers += list(features)
+    room = max(MOST_COLUMNS - len(columns), 0)
+    if len(numbers) > room:
+        numbers = _largest(numbers, room, drawn, coef)
+    weight = drawn.weights()
+    for j in numbers:
+        edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
+        columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
+    columns = sorted(columns, key=lambda column: column.at[0])
     totals = blocks.sum(_count_step, tuple(columns))
     ranges: ColumnRanges = totals["ranges"]
     counted, place = [], 0
@@ -203,30 +223,6 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreB
     edges = bins_of(values, mass, N_BINS).edges
     counts = np.bincount(np.searchsorted(edges, values, "left"), mass, minlength=len(edges) + 1)
     return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))
-
-
-def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[WatchedColumn]:
-    """Return the columns that are watched, without counts."""
-    columns, numbers = [], []
-    cuts = np.zeros(len(schema.feature_names))  # the encoded values between those of 0 and of 1
-    if schema.categories and preprocessor.scale != "unit-row":
-        half = Block.of(np.full((1, len(cuts)), 0.5), np.ones(1, dtype=np.int8))
-        cuts = np.asarray(preprocessor.transform(half).X[0])
-    for name, features in schema.by_column().items():
-        if name in schema.categories:
-            at = tuple(features)
-            edges = tuple(float(cuts[j]) for j in at)
-            columns.append(WatchedColumn(name, "categories", at, edges, tuple(features.values()), 0.0, 0.0))
-        else:
-            numbers += list(features)
-    room = max(MOST_COLUMNS - len(columns), 0)
-    if len(numbers) > room:
-        numbers = _largest(numbers, room, drawn, coef)
-    weight = drawn.weights()
-    for j in numbers:
-        edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
-        columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
-    return sorted(columns, key=lambda column: column.at[0])
 
 
 def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> list[int]:

@@ -130,7 +130,23 @@ def traps_of(sample: Sample, schema: Schema) -> list[str]:
 
     `sample`: of the training rows.
     """
-    sentences = _leaks(columns_alone(sample, schema))
+    columns = columns_alone(sample, schema)
+    named = sorted(
+        (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
+        key=lambda name: (-columns[name].auc, name),
+    )
+    sentences = []
+    for name in named[:MOST_NAMED]:
+        column = columns[name]
+        if column.auc < SUSPICIOUS:
+            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that is known"
+        elif column.auc == 1.0:
+            why = " alone tells the classes apart without an error: if it is known"
+        else:
+            why = f" alone has an AUC of {column.auc:.4f}: if it is known"
+        sentences.append(f"Column {name!r}{why} only once the label is, leave it out by `drop: [{name}]`.")
+    more = len(named) - MOST_NAMED
+    sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
     sentences += _identifiers(sample, schema)
     one_each = np.ones(len(sample.row_id), dtype=np.int64)
     position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
@@ -160,25 +176,6 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
                 f"by `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences
-
-
-def _leaks(columns: dict[str, Alone]) -> list[str]:
-    named = sorted(
-        (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
-        key=lambda name: (-columns[name].auc, name),
-    )
-    sentences = []
-    for name in named[:MOST_NAMED]:
-        column = columns[name]
-        if column.auc < SUSPICIOUS:
-            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that is known"
-        elif column.auc == 1.0:
-            why = " alone tells the classes apart without an error: if it is known"
-        else:
-            why = f" alone has an AUC of {column.auc:.4f}: if it is known"
-        sentences.append(f"Column {name!r}{why} only once the label is, leave it out by `drop: [{name}]`.")
-    more = len(named) - MOST_NAMED
-    return sentences + [f"{more} more columns give the label away in one of these ways."] * (more > 0)
 
 
 def _identifiers(sample: Sample, schema: Schema) -> list[str]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError, unknown
-from aucdist.export.card_pages import card_file
-from aucdist.export.cards import Scaling, to_scorecard
+from aucdist.export.cards import Scaling, card_file, to_scorecard
 from aucdist.export.json_text import to_json
 from aucdist.export.onnx_model import to_onnx
 from aucdist.export.sql import to_sql

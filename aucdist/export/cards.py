@@ -1,20 +1,26 @@
-"""Scorecards of models of bins: whole points, few rows, and what rounding costs."""
+"""Scorecards of models of bins: whole points, few rows, what rounding costs; as JSON, in Markdown, as CSV and as a page."""
 
+import csv
+import html
+import io
+import itertools
 import math
+import re
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, unknown
 from aucdist.export.portable import Steps, portable
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
 from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
+from aucdist.report.text import Json, auc_text, count_text, number_text
 from aucdist.scorecard import CardFeature, Scorecard
 from aucdist.solvers.pairs.objective import pairwise_objective
 
@@ -177,7 +183,20 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     for draft in drafts:
         draft.merge_equal(factor)
     if rows is not None:
-        _merge_until(drafts, rows, factor)
+        if rows < LEAST_ROWS:
+            raise InputError(f"rows is {rows}; at least {LEAST_ROWS} are needed to tell two rows apart")
+        while sum(draft.n_rows for draft in drafts) > rows:
+            costs = [draft.cheapest() for draft in drafts]
+            at = int(np.argmin([cost for cost, _ in costs]))
+            cost, k = costs[at]
+            if not np.isfinite(cost):
+                least = sum(draft.n_rows for draft in drafts)
+                raise InputError(
+                    f"rows is {rows}, and this card has at least {least}, because missing values keep a row of their own; "
+                    f"allowed are {max(least, LEAST_ROWS)} and more"
+                )
+            del drafts[at].ends[k]
+            drafts[at].merge_equal(factor)
     return _card(model, scaling, constant, drafts, factor, shift)
 
 
@@ -233,23 +252,6 @@ def _points_per_score(
     return factor, -factor * least
 
 
-def _merge_until(drafts: list[_Draft], rows: int, factor: float) -> None:
-    if rows < LEAST_ROWS:
-        raise InputError(f"rows is {rows}; at least {LEAST_ROWS} are needed to tell two rows apart")
-    while sum(draft.n_rows for draft in drafts) > rows:
-        costs = [draft.cheapest() for draft in drafts]
-        at = int(np.argmin([cost for cost, _ in costs]))
-        cost, k = costs[at]
-        if not np.isfinite(cost):
-            least = sum(draft.n_rows for draft in drafts)
-            raise InputError(
-                f"rows is {rows}, and this card has at least {least}, because missing values keep a row of their own; "
-                f"allowed are {max(least, LEAST_ROWS)} and more"
-            )
-        del drafts[at].ends[k]
-        drafts[at].merge_equal(factor)
-
-
 def _card(
     model: LinearModel, scaling: Scaling, constant: float, drafts: list[_Draft], factor: float, shift: float
 ) -> Scorecard:
@@ -277,7 +279,7 @@ def _card(
     )  # fmt: skip
 
 
-def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> dict[str, Any] | None:
+def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> Json | None:
     """Return the map from ``points - cutoff`` to probabilities: that of the model at ``(points - shift) / factor``."""
     if model.probability is None:
         return None
@@ -308,16 +310,14 @@ class Losses:
         """Whether any two rows can be compared."""
         return len({sign for y, *_ in self._rows for sign in np.unique(y).tolist()}) == 2
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> Json:
         """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
         y, weight, model_scores, card_scores = map(np.concatenate, zip(*self._rows, strict=True))
         areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores)]
         values = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
         return values | self._losses(y, weight, model_scores, card_scores)
 
-    def _losses(
-        self, y: np.ndarray, weight: np.ndarray, model_scores: np.ndarray, card_scores: np.ndarray
-    ) -> dict[str, Any]:
+    def _losses(self, y: np.ndarray, weight: np.ndarray, model_scores: np.ndarray, card_scores: np.ndarray) -> Json:
         model, card = self._models
         if model.about.get("estimator") == "PairwiseHingeClassifier":
             losses = [
@@ -344,3 +344,148 @@ def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> fl
 def _log_loss(y: np.ndarray, weight: np.ndarray, probabilities: np.ndarray) -> float:
     right = np.where(y > 0, probabilities[:, 1], probabilities[:, 0])
     return float(-(weight @ np.log(np.maximum(right, 1e-300))) / weight.sum())
+
+
+CARD_SUFFIXES = ("json", "md", "csv", "html")
+HEADINGS = ("feature", "value", "points", "share of rows")
+
+
+@dataclass(frozen=True)
+class CardRow:
+    """A line of a card.
+
+    `above` and `up_to`: the bin; infinite where it has no end.
+    `category`: in place of a bin: which category gets these points, or that missing values do.
+    `share`: of the training rows with a value; None for missing values.
+    """
+
+    feature: str
+    points: int
+    share: float | None
+    category: str = ""
+    above: float = -np.inf
+    up_to: float = np.inf
+
+    @property
+    def value(self) -> str:
+        """Which values get these points."""
+        ends = [] if np.isinf(self.above) else [f"above {self.above:.10g}"]
+        ends += [] if np.isinf(self.up_to) else [f"up to {self.up_to:.10g}"]
+        return "missing" if self.share is None else self.category or ", ".join(ends) or "any"
+
+
+def card_rows(card: Scorecard) -> list[CardRow]:
+    """Return the lines of a card, feature by feature; a row of data finds one line of each feature, or of a category none."""
+    items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
+    rows: list[CardRow] = []
+    for feature in card.features:
+        item = items.get(feature.name)
+        if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
+            rows.append(CardRow(item[0], int(feature.points[1]), float(feature.shares[1]), item[1]))
+            continue
+        if feature.missing is not None:
+            rows.append(CardRow(feature.name, feature.missing, None, "(missing)"))
+        ends = itertools.pairwise([-np.inf, *feature.edges.tolist(), np.inf])
+        for points, share, (above, up_to) in zip(feature.points.tolist(), feature.shares.tolist(), ends, strict=True):
+            rows.append(CardRow(feature.name, points, share, "", above, up_to))
+    return rows
+
+
+def verdict(card: Scorecard) -> str:
+    """Return how points become a decision, as a sentence."""
+    positive = ", ".join(card.schema.positive) or "positive"
+    start = "" if card.base == 0 else f"Begin with {card.base} points. "
+    return f"{start}Add the points of each line that applies. More than {card.cutoff} points: {positive}."
+
+
+def sentences(card: Scorecard) -> list[str]:
+    """Return what the points mean, and what rounding them cost."""
+    scaling, rounding, texts = card.scaling, card.rounding, []
+    odds = scaling.get("points_to_double_odds")
+    if odds is not None:
+        texts.append(
+            f"{number_text(odds)} points more double the odds; {number_text(scaling['base_points'])} points stand for odds of "
+            f"{number_text(scaling['base_odds'])} to 1."
+        )
+    texts.append(f"Rows have from {card.least} to {card.most} points.")
+    texts.append(
+        f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, "
+        f"and the difference of any two rows at most {number_text(rounding['most_pair'])}."
+    )
+    for part in ("train", "test"):
+        if part in rounding:
+            texts.append(_measured(part, rounding[part]))
+    if "not_measured" in rounding:
+        texts.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")
+    return texts
+
+
+def _measured(part: str, values: Json) -> str:
+    rows = f"{count_text(values['n_samples'])} {'training' if part == 'train' else 'test'} rows"
+    own, other = values["auc"], values["auc_of_model"]
+    text = f"On the {rows} the AUC of the card is {auc_text(own, other)}, that of the model {auc_text(other, own)}"
+    if "loss" in values:
+        loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))
+        text += f"; {values['loss_name']} {loss} in place of {before}"
+    return text + "."
+
+
+def to_markdown(card: Scorecard, title: str) -> str:
+    """Return a card as Markdown."""
+    lines = [f"# {_escaped(title)}", "", _escaped(verdict(card)), ""]
+    lines += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|"]
+    for row in card_rows(card):
+        share = "" if row.share is None else f"{100 * row.share:.1f} %"
+        lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
+    lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
+    return "\n".join(lines)
+
+
+SIGNS = re.compile(r"([\\|`*_\[\]#])")
+"""What means something in Markdown within a line: ends of cells, code, emphasis, links, headings."""
+
+
+def _escaped(text: str) -> str:
+    """Return a text that is shown in Markdown as it is, in one line."""
+    return SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of CSV that no spreadsheet takes for a formula: one that begins so gets an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+
+
+def to_csv(card: Scorecard) -> str:
+    """Return a card as CSV: feature, bounds (above, up to) or category, points and share."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("feature", "above", "up_to", "category", "points", "share"))
+    writer.writerow(("(base)", "", "", "", card.base, ""))
+    for row in card_rows(card):
+        ends = ("" if np.isinf(end) else end for end in (row.above, row.up_to))
+        share = "" if row.share is None else row.share
+        writer.writerow((_cell(row.feature), *ends, _cell(row.category), row.points, share))
+    writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
+    return out.getvalue()
+
+
+def to_page(card: Scorecard, title: str) -> str:
+    """Return a card as a page in the look of a run's report."""
+    from aucdist.report.html import render_template  # loads pandas
+
+    rows = card_rows(card)
+    groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
+    return render_template(
+        Path(__file__).with_name("card.html"),
+        title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
+    )  # fmt: skip
+
+
+def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
+    """Return a card as a file of one of `CARD_SUFFIXES`."""
+    if suffix not in CARD_SUFFIXES:
+        raise unknown("suffix of a scorecard's file", suffix, CARD_SUFFIXES)
+    if suffix == "json":
+        return card.to_json().encode()
+    text = to_csv(card) if suffix == "csv" else to_markdown(card, title) if suffix == "md" else to_page(card, title)
+    return text.encode()

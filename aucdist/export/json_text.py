@@ -12,6 +12,7 @@ import numpy as np
 from aucdist import __version__
 from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Steps, Trees, TreeSplit, portable
 from aucdist.linear_model import LinearModel
+from aucdist.report.text import Json
 
 VERSION = 1
 """The version of the description. It grows when a reader of the older one would go wrong."""
@@ -63,7 +64,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _content(model: LinearModel, contributions: bool) -> dict[str, Any]:
+def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
     content = {
         "format": "aucdist model",
@@ -97,8 +98,8 @@ def _content(model: LinearModel, contributions: bool) -> dict[str, Any]:
     return content
 
 
-def _column(column: PortableColumn, described: Portable) -> dict[str, Any]:
-    content: dict[str, Any] = {"name": column.name, "kind": column.kind}
+def _column(column: PortableColumn, described: Portable) -> Json:
+    content: Json = {"name": column.name, "kind": column.kind}
     if column.kind == "category":
         content |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
     elif column.kind == "date":

@@ -1,23 +1,286 @@
-"""A model as an ONNX graph of double precision."""
+"""A model as an ONNX graph of double precision: the graph, node by node, its inputs, and the score that they lead to."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from aucdist import __version__
-from aucdist.export.onnx_graph import ML, Graph, features_of, unused_name
+from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
+from aucdist.errors import InputError
 from aucdist.export.portable import (
+    AS_MISSING,
+    ZERO,
     Kernel,
     Leaf,
     Linear,
+    Node,
     Portable,
+    PortableColumn,
     Steps,
     describe,
     trees_of,
 )
-from aucdist.export.probability import Term, probability_of
+from aucdist.export.probability import Target, Term, probability_of
+from aucdist.extras import load_optional
 from aucdist.linear_model import LinearModel
+from aucdist.objectives.probability_maps import IsotonicMap
+
+OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
+"""The operators' versions: 5 has trees of double precision (onnx 1.17, onnxruntime 1.20)."""
+ML = "ai.onnx.ml"
+
+
+class Graph(Target):
+    """A graph in the making, whose values are terms. Constants are numbers or arrays: floats, integers or truth values.
+
+    `taken`: names that inner values may not have: those of the inputs and outputs.
+    """
+
+    def __init__(self, taken: Sequence[str]):
+        self._onnx = load_optional("onnx")
+        self._helper = load_optional("onnx.helper")
+        self._to_tensor = load_optional("onnx.numpy_helper").from_array
+        self._taken = set(taken)
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def _name(self) -> str:
+        return unused_name(f"value {len(self._taken)}", self._taken)
+
+    def number(self, value: Any) -> str:
+        """Return the name of a constant."""
+        name = self._name()
+        self._constants.append(self._to_tensor(np.asarray(value), name))
+        return name
+
+    def operation(self, operator: str, *parts: str, output: str = "", domain: str = "", **options: Any) -> str:
+        """Add a node and return the name of its output."""
+        name = output or self._name()
+        attributes = {key: self._to_tensor(v) if isinstance(v, np.ndarray) else v for key, v in options.items()}
+        self._nodes.append(self._helper.make_node(operator, list(parts), [name], domain=domain, **attributes))
+        return name
+
+    def kept(self, part: str, name: str) -> str:
+        """Return the name that a number has already."""
+        return part
+
+    def interpolated(self, points: IsotonicMap, score: str) -> str:
+        """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
+        widths, rises, scores = np.diff(points.scores), np.diff(points.probabilities), Term(self, score)
+        there = rises > 0
+        if not there.any():
+            return (scores * 0.0 + points.probabilities[0]).name
+        widths, rises, starts = widths[there], rises[there], points.scores[:-1][there]
+        beyond = self.column(scores) - starts
+        share = self.apply("Max", beyond / np.where(widths > 0, widths, 1.0), 0.0)
+        share = self.apply("Min", share, 1.0)
+        reached = self.as_double(self.apply("GreaterOrEqual", beyond, 0.0))
+        share = self.apply("Where", widths > 0, share, reached)
+        return (self.vector(share @ rises[:, np.newaxis]) + points.probabilities[0]).name
+
+    def input(self, name: str, kind: str, n_columns: int | None = None) -> Term:
+        """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``: a number for each row, or so many."""
+        if not name:
+            raise InputError("a column has no name, and an input of ONNX needs one: name the column, and train again")
+        self._inputs.append(self._value(name, kind, n_columns))
+        return Term(self, name)
+
+    def output(self, name: str, kind: str, n_columns: int | None = None) -> None:
+        """Name an output, with a number for each row, or so many."""
+        self._outputs.append(self._value(name, kind, n_columns))
+
+    def _value(self, name: str, kind: str, n_columns: int | None) -> Any:
+        shape = ["rows"] if n_columns is None else ["rows", n_columns]
+        return self._helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
+
+    def as_double(self, x: Term) -> Term:
+        """Return numbers of double precision."""
+        return self.apply("Cast", x, to=self._onnx.TensorProto.DOUBLE)
+
+    def column(self, x: Term) -> Term:
+        """Return a vector as a matrix of one column."""
+        return self.apply("Unsqueeze", x, [1])
+
+    def vector(self, x: Term) -> Term:
+        """Return a matrix of one column as a vector."""
+        return self.apply("Squeeze", x, [1])
+
+    def sum(self, x: Term) -> Term:
+        """Return the sum of each row, as a matrix of one column."""
+        return self.apply("ReduceSum", x, [1])
+
+    def is_missing(self, x: Term) -> Term:
+        """Return where numbers are nan."""
+        return self.apply("IsNaN", x)
+
+    def trees(self, x: Term, trees: Sequence[Node], n_targets: int = 1) -> Term:
+        """Return the sums of the leaves that rows reach, of shape (rows, n_targets); each tree has a split.
+
+        With several targets the tree k has the target k.
+        """
+        splits: list[dict[str, Any]] = []
+        leaves: list[float] = []
+        roots: list[int] = []
+        targets: list[int] = []
+
+        def add(node: Node) -> tuple[int, int]:
+            """Add a node and all below it; return its place among the splits or the leaves, and whether it is a leaf."""
+            if isinstance(node, Leaf):
+                leaves.append(node.value)
+                return len(leaves) - 1, 1
+            row, place = {"featureids": node.feature, "splits": node.at_most}, len(splits)
+            splits.append(row | {"missing_value_tracks_true": int(node.missing_to_then)})
+            then, otherwise = add(node.then), add(node.otherwise)
+            splits[place] |= {"truenodeids": then[0], "trueleafs": then[1]}
+            splits[place] |= {"falsenodeids": otherwise[0], "falseleafs": otherwise[1]}
+            return place, 0
+
+        for k, tree in enumerate(trees):
+            roots.append(add(tree)[0])
+            targets += [k if n_targets > 1 else 0] * (len(leaves) - len(targets))
+        columns: dict[str, Any] = {f"nodes_{name}": [row[name] for row in splits] for name in splits[0]}
+        columns["nodes_splits"] = np.array(columns["nodes_splits"])
+        return self.apply(
+            "TreeEnsemble", x, domain=ML, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
+            nodes_modes=np.zeros(len(splits), dtype=np.uint8), leaf_targetids=targets, leaf_weights=np.array(leaves),
+            **columns,
+        )  # fmt: skip
+
+    def model(self, description: str, properties: dict[str, str], version: str) -> Any:
+        """Return the graph as a model that the checker of ONNX has found sound."""
+        used = {name for node in self._nodes for name in node.input}
+        constants = [constant for constant in self._constants if constant.name in used]
+        graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, constants)
+        opsets = [self._helper.make_opsetid("", OPSET), self._helper.make_opsetid(ML, ML_OPSET)]
+        model = self._helper.make_model(
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="aucdist", producer_version=version,
+            doc_string=description,
+        )  # fmt: skip
+        self._helper.set_model_props(model, properties)
+        self._onnx.checker.check_model(model)
+        return model
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    """Return a name with as many underscores as it needs to be none of those taken, and take it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+MINUTE = 60_000_000
+"""In microseconds."""
+HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
+NAT = int(np.iinfo(np.int64).min)
+"""The missing date of NumPy."""
+SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
+"""The spellings of missing texts: no operator compares texts without regard to case."""
+
+
+def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
+    """Add the inputs of a graph, and return the features and whether each row is refused.
+
+    Returns the features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
+    """
+    if all(column.kind == "number" for column in described.columns):
+        X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)
+    else:
+        pieces = [_piece(graph, i, described) for i in range(len(described.columns))]
+        X = graph.apply("Concat", *pieces, axis=1)
+        order = [j for features in described.features_by_column for j in features]
+        if order != sorted(order):
+            X = graph.apply("Gather", X, np.argsort(order), axis=1)
+    fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
+    if not np.isnan(fill).all():
+        X = graph.is_missing(X).choose(fill, X)
+    return X, _refused(graph, described, X)
+
+
+def _refused(graph: Graph, described: Portable, X: Term) -> Term:
+    """Return the rows of which a value is missing that is needed, or is -1 or less where its logarithm was taken."""
+    kinds = [described.columns[feature.column].kind for feature in described.features]
+    required = [f.required or kind == "category" for f, kind in zip(described.features, kinds, strict=True)]
+    total = _count(graph, graph.is_missing(X), required)
+    logged = [feature.logged for feature in described.features]
+    if any(logged):
+        total += _count(graph, graph.apply("LessOrEqual", X, -1.0), logged)
+    return graph.vector(total > 0.0)
+
+
+def _count(graph: Graph, flags: Term, of: list[bool]) -> Term:
+    """Return the number of flags of each row, of some columns."""
+    return graph.as_double(flags) @ np.array(of, dtype=np.float64)[:, np.newaxis]
+
+
+def _piece(graph: Graph, i: int, described: Portable) -> Term:
+    """Return the features of a column, of shape (rows, n_features of the column)."""
+    column = described.columns[i]
+    if column.kind == "number":
+        return _without(graph, graph.column(graph.input(column.name, "DOUBLE")), described)
+    if column.kind == "date":
+        time = graph.input(column.name, "INT64")
+        missing = graph.apply("Equal", time, NAT)
+        time = missing.choose(0, time)
+        pieces = [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
+        return graph.apply("Concat", *pieces, axis=1)
+    values = [str(described.features[j].item) for j in described.features_by_column[i]]
+    return _category(graph, column, values, described.spelling.words)
+
+
+def _without(graph: Graph, X: Term, described: Portable) -> Term:
+    """Return numbers, and nan for those that say that a value is missing."""
+    for absent in described.spelling.missing_numbers:
+        X = graph.apply("Equal", X, float(absent)).choose(np.nan, X)
+    return X
+
+
+def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
+    """Return 0/1 features; nan where a category is refused."""
+    zero, refuse = len(values), len(values) + 1
+    code = {value: k for k, value in enumerate(values)}
+    says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
+    missing, unknown = (says.get(what, refuse) for what in (column.if_missing, column.if_unknown))
+    keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | code
+    codes = graph.apply(
+        "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
+        values_int64s=list(keys.values()), default_int64=unknown,
+    )  # fmt: skip
+    codes = graph.column(codes)
+    ones = graph.as_double(graph.apply("Equal", codes, np.arange(len(values))))
+    return graph.apply("Equal", codes, refuse).choose(np.nan, ones)
+
+
+def _part(graph: Graph, time: Term, part: str) -> Term:
+    """Return a part of dates, one of `aucdist.data.dataset.PARTS`."""
+    if part == "days":
+        return graph.as_double(time) / float(DAY)
+    if part == "hour":
+        return graph.as_double(_floored(time % DAY, HOUR)) + graph.as_double(_floored(time % HOUR, MINUTE)) / 60.0
+    day = _floored(time, DAY)
+    if part == "weekday":  # 1970-01-01 was a Thursday
+        return graph.as_double((day + 3) % 7)
+    # Days are counted from 0000-03-01, so that a leap day ends its year, and in eras of 400 years, which are equally long; the
+    # five months from March on have 153 days, as have those from August on.
+    since = day + 719_468
+    era, day_of_era = _floored(since, 146_097), since % 146_097
+    leap = _floored(day_of_era, 1460) - _floored(day_of_era, 36_524) + _floored(day_of_era, 146_096)
+    year = _floored(day_of_era - leap, 365)
+    day_of_year = day_of_era - (year * 365 + (_floored(year, 4) - _floored(year, 100)))
+    month = (_floored(day_of_year * 5 + 2, 153) + 2) % 12 + 1
+    if part == "month":
+        return graph.as_double(month)
+    return graph.as_double(year + era * 400 + graph.apply("Cast", month < 3, to=7))  # int64
+
+
+def _floored(x: Term, by: int) -> Term:
+    """Return quotients of integers, rounded down; the rest of a division by ``%`` is 0 or more."""
+    return (x - x % by) / by
+
 
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 

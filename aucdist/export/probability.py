@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -67,41 +68,26 @@ class Term:
     def __init__(self, target: Target, name: str):
         self.target, self.name = target, name
 
-    def __add__(self, other: "Operand") -> "Term":
-        return self.target.apply("Add", self, other)
+    def applied(self, operator: str, *others: "Operand") -> "Term":
+        """Return the result of an operator whose first operand this is."""
+        return self.target.apply(operator, self, *others)
 
-    def __sub__(self, other: "Operand") -> "Term":
-        return self.target.apply("Sub", self, other)
+    __add__ = partialmethod(applied, "Add")
+    __sub__ = partialmethod(applied, "Sub")
+    __mul__ = partialmethod(applied, "Mul")
+    __truediv__ = partialmethod(applied, "Div")
+    __mod__ = partialmethod(applied, "Mod")
+    __matmul__ = partialmethod(applied, "MatMul")
+    __neg__ = partialmethod(applied, "Neg")
+    __abs__ = partialmethod(applied, "Abs")
+    __gt__ = partialmethod(applied, "Greater")
+    __lt__ = partialmethod(applied, "Less")
 
     def __rsub__(self, other: "Operand") -> "Term":
         return self.target.apply("Sub", other, self)
 
-    def __mul__(self, other: "Operand") -> "Term":
-        return self.target.apply("Mul", self, other)
-
-    def __truediv__(self, other: "Operand") -> "Term":
-        return self.target.apply("Div", self, other)
-
     def __rtruediv__(self, other: "Operand") -> "Term":
         return self.target.apply("Div", other, self)
-
-    def __mod__(self, other: "Operand") -> "Term":
-        return self.target.apply("Mod", self, other)
-
-    def __matmul__(self, other: "Operand") -> "Term":
-        return self.target.apply("MatMul", self, other)
-
-    def __neg__(self) -> "Term":
-        return self.target.apply("Neg", self)
-
-    def __abs__(self) -> "Term":
-        return self.target.apply("Abs", self)
-
-    def __gt__(self, other: float) -> "Term":
-        return self.target.apply("Greater", self, other)
-
-    def __lt__(self, other: float) -> "Term":
-        return self.target.apply("Less", self, other)
 
     def choose(self, yes: "Operand", no: "Operand", **options: Any) -> "Term":
         """Return one number where this condition holds, and another where it does not."""
@@ -112,9 +98,7 @@ class Term:
         x = self.kept("x")
         return self.target.apply("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
 
-    def log(self) -> "Term":
-        """Return the natural logarithm."""
-        return self.target.apply("Log", self)
+    log = partialmethod(applied, "Log")
 
     def kept(self, name: str) -> "Term":
         """Return the same number, by a name, since it is used more than once."""

@@ -55,27 +55,26 @@ class PyfuncModel:
         import pandas as pd
 
         if isinstance(rows, pd.DataFrame):
-            return self._scores_of_table(rows)
+            if rows.empty:
+                return np.empty(0)
+            # By way of a file, so that it is read as every other file is, by the rules of the training rows.
+            known = [name for name in self.model.schema.columns() if name in rows.columns]
+            with tempfile.TemporaryDirectory(prefix="aucdist-pyfunc-") as folder:
+                file = Path(folder) / "rows.parquet"
+                rows[known].to_parquet(file, index=False)
+                try:
+                    source = parse_source({"source": str(file), "format": "parquet"}, ROWS, labelled=False)
+                    reader = open_reader(
+                        to_score(source, self.model), schema=self.model.schema, labelled=False, name=ROWS
+                    )
+                    blocks = [reader.read(index) for index in range(reader.n_blocks)]
+                    scores = np.concatenate([self.model.decision_function(block.X) for block in blocks])
+                    return scores[np.argsort(np.concatenate([block.row_id for block in blocks]), kind="stable")]
+                except InputError as error:
+                    raise InputError(str(error).replace(str(file), ROWS)) from None
         if isinstance(rows, np.ndarray) or sp.issparse(rows):
             return self.model.decision_function(rows)
         raise InputError(f"rows are a data frame, an ndarray or a sparse matrix, not {type(rows).__name__}")
-
-    def _scores_of_table(self, table: "pd.DataFrame") -> np.ndarray:
-        """Score a table by way of a file, so that it is read as every other file is, by the rules of the training rows."""
-        if table.empty:
-            return np.empty(0)
-        known = [name for name in self.model.schema.columns() if name in table.columns]
-        with tempfile.TemporaryDirectory(prefix="aucdist-pyfunc-") as folder:
-            file = Path(folder) / "rows.parquet"
-            table[known].to_parquet(file, index=False)
-            try:
-                source = parse_source({"source": str(file), "format": "parquet"}, ROWS, labelled=False)
-                reader = open_reader(to_score(source, self.model), schema=self.model.schema, labelled=False, name=ROWS)
-                blocks = [reader.read(index) for index in range(reader.n_blocks)]
-                scores = np.concatenate([self.model.decision_function(block.X) for block in blocks])
-                return scores[np.argsort(np.concatenate([block.row_id for block in blocks]), kind="stable")]
-            except InputError as error:
-                raise InputError(str(error).replace(str(file), ROWS)) from None
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:

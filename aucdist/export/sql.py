@@ -256,7 +256,10 @@ class Query(Target):
         `contributions` are their names, the last that of the constant, if they are to be there.
         """
         if isinstance(self.described.score, Kernel):
-            self._center(self.described.score)
+            kernel, names = self.described.score, [self.alias(f"z{j}") for j in range(len(self.values))]
+            parts = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
+            self.add("centred", {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in parts})
+            self.values = [*names, self._add_square("squared", [*self.aliases, *names], names)]
         adds = [identifier(self.alias(name)) for name in contributions]
         if adds:
             terms = map(self._unless_refused, contributions_of(self.described, self.values))
@@ -292,7 +295,15 @@ class Query(Target):
                 self.add("probable", {best[k]: probability})
                 self.aliases = [*s, *best[: k + 1]]
             if not model.topics:
-                self._divide_by_sum(s, best)
+                sums = self.alias("sums")
+                self.add("summed", {sums: total(best)})
+                equal = number(1.0 / len(best))
+                self.aliases = s
+                self.add(
+                    "shared",
+                    {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best},
+                )
+                self.aliases = [*s, *best]
             outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
         if model.topics:
             alarms = [
@@ -311,28 +322,6 @@ class Query(Target):
         """Return the whole query, whose last stage selects these columns behind those that are carried."""
         last = "SELECT\n  " + ",\n  ".join([*map(identifier, self.carried), *columns]) + f"\nFROM {self.source}"
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
-
-    def _divide_by_sum(self, s: list[str], probabilities: list[str]) -> None:
-        """Add the stages in which the probabilities of a row sum to 1."""
-        sums = self.alias("sums")
-        self.add("summed", {sums: total(probabilities)})
-        equal = number(1.0 / len(probabilities))
-        self.aliases = s
-        self.add(
-            "shared",
-            {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in probabilities},
-        )
-        self.aliases = [*s, *probabilities]
-
-    def _center(self, kernel: Kernel) -> None:
-        """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
-        names = [self.alias(f"z{j}") for j in range(len(self.values))]
-        centred = {
-            name: f"({value} - {number(center)}) * {number(scale)}"
-            for name, value, center, scale in zip(names, self.values, kernel.centers, kernel.scales, strict=True)
-        }
-        self.add("centred", centred)
-        self.values = [*names, self._add_square("squared", [*self.aliases, *names], names)]
 
 
 OPERATIONS = {

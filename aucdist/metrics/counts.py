@@ -290,7 +290,21 @@ def counts_of(
     Those of Dask collections are counted chunk by chunk, on the current client's workers if there is one.
     """
     if hasattr(y_score, "__dask_graph__"):
-        return _counts_of_chunks([y_true, y_score, sample_weight], pos_label, one_class)
+        import dask
+
+        there = [y_true, y_score] if sample_weight is None else [y_true, y_score, sample_weight]
+        if not all(hasattr(collection, "__dask_graph__") for collection in there):
+            raise InputError("y_score is a dask collection: y_true and sample_weight must be dask collections too")
+        chunks = [np.ravel(collection.to_delayed(optimize_graph=False)) for collection in there]
+        if len(sizes := {len(column) for column in chunks}) > 1:
+            raise InputError(f"y_true, y_score and weights have {sizes} chunks: take them from one DataFrame")
+        distinct = dask.compute(*(dask.delayed(np.unique)(labels) for labels in chunks[0]))
+        labels, _ = signs_of(np.concatenate(distinct), pos_label, one_class=one_class)
+        positive = labels[-1] if pos_label is None else pos_label
+        counts = dask.compute(
+            *(dask.delayed(_counts_of_chunk)(positive, *chunk) for chunk in zip(*chunks, strict=True))
+        )
+        return functools.reduce(operator.add, counts)
     signs = signs_of(y_true, pos_label, one_class=one_class)[1]
     scores = as_column("scores", y_score)
     from sklearn.utils import check_consistent_length  # scikit-learn takes most of a second to load
@@ -302,22 +316,6 @@ def counts_of(
     kind = "NaN" if np.isnan(scores).any() else "infinity"
     refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
     return ScoreCounts.from_scores(signs, scores, sample_weight)
-
-
-def _counts_of_chunks(collections: list[Any], pos_label: Any, one_class: bool) -> ScoreCounts:
-    import dask
-
-    there = [collection for collection in collections if collection is not None]
-    if not all(hasattr(collection, "__dask_graph__") for collection in there):
-        raise InputError("y_score is a dask collection: y_true and sample_weight must be dask collections too")
-    chunks = [np.ravel(collection.to_delayed(optimize_graph=False)) for collection in there]
-    if len(sizes := {len(column) for column in chunks}) > 1:
-        raise InputError(f"y_true, y_score and weights have {sizes} chunks: take them from one DataFrame")
-    distinct = dask.compute(*(dask.delayed(np.unique)(labels) for labels in chunks[0]))
-    labels, _ = signs_of(np.concatenate(distinct), pos_label, one_class=one_class)
-    positive = labels[-1] if pos_label is None else pos_label
-    counts = dask.compute(*(dask.delayed(_counts_of_chunk)(positive, *chunk) for chunk in zip(*chunks, strict=True)))
-    return functools.reduce(operator.add, counts)
 
 
 def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> ScoreCounts:

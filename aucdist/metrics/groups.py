@@ -128,7 +128,17 @@ def auc_of_groups(
     if group_weight not in ("pairs", "groups"):
         raise InputError(f"group_weight is {group_weight!r}; 'pairs' and 'groups' are possible")
     rows = _by_group(y_true, y_score, groups, sample_weight)
-    won, pairs = _pairs_won(rows)
+    from aucdist.metrics.group_kernels import pairs_won  # Numba takes a second to load
+
+    n_groups = len(rows.starts) - 1
+    group = np.repeat(np.arange(n_groups), np.diff(rows.starts))
+    order = np.lexsort((rows.y, group))
+    higher = np.concatenate(([0], (np.diff(rows.y[order]) > 0) & (np.diff(group[order]) == 0)))
+    steps = np.cumsum(higher)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = 1 + steps - steps[rows.starts[:-1]][group[order]]
+    won, pairs = np.empty(n_groups), np.empty(n_groups)
+    pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), won, pairs)
     there = pairs > 0.0
     weights = pairs[there] if group_weight == "pairs" else None
     return _of_groups(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
@@ -310,22 +320,6 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
-
-
-def _pairs_won(rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight of each group's pairs that are won, ties counting half, and of all its pairs."""
-    from aucdist.metrics.group_kernels import pairs_won  # Numba takes a second to load
-
-    n_groups = len(rows.starts) - 1
-    group = np.repeat(np.arange(n_groups), np.diff(rows.starts))
-    order = np.lexsort((rows.y, group))
-    higher = np.concatenate(([0], (np.diff(rows.y[order]) > 0) & (np.diff(group[order]) == 0)))
-    steps = np.cumsum(higher)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = 1 + steps - steps[rows.starts[:-1]][group[order]]
-    won, pairs = np.empty(n_groups), np.empty(n_groups)
-    pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), won, pairs)
-    return won, pairs
 
 
 @dataclass(frozen=True, eq=False)

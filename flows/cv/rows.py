@@ -15,8 +15,8 @@ from aucdist.search.fold import check_measure
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
+from flows.compute.clusters import Workers
 from flows.compute.stages import call_stage
-from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver

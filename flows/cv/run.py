@@ -20,9 +20,8 @@ from aucdist.report.text import parameters_text
 from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
 from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
-from flows.compute.result_cache import ResultCache
-from flows.compute.stages import StageRunner, call_stage
-from flows.compute.workers import Workers
+from flows.compute.clusters import Workers
+from flows.compute.stages import ResultCache, StageRunner, call_stage
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig, works_with_masks

@@ -19,26 +19,26 @@ from aucdist.data.storage.files import shown
 from aucdist.report.plots import roc_curves, standalone_svg
 from aucdist.report.text import Json, certificate_text, search_verdict, summary_rows
 from aucdist.store import split_version
+from flows import keep_current as keeping
+from flows import score as scoring
+from flows import shard as sharding
+from flows import watch as watching
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
-from flows.keep_current import run as keeping
-from flows.keep_current.config import KeepCurrentConfig
+from flows.keep_current import KeepCurrentConfig
+from flows.model_store import promotion_lines
 from flows.orchestration.flow import data_run_name, flow, training_run_name
 from flows.orchestration.tasks import run_as_task
 from flows.progress.console import ForwardingObserver, RunObserver, Tasks, log_observer
-from flows.promote.store import promotion_lines
 from flows.reproduce import run as reproducing
-from flows.reproduce.config import Paper
 from flows.reproduce.page import summary_entries
+from flows.reproduce.run import Paper
 from flows.run_folder.scores import score_counts
-from flows.score import run as scoring
-from flows.score.run import ScoreConfig
-from flows.shard import run as sharding
-from flows.shard.config import ShardConfig
+from flows.score import ScoreConfig
+from flows.shard import ShardConfig
 from flows.train import run as training
 from flows.train.config import TrainConfig
-from flows.watch import run as watching
-from flows.watch.run import WatchConfig
+from flows.watch import WatchConfig
 
 ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
 """The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see

@@ -53,15 +53,15 @@ OPTIMUM_GAP = 1e-4
 class LearningCurveDataSet(DataSet):
     """A data set with its lam."""
 
-    lam: float = Field(gt=0, description="The lam of every system")
+    lam: float = Field(gt=0)
+    """The lam of every system"""
 
 
 class LearningCurveSystem(System):
     """A system that can be stopped after any number of steps."""
 
-    steps: str | None = Field(
-        default=None, description="The parameter that limits the steps; without it, rows arrive one by one"
-    )
+    steps: str | None = None
+    """The parameter that limits the steps; without it, rows arrive one by one"""
 
 
 class LearningCurves(ProtocolKind):
@@ -71,8 +71,10 @@ class LearningCurves(ProtocolKind):
     systems: dict[str, LearningCurveSystem]
     datasets: dict[str, LearningCurveDataSet]
     protocol: Folds = Field(default_factory=Folds)
-    every: int = Field(default=100, ge=1, description="Steps between two points")
-    until: int = Field(default=5000, ge=1, description="Last step")
+    every: int = Field(default=100, ge=1)
+    """Steps between two points"""
+    until: int = Field(default=5000, ge=1)
+    """Last step"""
 
     @model_validator(mode="after")
     def _check_systems(self) -> "LearningCurves":
@@ -162,20 +164,17 @@ class DescentDataSet(DataSet):
 class DescentSystem(GridSystem):
     """A system, and the grid of its step sizes: the point with the lowest final objective with seed 0 is chosen."""
 
-    relative_radius: bool = Field(
-        default=False, description="Its `radius` is in units of the L1 norm of the reference's weights"
-    )
+    relative_radius: bool = False
+    """Its `radius` is in units of the L1 norm of the reference's weights"""
 
 
 class Claim(kind.Claim):
     """A claim that one system reaches the goal before others."""
 
-    rows: Literal["any", "fewer than features", "at least features"] = Field(
-        default="any", description="The data sets that the claim is about"
-    )
-    zeros_within: float | None = Field(
-        default=None, description="The final shares of zero weights also differ by at most this"
-    )
+    rows: Literal["any", "fewer than features", "at least features"] = "any"
+    """The data sets that the claim is about"""
+    zeros_within: float | None = None
+    """The final shares of zero weights also differ by at most this"""
 
 
 class Descent(Kind):
@@ -184,14 +183,16 @@ class Descent(Kind):
     kind: Literal["descent"]
     systems: dict[str, DescentSystem]
     datasets: dict[str, DescentDataSet]
-    reference: System | Literal["linear programme"] = Field(
-        description="Gives the best known objective, unless another system reaches a lower one; the programme is that of the L1 "
-        "penalty"
-    )
-    lam: float | Literal["1/n"] = Field(default="1/n", description="The lam of every system")
-    sweeps: int = Field(default=100, ge=1, description="Rounds of each system")
-    seeds: int = Field(default=10, ge=1, description="Runs of a random system; a deterministic one runs once")
-    goal: float = Field(default=1e-2, gt=0, description="The relative excess at which the claims compare the systems")
+    reference: System | Literal["linear programme"]
+    """Gives the best known objective, unless another system reaches a lower one; the programme is that of the L1 penalty"""
+    lam: float | Literal["1/n"] = "1/n"
+    """The lam of every system"""
+    sweeps: int = Field(default=100, ge=1)
+    """Rounds of each system"""
+    seeds: int = Field(default=10, ge=1)
+    """Runs of a random system; a deterministic one runs once"""
+    goal: float = Field(default=1e-2, gt=0)
+    """The relative excess at which the claims compare the systems"""
     claims: list[Claim] = Field(default=[])
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:

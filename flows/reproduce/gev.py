@@ -1,4 +1,7 @@
-"""The kinds of the GEV link: `links` draws it, `shapes` estimates its shape, `optimisers` times its solvers."""
+"""The kinds of the GEV link: `links` draws it, `shapes` estimates its shape, `optimisers` times its solvers.
+
+`probabilities` has AUC, Brier score and calibration loss over random splits, with ranks and Wilcoxon tests.
+"""
 
 import itertools
 import statistics
@@ -9,13 +12,15 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
+from scipy.stats import wilcoxon
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.probability import log_loss
+from aucdist.metrics.probability import brier, calibration_loss, log_loss
+from aucdist.metrics.ranking import auc
 from aucdist.objectives.link_kernels import curvature
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.shape import map_shape
@@ -33,6 +38,9 @@ from flows.reproduce.kind import (
     Task,
     TaskKey,
     Version,
+    by_system,
+    rankings,
+    ranks,
     results_of,
     train_and_test,
 )
@@ -46,7 +54,8 @@ class Links(Kind):
 
     kind: Literal["links"]
     shapes: list[float] = Field(min_length=1)
-    reach: float = Field(default=4.0, gt=0, description="The figures show scores from -reach to reach")
+    reach: float = Field(default=4.0, gt=0)
+    """The figures show scores from -reach to reach"""
 
     def report(self, name: str, results: Results) -> Report:
         """Return the figures."""
@@ -71,17 +80,17 @@ def gev_density(xi: float, scores: np.ndarray) -> np.ndarray:
 
 TOLERANCE = 0.1
 """A mean estimate this near the true shape counts as correct."""
-COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
+SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 
 class ShapeSystem(Strict):
     """A method that estimates xi."""
 
     model: ModelConfig
-    table: str = Field(description="The printed table and figure, as the heading of the section")
-    sets: int = Field(
-        default=1, ge=1, description="Number of data sets for each size and shape; the figures show the first one"
-    )
+    table: str
+    """The printed table and figure, as the heading of the section"""
+    sets: int = Field(default=1, ge=1)
+    """Number of data sets for each size and shape; the figures show the first one"""
 
     @model_validator(mode="after")
     def _check_estimates_xi(self) -> "ShapeSystem":
@@ -96,9 +105,12 @@ class Shapes(Kind):
 
     kind: Literal["shapes"]
     systems: dict[str, ShapeSystem]
-    weights: list[float] = Field(min_length=1, description="The true weights; there is no intercept")
-    sizes: list[int] = Field(min_length=1, description="Numbers of rows")
-    shapes: list[float] = Field(min_length=1, description="The true shapes")
+    weights: list[float] = Field(min_length=1)
+    """The true weights; there is no intercept"""
+    sizes: list[int] = Field(min_length=1)
+    """Numbers of rows"""
+    shapes: list[float] = Field(min_length=1)
+    """The true shapes"""
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
@@ -156,7 +168,7 @@ class Shapes(Kind):
                 last = pd.DataFrame([run["last"] | {"rounds": run["rounds"]} for run in runs]).mean()
                 cell = {"system": key, "n": n, "xi": xi, "mean": estimates.mean(), "deviation": estimates.std()}
                 cells.append(last.to_dict() | cell | {"first": estimates[0], "sets": len(estimates)})
-        return pd.DataFrame(cells, columns=COLUMNS)
+        return pd.DataFrame(cells, columns=SHAPE_COLUMNS)
 
     def _figures(self, name: str, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
@@ -213,15 +225,22 @@ class Optimisers(ProtocolKind):
     """Log loss against iterations from weights of 0, and the seconds of a number of iterations."""
 
     kind: Literal["optimisers"]
-    figure: str = Field(description="The printed figure")
-    table: str = Field(description="The printed table")
+    figure: str
+    """The printed figure"""
+    table: str
+    """The printed table"""
     datasets: dict[str, DataSet]
-    drawn: list[str] = Field(description="The data sets of the figure")
+    drawn: list[str]
+    """The data sets of the figure"""
     protocol: Splits = Field(default_factory=lambda: Splits(repeats=1))
-    shape_rounds: int = Field(default=20, ge=1, description="Rounds of the estimation of xi")
-    iterations: int = Field(default=10, ge=1, description="Iterations in the figure")
-    timed: int = Field(default=100, ge=1, description="Iterations in the table")
-    times: int = Field(default=10, ge=1, description="Repetitions of each measurement; the table has the median")
+    shape_rounds: int = Field(default=20, ge=1)
+    """Rounds of the estimation of xi"""
+    iterations: int = Field(default=10, ge=1)
+    """Iterations in the figure"""
+    timed: int = Field(default=100, ge=1)
+    """Iterations in the table"""
+    times: int = Field(default=10, ge=1)
+    """Repetitions of each measurement; the table has the median"""
 
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
         """Return the numbers of rounds."""
@@ -290,3 +309,130 @@ class Optimisers(ProtocolKind):
 def _log_loss(train: Block, state: Any, link: Link) -> float:
     scores = np.asarray(train.X @ state.w).ravel() + state.intercept
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))
+
+
+Measure = Literal["auc", "brier", "calibration"]
+MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
+HIGHER_IS_BETTER = {"auc"}
+COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
+"""The columns of the cells, which are the lines of the CSV.
+
+`mean`, `deviation`: over the splits.
+`rank`: among the systems on this data set; equal means share their rank.
+`p_value`: of the two-sided Wilcoxon test against a best system.
+"""
+
+
+class ProbabilitySystem(Strict):
+    """A model with probabilities."""
+
+    model: ModelConfig
+    smote: bool = False
+    """Fit to rows whose classes SMOTE has balanced"""
+
+    @model_validator(mode="after")
+    def _check_probabilities(self) -> "ProbabilitySystem":
+        if not hasattr(self.model.built, "predict_proba"):
+            raise InputError(f"{self.model.estimator} gives no probabilities")
+        return self
+
+
+class Probabilities(ProtocolKind):
+    """One table for each measure."""
+
+    kind: Literal["probabilities"]
+    tables: dict[Measure, str]
+    """The printed table of each measure"""
+    systems: dict[str, ProbabilitySystem]
+    datasets: dict[str, DataSet]
+    protocol: Splits = Field(default_factory=Splits)
+
+    def packages(self) -> set[str]:
+        """Return the package of SMOTE where a system uses it."""
+        return {"imblearn"} if any(system.smote for system in self.systems.values()) else set()
+
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return the model of each system, and whether SMOTE comes before it."""
+        return {
+            name: {"model": s.model.model_dump(exclude_none=True), "smote": s.smote} for name, s in self.systems.items()
+        }
+
+    @staticmethod
+    def run_task(task: Task) -> Result:
+        """Return the measures on the test rows."""
+        train, test = train_and_test(task)
+        if task["smote"]:
+            train = oversample(train, block_seed(task["protocol"]["seed"], task["repeat"], 1) % 2**31)
+        parameters = task["model"] | {"lam": task["protocol"]["penalty"] / train.n_samples}
+        model = ESTIMATORS[parameters.pop("estimator")]().set_params(**parameters).fit(LocalBlocks([train]))
+        scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
+        probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
+        return {"auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities)}
+
+    def report(self, name: str, results: Results) -> Report:
+        """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
+        cells = self.cells(results)
+        caption = (
+            f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against the "
+            "best of the row, p below 0.05 and 0.1."
+        )
+        sections: list[PageSection] = []
+        counts: dict[str, Any] = {}
+        for measure, table in self.tables.items():
+            measured = cells[cells["measure"] == measure]
+            title = f"{table}: {self.title}, {MEASURE_NAMES[measure]}"
+            sections.append(self.table_section(title, caption, measured, _cell))
+            means = by_system(measured, "mean", self.systems)
+            behind = measured["system"][measured["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
+            ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)
+            counts[measure] = ranked | {"significantly_behind": behind.to_dict()}
+        return Report(sections, cells[list(COLUMNS)], counts)
+
+    def cells(self, results: Results) -> pd.DataFrame:
+        """Return the cells of the data sets on which all systems were run, with the paper's marks of those behind the best."""
+        cells = [pd.DataFrame(columns=[*COLUMNS, "best", "mark"])]
+        for measure in self.tables:
+            for dataset in self.datasets:
+                values = pd.DataFrame(
+                    {s: pd.Series([run[measure] for run in results_of(results, dataset, s)]) for s in self.systems}
+                )
+                means = values.mean()
+                if means.isna().any():
+                    continue
+                rank = ranks(means.to_frame().T, higher_is_better=measure in HIGHER_IS_BETTER).iloc[0]
+                best = rank == rank.min()
+                p = values.apply(p_value, best=values[best.idxmax()])
+                mark = np.select([best, p < 0.05, p < 0.1], ["", "**", "*"], "")
+                about = {"measure": measure, "dataset": dataset, "system": means.index, "mean": means}
+                deviation = values.std().fillna(0.0)
+                cells.append(
+                    pd.DataFrame(
+                        about | {"deviation": deviation, "rank": rank, "p_value": p, "best": best, "mark": mark}
+                    )
+                )
+        return pd.concat(cells if len(cells) == 1 else cells[1:], ignore_index=True)
+
+
+def oversample(train: Block, seed: int) -> Block:
+    """Return the rows with the smaller class oversampled to the size of the larger one, by SMOTE.
+
+    SMOTE uses 5 neighbours, or as many as the smaller class has.
+    """
+    from imblearn.over_sampling import SMOTE
+
+    n_minority = int(min((train.y > 0).sum(), (train.y < 0).sum()))
+    sampler = SMOTE(sampling_strategy=1.0, k_neighbors=min(5, n_minority - 1), random_state=seed)
+    X, y = sampler.fit_resample(np.asarray(train.X), train.y)
+    return Block.of(X, y)
+
+
+def p_value(values: Any, best: Any) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed rank test; 1 where no pair differs."""
+    if not (values != best).any():
+        return 1.0
+    return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
+
+
+def _cell(lines: pd.DataFrame) -> TableCell:
+    cell = lines.iloc[0]
+    return TableCell(f"{cell['mean']:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")

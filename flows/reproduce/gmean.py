@@ -66,13 +66,10 @@ class Claim(kind.Claim):
 class SampledSystem(GridSystem):
     """A system, its samplers and its grid."""
 
-    samplers: list[str] = Field(
-        default=[], description="Each with every point of the grid; only for MarginMeanClassifier"
-    )
-    rule: Literal["zero", "predict"] = Field(
-        default="predict",
-        description="`zero`: the sign of the margin, as in the paper. `predict`: the threshold of the estimator",
-    )
+    samplers: list[str] = Field(default=[])
+    """Each with every point of the grid; only for MarginMeanClassifier"""
+    rule: Literal["zero", "predict"] = "predict"
+    """`zero`: the sign of the margin, as in the paper. `predict`: the threshold of the estimator"""
 
     @model_validator(mode="after")
     def _check_samplers(self) -> "SampledSystem":
@@ -83,11 +80,6 @@ class SampledSystem(GridSystem):
         """Return the points of the grid, each with the name of each sampler."""
         points = super().points()
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
-
-    def point_text(self, point: Params) -> str:
-        """Return the parameters of a point that the grid varies."""
-        varied = [f"{name} {point[name]:g}" for name in self.grid]
-        return ", ".join([point["sampler"], *varied] if len(self.samplers) > 1 else varied)
 
 
 class ChosenOnce(Folds):
@@ -110,17 +102,21 @@ class GMeans(ProtocolKind):
     """G-means and seconds over folds, at parameters chosen within the first training part."""
 
     kind: Literal["g-mean"]
-    accuracy: str = Field(description="The printed table of the G-means")
-    times: str = Field(description="The printed table of the seconds")
-    figures: str = Field(description="The printed figures of the training and of the test G-means")
+    accuracy: str
+    """The printed table of the G-means"""
+    times: str
+    """The printed table of the seconds"""
+    figures: str
+    """The printed figures of the training and of the test G-means"""
     systems: dict[str, SampledSystem]
     datasets: dict[str, DataSet]
     protocol: ChosenOnce = Field(default_factory=ChosenOnce)
-    choice_rows: int | None = Field(
-        default=None, ge=10, description="At most so many rows of the first training part choose the parameters"
-    )
-    targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
-    claims: list[Claim] = Field(default=[], description="Statements of the paper; the page counts where they hold")
+    choice_rows: int | None = Field(default=None, ge=10)
+    """At most so many rows of the first training part choose the parameters"""
+    targets: list[Target] = Field(default=[])
+    """Or a CSV beside this file with these columns"""
+    claims: list[Claim] = Field(default=[])
+    """Statements of the paper; the page counts where they hold"""
 
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
         """Return estimator, points and rule of each system."""
@@ -180,7 +176,9 @@ class GMeans(ProtocolKind):
                     # The first fold may include the compilation of kernels, so the median stands for the seconds.
                     cell["here"] = np.median(values) if measure == "seconds" else values.mean()
                     cell["deviation"] = values.std(ddof=1) if len(values) > 1 else None
-                    cell["chosen"] = settings.point_text(settings.points()[runs[0]["chosen"]])
+                    point = settings.points()[runs[0]["chosen"]]
+                    varied = [f"{name} {point[name]:g}" for name in settings.grid]
+                    cell["chosen"] = ", ".join([point["sampler"], *varied] if len(settings.samplers) > 1 else varied)
                 cells.append(cell)
         table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
         return table.assign(difference=table["here"] - table["paper"])

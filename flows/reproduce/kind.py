@@ -58,9 +58,12 @@ DECIMALS = 12
 class DataSet(Strict):
     """A data set of a paper: a catalog entry, and what differs from it."""
 
-    name: str = Field(description="A data set of the catalog. Where its files are absent, its cells say `not run here`")
-    positive: ClassName | list[ClassName] | None = Field(default=None, description="Overrides the catalog's")
-    note: str | None = Field(default=None, description="A remark for the page")
+    name: str
+    """A data set of the catalog. Where its files are absent, its cells say `not run here`"""
+    positive: ClassName | list[ClassName] | None = None
+    """Overrides the catalog's"""
+    note: str | None = None
+    """A remark for the page"""
 
     @model_validator(mode="after")
     def _check_name(self) -> "DataSet":
@@ -128,7 +131,8 @@ class Kind(Strict):
 
     kind: str
     title: str
-    datasets: Mapping[str, DataSet] = Field(default={}, max_length=0, description="Not used by this kind")
+    datasets: Mapping[str, DataSet] = Field(default={}, max_length=0)
+    """Not used by this kind"""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> "Kind":
@@ -221,7 +225,8 @@ class System(Strict):
 class GridSystem(System):
     """A system, and the grid of parameters that it is chosen from."""
 
-    grid: Grid = Field(default={}, description="Parameters to choose from")
+    grid: Grid = Field(default={})
+    """Parameters to choose from"""
 
     def points(self) -> list[Params]:
         """Return the points of the grid, validated by the estimator."""
@@ -232,7 +237,8 @@ class Folds(Strict):
     """Repeated cross-validation."""
 
     folds: int = Field(default=5, ge=2)
-    repeats: int = Field(default=4, ge=1, description="Partitions into folds")
+    repeats: int = Field(default=4, ge=1)
+    """Partitions into folds"""
     seed: int = Field(default=0, ge=0)
     scale: Scale = "none"
 
@@ -240,11 +246,13 @@ class Folds(Strict):
 class Splits(Strict):
     """Repeated random splits, and the penalty in the paper's units."""
 
-    test: float = Field(default=0.3, gt=0, lt=1, description="Share of the test rows in each class")
+    test: float = Field(default=0.3, gt=0, lt=1)
+    """Share of the test rows in each class"""
     repeats: int = Field(default=10, ge=1)
     seed: int = Field(default=0, ge=0)
     scale: Scale = "standard"
-    penalty: float = Field(default=1.0, gt=0, description="lam times the number of training rows")
+    penalty: float = Field(default=1.0, gt=0)
+    """lam times the number of training rows"""
 
 
 class ProtocolKind(Kind):

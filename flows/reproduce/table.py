@@ -69,16 +69,15 @@ class Target(Strict):
 class TableDataSet(DataSet):
     """A row of the table."""
 
-    group: str | None = Field(
-        default=None,
-        description="Name of a data set from which this is one of several random draws; the page has a row for all of them",
-    )
+    group: str | None = None
+    """Name of a data set from which this is one of several random draws; the page has a row for all of them"""
 
 
 class TableSystem(System):
     """A column of the table."""
 
-    grid: Grid | None = Field(default=None, description="Instead of the table's")
+    grid: Grid | None = None
+    """Instead of the table's"""
 
     def all_points(self, grid: Grid) -> list[Params]:
         """Return the points of its own grid, or of the table's."""
@@ -88,13 +87,12 @@ class TableSystem(System):
 class Choice(Folds):
     """Cross-validation, and the choice of the parameters."""
 
-    choose: Literal["best", "cv", "once"] = Field(
-        default="best",
-        description="`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. "
-        "`cv`: for each fold, the best over inner folds of its training part. `once`: for all folds, the best over inner folds "
-        "of the first training part",
-    )
-    inner_folds: int = Field(default=5, ge=2, description="For `cv` and `once`")
+    choose: Literal["best", "cv", "once"] = "best"
+    """`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. `cv`: for each
+    fold, the best over inner folds of its training part. `once`: for all folds, the best over inner folds of the first
+    training part"""
+    inner_folds: int = Field(default=5, ge=2)
+    """For `cv` and `once`"""
 
 
 FIGURES = ("paper", "paper_deviation", "auc", "deviation", "difference", "in_deviations")
@@ -132,13 +130,12 @@ class Table(ProtocolKind):
     datasets: dict[str, TableDataSet]
     protocol: Choice = Field(default_factory=Choice)
     grid: Grid
-    targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
-    tolerance: float | None = Field(
-        default=None,
-        ge=0,
-        description="The page states for each cell whether it is at least the printed AUC minus this",
-    )
-    figure: str | None = Field(default=None, description="Title of a figure: the mean AUC at every point of the grid")
+    targets: list[Target] = Field(default=[])
+    """Or a CSV beside this file with these columns"""
+    tolerance: float | None = Field(default=None, ge=0)
+    """The page states for each cell whether it is at least the printed AUC minus this"""
+    figure: str | None = None
+    """Title of a figure: the mean AUC at every point of the grid"""
 
     @model_validator(mode="after")
     def _check_grid(self) -> "Table":
@@ -206,7 +203,8 @@ class Table(ProtocolKind):
                     chosen = np.argmax(~np.isnan(areas), axis=1)
                 values, points = areas[np.arange(len(areas)), chosen], settings.all_points(self.grid)
                 varied = list(self.grid if settings.grid is None else settings.grid)
-                text = _choices_text([points[i] for i in chosen], varied)
+                texts = Counter(", ".join(f"{name}={points[i][name]:g}" for name in varied) for i in chosen)
+                text = "; ".join(f"{n} times {text}" if len(texts) > 1 else text for text, n in texts.most_common())
                 cell |= {"auc": values.mean(), "deviation": values.std(ddof=1), "n_folds": len(values), "chosen": text}
             cells.append(cell)
         return compare(pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float)))
@@ -253,11 +251,6 @@ def _areas(dataset: str, system: str, results: Results) -> np.ndarray | None:
     """Return the AUCs by fold and point of the grid, nan where a point was not run; None without results."""
     areas = [run["auc"] for run in results_of(results, dataset, system)]
     return np.array(areas, dtype=float) if areas else None
-
-
-def _choices_text(points: list[Params], names: list[str]) -> str:
-    texts = Counter(", ".join(f"{name}={point[name]:g}" for name in names) for point in points)
-    return next(iter(texts)) if len(texts) == 1 else "; ".join(f"{n} times {text}" for text, n in texts.most_common())
 
 
 def _all_draws_cell(draws: pd.DataFrame) -> TableCell:

@@ -20,7 +20,7 @@ from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, unknown
-from flows.compute.workers import Workers, choose_cache, threads_that_fit, worker_memory
+from flows.compute.clusters import Workers, choose_cache, threads_that_fit, worker_memory
 from flows.config.data import CacheMode, DataConfig, TestConfig
 from flows.progress.console import RunObserver
 

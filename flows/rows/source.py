@@ -3,7 +3,7 @@
 Rows are read into this process, or are shards, or files whose parts the workers read.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,14 +23,16 @@ from aucdist.errors import InputError
 from aucdist.estimators.monotone import check_directions
 from aucdist.metrics.costs import COST_COLUMN
 from aucdist.scoring_costs import has_costs
+from flows.compute.clusters import Workers
 from flows.compute.stages import StageRunner
-from flows.compute.workers import Workers
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.rows.rows import ClassTables, Rows, TrainTestRows
 
 MOST_BLOCKS = 2**16
+MOST_GROUPS = 50
+"""The most values of a column that names groups of an audit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,19 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         )
     source = source_of(config)
     if source.is_sharded:
-        _check_shards(config, source, n_blocks)
+        if config.direct:
+            raise InputError("shards are always read directly: leave `direct` out")
+        if config.positive is not None:
+            raise InputError("the classes of shards were chosen when they were written: leave `positive` out")
+        if n_blocks is not None:
+            n_shards = len(read_manifest(require(str(source.source))).shards)
+            raise InputError(
+                f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded: its {n_shards} shards "
+                "are the blocks"
+            )
+        test = config.test
+        if test is not None and test.is_apart and not source_of(test).is_sharded:
+            raise InputError("the training data are shards, so a test set of its own has to be sharded too")
         rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         return RowSource(rows.train.n_blocks, True, config, encode, rows)
     if config.direct:
@@ -155,23 +169,6 @@ def _open_blocks(
     return sharded or Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint
 
 
-def _check_shards(config: DataConfig, source: Source, n_blocks: int | None) -> None:
-    """Raise an InputError if shards cannot be used as configured."""
-    if config.direct:
-        raise InputError("shards are always read directly: leave `direct` out")
-    if config.positive is not None:
-        raise InputError("the classes of shards were chosen when they were written: leave `positive` out")
-    if n_blocks is not None:
-        n_shards = len(read_manifest(require(str(source.source))).shards)
-        raise InputError(
-            f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded: its {n_shards} shards are the "
-            "blocks"
-        )
-    test = config.test
-    if test is not None and test.is_apart and not source_of(test).is_sharded:
-        raise InputError("the training data are shards, so a test set of its own has to be sharded too")
-
-
 def check_monotone(given: Iterable[Any], schema: Schema) -> None:
     """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or texts."""
     unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
@@ -223,3 +220,39 @@ def _costs_of_labels(block: Block, n_labels: int) -> Summary:
     assert block.cost is not None
     places = block.code if block.code is not None else (block.y > 0).astype(np.intp)
     return {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}
+
+
+def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the values of some columns as texts, of test rows, whose files are read once more; an empty text for a missing one.
+
+    Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
+    """
+    source = source_of(data.test) if data.test is not None and data.test.is_apart else configured_source(data)
+    if source.is_sharded:
+        raise InputError("audit.groups needs columns of the files, and shards have only features: leave it out")
+    names = list(columns)
+    changes: dict[str, Any] = {
+        "keep": names,
+        "drop": None,
+        "dates": {},
+        "hashed": {},
+        "groups": None,
+        "cost_column": None,
+    }
+    changes |= {"categorical": names, "missing": "keep", "features": None, "unknown": "ignore", "layout": "dense"}
+    table = read(source.model_copy(update=changes))
+    features = {name: j for j, name in enumerate(table.schema.feature_names)}
+    X, place = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
+    found = {}
+    for column in columns:
+        values = table.schema.categories.get(column, ())
+        if not 0 < len(values) <= MOST_GROUPS:
+            raise InputError(
+                f"audit.groups: {column!r} has {len(values)} values; from 1 to {MOST_GROUPS} can be reported"
+            )
+        texts, own = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)
+        for k, value in enumerate(values):
+            if (at := features.get(f"{column}={value}")) is not None:
+                own[X[place, at] > 0] = k + 1
+        found[column] = texts[own]
+    return found

@@ -23,7 +23,7 @@ from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
-from aucdist.report.text import PROMISES, SETTERS
+from aucdist.report.text import PROMISES, SETTERS, Json
 from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
@@ -50,7 +50,7 @@ class Seconds(TypedDict):
 class Tried(TypedDict):
     """A row of the table of a search."""
 
-    parameters: dict[str, Any]
+    parameters: Json
     folds: list[Number | None]
 
 
@@ -59,9 +59,9 @@ class Search(TypedDict):
 
     folds: Any
     metric: Any
-    nested: list[dict[str, Any]] | None
+    nested: list[Json] | None
     table: list[Tried]
-    best: dict[str, Any]
+    best: Json
     test_over_train: Number
 
 
@@ -172,12 +172,12 @@ class RunAbout(TypedDict, total=False):
     solver: Required[str]
     n_samples: Required[Count]
     metrics: Areas
-    details: dict[str, dict[str, Any]]
-    parameters: dict[str, Any]
+    details: dict[str, Json]
+    parameters: Json
     certificate: Bounds
-    monotone: dict[str, Any]
+    monotone: Json
     digests: dict[str, str]
-    versions: dict[str, Any]
+    versions: Json
     seconds: Required[Seconds]
     data: Required[DataAbout]
     n_pos: Number
@@ -186,13 +186,13 @@ class RunAbout(TypedDict, total=False):
     score: str
     topics: bool
     classes: list[ClassAbout]
-    groups: dict[str, Any]
+    groups: Json
     operating_point: Point | None
     threshold_rows: ThresholdRows
     search: Search
 
 
-def read_about(run: str) -> dict[str, Any]:
+def read_about(run: str) -> Json:
     """Return what ``metrics.json`` of a run folder has.
 
     Raises InputError if it is not the folder of a run, or the file is damaged.
@@ -204,7 +204,7 @@ def read_about(run: str) -> dict[str, Any]:
     return dict(about)
 
 
-def configuration_of(run: str) -> dict[str, Any]:
+def configuration_of(run: str) -> Json:
     """Return the configuration of a run, as its ``config.yaml`` has it.
 
     Raises InputError if it is not there, or damaged.

@@ -16,7 +16,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import AdditiveModel
-from aucdist.report.text import percent_text, seconds_text
+from aucdist.report.text import Json, percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.rows import Rows, TrainTestRows
@@ -26,7 +26,7 @@ from flows.run_folder.scores import NAMED, SCORES, SETTERS, setters_table
 from flows.versions import versions
 
 
-def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, command: str = "aucdist train") -> None:
+def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str = "aucdist train") -> None:
     """Write all files of a run folder, then publish it as a whole.
 
     `result`: as `flows.run_folder.results.result_of` returned it.
@@ -80,7 +80,7 @@ def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
     return pa.array([",".join(names[row]) for row in members], pa.string())
 
 
-def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
+def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
     """Save the model, and beside it what it keeps of the training rows."""
     rows, seen, bins, contents = fitted.rows, fitted.seen, [], []
     point, spreads = getattr(fitted.config, "operating_point", None), fitted.estimator.class_spreads.tolist()
@@ -109,7 +109,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
     write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
 
 
-def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:
+def report_of(fitted: FittedRun, result: Json, config: str, command: str = "aucdist train") -> Report:
     """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
     rows, estimator, of_class = fitted.rows, fitted.estimator, fitted.evaluation.classes[0]
     report = Report(
@@ -153,7 +153,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
     )
 
 
-def facts_of(rows: TrainTestRows) -> dict[str, Any]:
+def facts_of(rows: TrainTestRows) -> Json:
     """Return what the report says of the data."""
     source, schema = rows.source.source, rows.schema
     two = not schema.classes  # the schema of several has the first of them for the positive one

@@ -32,6 +32,7 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.groups import GroupWeight, measures_of_groups
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
+from aucdist.report.text import Json
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
@@ -78,7 +79,7 @@ class Evaluation:
     classes: list[ClassEvaluation]
     test_rows: pa.Table | None = None
     scores: np.ndarray | None = None
-    groups: dict[str, Any] | None = None
+    groups: Json | None = None
     set_on: str = "training"
     guarantees: Sequence[Guarantee] = ()
 
@@ -110,7 +111,7 @@ class MoreFits:
     `n_halves`: fits that the bands are of.
     """
 
-    free: dict[str, Any] | None
+    free: Json | None
     bands: list[tuple[np.ndarray, np.ndarray]] | None
     n_halves: int | None
 
@@ -122,7 +123,7 @@ class FittedRun:
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: where the configuration asks for more fits.
     `baselines`: what `flows.train.more_fits.baselines` returns.
-    `groups`: values of the columns that name groups of test rows, see `flows.rows.named_groups`.
+    `groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
 
     config: Any
@@ -131,9 +132,9 @@ class FittedRun:
     evaluation: Evaluation
     seconds: dict[str, float]
     seen: RowsSeen
-    search: dict[str, Any] | None = None
+    search: Json | None = None
     more: MoreFits | None = None
-    baselines: Sequence[dict[str, Any]] = ()
+    baselines: Sequence[Json] = ()
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -178,7 +179,7 @@ class FittedRun:
         return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
 
 
-def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
+def result_of(fitted: FittedRun, run: str) -> Json:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
 
     Rows and classes are those of the training rows, over whose pairs the certificate holds. For several classes the means of AUC
@@ -189,7 +190,20 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
     classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
     if fitted.several:
-        measured = _measures_of_classes(fitted, classes)
+        tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
+        areas, accuracy, topics = [area for area, _ in tested], None, fitted.rows.schema.topics
+        if fitted.confusions is not None and not topics:
+            accuracy = float(np.trace(fitted.confusions)) / max(len(fitted.members), 1)
+        measured = {
+            "topics": topics,
+            "metrics": {
+                "train_auc": float(np.mean([row["train_auc"] for row in classes])),
+                "test_auc": float(np.mean(areas)) if tested else None,
+                "test_auc_weighted": (float(np.average(areas, weights=[n for _, n in tested])) if tested else None),
+                "test_accuracy": accuracy,
+            },
+            "classes": classes,
+        }
     else:
         of_two = {name: classes[0][name] for name in ("train_auc", "test_auc", "test_auc_interval")}
         measured = {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos, "metrics": of_two}
@@ -215,7 +229,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
             result["operating_point"] = classes[0]["operating_point"]
         if fitted.baselines:
             result["baselines"] = fitted.baselines
-    in_json: dict[str, Any] = jsonable(result)
+    in_json: Json = jsonable(result)
     return in_json
 
 
@@ -223,25 +237,7 @@ def _ends(interval: Any) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
-def _measures_of_classes(fitted: FittedRun, classes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the results of each of several classes, and their means."""
-    tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
-    areas, accuracy, topics = [area for area, _ in tested], None, fitted.rows.schema.topics
-    if fitted.confusions is not None and not topics:
-        accuracy = float(np.trace(fitted.confusions)) / max(len(fitted.members), 1)
-    return {
-        "topics": topics,
-        "metrics": {
-            "train_auc": float(np.mean([row["train_auc"] for row in classes])),
-            "test_auc": float(np.mean(areas)) if tested else None,
-            "test_auc_weighted": (float(np.average(areas, weights=[n for _, n in tested])) if tested else None),
-            "test_accuracy": accuracy,
-        },
-        "classes": classes,
-    }
-
-
-def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
+def _result_of_class(fitted: FittedRun, k: int) -> Json:
     model, of_class = fitted.models[k], fitted.evaluation.classes[k]
     test, test_pos = of_class.test, int(0 if of_class.test is None else of_class.test.n_pos)
     recalled = precise = None
@@ -264,7 +260,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> dict[str, Any]:
     } | ({} if (point := _operating_point(fitted, k)) is None else {"operating_point": point})
 
 
-def _operating_point(fitted: FittedRun, k: int) -> dict[str, Any] | None:
+def _operating_point(fitted: FittedRun, k: int) -> Json | None:
     """Return what the threshold of a class finds on the test rows, or else on the training rows; None if none was asked for.
 
     Weighted rows have no intervals.
@@ -289,9 +285,7 @@ def _operating_point(fitted: FittedRun, k: int) -> dict[str, Any] | None:
     return point
 
 
-def point_of(
-    counts: ScoreCounts, threshold: float, wanted: dict[str, Any], rows: str, per_day: float | None
-) -> dict[str, Any]:
+def point_of(counts: ScoreCounts, threshold: float, wanted: Json, rows: str, per_day: float | None) -> Json:
     """Return what a threshold finds on rows, each rate with its interval of 95 %; weighted rows have none.
 
     `wanted`: the requirement, as `OperatingPointConfig.wanted`.
@@ -299,14 +293,14 @@ def point_of(
     `per_day`: how many of them there are in a day, if that is known.
     """
     table = confusion(counts, threshold)
-    rates: dict[str, Any] = {
+    rates: Json = {
         "recall": recall(table),
         "fpr": table["fp"] / counts.n_neg,
         "precision": precision(table),
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
-    point: dict[str, Any] = {"wanted": wanted, "threshold": 0.0, "rows": rows} | {
+    point: Json = {"wanted": wanted, "threshold": 0.0, "rows": rows} | {
         name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if per_day is not None:
@@ -321,16 +315,16 @@ def point_of(
     return point
 
 
-def guarantee_of(guarantee: Guarantee, counts: ScoreCounts | CostCounts) -> dict[str, Any]:
+def guarantee_of(guarantee: Guarantee, counts: ScoreCounts | CostCounts) -> Json:
     """Return what a threshold promises in types of JSON; `counts` are those of the rows that set it."""
     assert isinstance(counts, ScoreCounts)
     about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
     return about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
 
 
-def details_of(fitted: FittedRun) -> dict[str, Any]:
+def details_of(fitted: FittedRun) -> Json:
     """Return what ``metrics.json`` has beyond `result_of`."""
-    details: dict[str, Any] = {
+    details: Json = {
         "name": fitted.config.name,
         "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
         "versions": versions(),
@@ -351,7 +345,7 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
     if fitted.more is not None and fitted.more.free is not None:
         details["free"] = fitted.more.free
-    in_json: dict[str, Any] = jsonable(details)
+    in_json: Json = jsonable(details)
     return in_json
 
 
@@ -361,7 +355,7 @@ def setters_of(fitted: FittedRun) -> ScoreCounts:
     return counts if isinstance(counts, ScoreCounts) else fitted.evaluation.classes[0].train
 
 
-def threshold_rows(fitted: FittedRun) -> dict[str, Any]:
+def threshold_rows(fitted: FittedRun) -> Json:
     """Return what must be known beside the counts of the rows that set the threshold."""
     counts, evaluation, per_day = setters_of(fitted), fitted.evaluation, fitted.rows.per_day
     return {
@@ -371,7 +365,7 @@ def threshold_rows(fitted: FittedRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def detail_of(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
+def detail_of(counts: ScoreCounts, threshold: float) -> Json:
     """Return what ``metrics.json`` says of training or test rows: ``details``."""
     table = confusion(counts, threshold)
     return {
@@ -386,7 +380,7 @@ def detail_of(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
 
 def group_results(
     train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight = "pairs"
-) -> dict[str, Any] | None:
+) -> Json | None:
     """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
 
     `test_rows` and `scores`: as of `Evaluation`.
@@ -398,7 +392,7 @@ def group_results(
     pairs_in = pair_groups(train)
     if pairs_in is None:
         return None
-    counts: dict[str, Any] = {"grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight}
+    counts: Json = {"grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight}
     counts |= {"with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "measures": {}}
     if test_rows is None or scores is None or "group" not in test_rows.column_names:
         return counts

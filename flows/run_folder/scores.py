@@ -21,6 +21,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.metrics.costs import CostCounts, costs_of_labels, mean_cost, mean_cost_interval
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.model import load_model
+from aucdist.report.text import Json
 from flows.run_folder.folder import METRICS, model_folder, read_about
 
 SCORES = "scores.parquet"
@@ -81,7 +82,7 @@ def setters_table(counts: ScoreCounts) -> pa.Table:
     return pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
 
 
-def read_setters(run: str, about: dict[str, Any]) -> ScoreCounts:
+def read_setters(run: str, about: Json) -> ScoreCounts:
     """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
     table, where = about["threshold_rows"], f"{run}/{SETTERS}"
     columns = read_parquet(where, {"score": pa.float64(), "pos": pa.float64(), "neg": pa.float64()})
@@ -117,7 +118,7 @@ def read_scores(run: str) -> pd.DataFrame:
     return table.sort_values(ROW_ID, ignore_index=True)
 
 
-def _shift(table: pd.DataFrame, run: str, about: dict[str, Any]) -> None:
+def _shift(table: pd.DataFrame, run: str, about: Json) -> None:
     """Turn the X w that runs of older versions kept into the scores of their models."""
     if "classes" not in about:
         if about.get("threshold") is None:
@@ -162,7 +163,7 @@ def max_fpr_of(model: LinearModel, run: str) -> float | None:
 # ---- costs of rows -----------------------------------------------------------------------------------------------------
 
 
-def common_cost(points: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def common_cost(points: Sequence[Mapping[str, Any] | None]) -> Json | None:
     """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
     costs = [point["wanted"]["cost"] for point in points if point and "cost" in point["wanted"]]
     return costs[0] if costs and all(cost == costs[0] for cost in costs) else None
@@ -178,9 +179,7 @@ class CostedRows:
     weight: np.ndarray | None = None
 
 
-def mean_cost_of_rows(
-    costs: CostCounts, test: CostedRows | None, threshold: float, cost: Mapping[str, Any]
-) -> dict[str, Any]:
+def mean_cost_of_rows(costs: CostCounts, test: CostedRows | None, threshold: float, cost: Mapping[str, Any]) -> Json:
     """Return the mean cost of a test row, or else of a training row, where rows have a cost of their own.
 
     `costs`: of the training rows.

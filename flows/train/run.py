@@ -4,17 +4,14 @@ from typing import Any
 
 from aucdist.errors import ClusterLost
 from aucdist.model import load_model
-from flows.compute.clusters import fixed_worker_set, open_cluster
-from flows.compute.s3_environment import s3_as_configured
+from flows.compute.clusters import Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.compute.workers import Workers
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.rows.named_groups import named_groups
 from flows.rows.rows import TrainTestRows
-from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, open_source
+from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import run_folder, run_name, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of

@@ -16,8 +16,7 @@ from benchmarks.peers.referee import run_contest
 from benchmarks.peers.suite import SYSTEMS
 from benchmarks.peers.system import System
 from flows.cli import app
-from flows.reproduce.config import load_paper
-from flows.reproduce.run import reproduce
+from flows.reproduce.run import load_paper, reproduce
 
 
 @pytest.fixture

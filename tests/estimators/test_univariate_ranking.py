@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
-from aucdist.papers.tpauc.univariate import UnivariateLBFGS
+from aucdist.papers.tpauc.online import UnivariateLBFGS
 
 univariate_lbfgs = rounds_of(UnivariateLBFGS)
 

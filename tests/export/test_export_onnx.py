@@ -10,7 +10,7 @@ from support.linear_models import linear_model
 from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.export import to_onnx
-from aucdist.export.onnx_graph import IR_VERSION, OPSET
+from aucdist.export.onnx_model import IR_VERSION, OPSET
 from aucdist.linear_model import LinearModel
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")

@@ -18,8 +18,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
-from aucdist.export.card_pages import card_rows, to_csv, to_markdown, to_page
-from aucdist.export.cards import Losses, mean_pair_hinge
+from aucdist.export.cards import Losses, card_rows, mean_pair_hinge, to_csv, to_markdown, to_page
 from aucdist.linear_model import LinearModel
 from aucdist.maps import BinExpander
 from aucdist.model import card_model, load_model

@@ -84,7 +84,7 @@ def prefect_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """The API of a server as `aucdist up` starts it: that of Prefect's test harness has no scheduler and no automations."""
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    from flows.up.run import _server
+    from flows.up import _server
 
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
     with socket.socket() as s:

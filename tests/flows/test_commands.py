@@ -1,4 +1,4 @@
-"""The table of commands in `flows.cli`: folders, deployments, configuration reference and documentation agree with it."""
+"""The table of commands in `flows/commands.toml`: deployments, configuration reference and documentation agree with it."""
 
 import importlib.util
 import shlex
@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from flows.cli import COMMANDS
 from flows.command import Command, config_of, load, parameters
 from flows.config.base import Cli, Strict
-from flows.up.run import deployments_file
+from flows.up import deployments_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "pages"

@@ -17,14 +17,14 @@ from support.canary import QUICK, SECRETS, check, configuration, rows_at, sets
 from support.command_line import contents
 
 from aucdist.errors import InputError
+from flows import score as scoring
+from flows import shard as sharding
 from flows.progress.console import LineObserver
-from flows.score import run as scoring
-from flows.score.run import ScoreConfig
-from flows.shard import run as sharding
-from flows.shard.config import ShardConfig
+from flows.score import ScoreConfig
+from flows.shard import ShardConfig
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig, load_train
-from flows.up.run import _server
+from flows.up import _server
 
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 QUIET = LineObserver(lambda text: None)

@@ -1,7 +1,7 @@
 """How often `promote --if better` replaces a model by an equal one, and by one that is better by 0.01 AUC, on 20 000 rows.
 
 By hand: ``python tests/infra/equal_models.py``. The scores of two models with correlated errors are drawn on the same rows;
-the test and the bound are those of `flows.promote.decision`.
+the test and the bound are those of `flows.promote`.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from aucdist.metrics.compare import delong_test
-from flows.promote.decision import LEVEL, Pair
+from flows.promote import LEVEL, Pair
 
 ROWS, AUC = 20_000, 0.85
 """Rows, and the AUC of the model in use."""

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from support import kubernetes_lab as lab
 
+from flows.compute.clusters import choose_cache
 from flows.compute.kubernetes.manifests import (
     RUN_LABEL,
     TLS_FILES,
@@ -20,7 +21,6 @@ from flows.compute.kubernetes.manifests import (
     autoscaler_of,
     dask_cluster_of,
 )
-from flows.compute.workers import choose_cache
 from flows.config.cluster import KubernetesConfig, Resources
 from flows.rows.rows import BYTES_PER_BLOCK
 

@@ -15,11 +15,10 @@ import pandas as pd
 
 from aucdist.data.storage.urls import data_root
 from flows.progress.console import RunObserver
-from flows.promote.decision import PromoteConfig
-from flows.promote.run import promote_run
+from flows.promote import PromoteConfig, promote_run
 from flows.train.config import load_train
 from flows.train.run import train
-from flows.watch.run import WatchConfig, watch
+from flows.watch import WatchConfig, watch
 
 WEEKS, TRAINING = 52, 8000
 Batches = tuple[pd.DataFrame, list[pd.DataFrame], list[pd.DataFrame]]

@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from flows.progress.console import LineObserver
-from flows.reproduce.config import load_paper
-from flows.reproduce.run import reproduce
+from flows.reproduce.run import load_paper, reproduce
 
 GRID = [0.01, 1.0]
 PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"

@@ -200,11 +200,28 @@ def bayes_shape(
     InputError
         If there are too many features or rows.
     """
-    data = gather_rows(blocks)
+    n, d = blocks.n_samples, blocks.n_features
+    if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
+        raise InputError(
+            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
+            f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
+        )
+    data = stacked(blocks.sum(send_rows)["parts"])
     precision = np.ones(blocks.n_features + 2)
     precision[-2] = fit_intercept and penalise_intercept
     means = np.zeros(len(precision))
-    factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
+    # The steps are proposed by the scaled covariance of the normal approximation at the mode.
+    score_factors, shape_factors = np.empty(data.n_samples), np.empty(data.n_samples)
+    information_rows(LabelledRows.of(data), mode, score_factors, shape_factors)
+    X: Any = data.X
+    X = X.toarray() if sp.issparse(X) else X
+    scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
+    # A small diagonal, in case the intercept has a flat prior and no information.
+    information = scores.T @ scores + np.diag(precision + 1e-3)
+    fitted = np.ones(len(precision), dtype=bool)
+    fitted[-2] = fit_intercept
+    inside, factor = np.ix_(fitted, fitted), np.zeros_like(information)
+    factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
     positions: Sequence[np.ndarray] = [mode] * N_CHAINS
     workers = blocks.without_memory()
     workers.reduce(keep_all_rows, data, blocks.n_blocks)
@@ -219,23 +236,6 @@ def bayes_shape(
             float(means[-1]), means[:-1], float(np.mean([chain.levels.mean() for chain in samples])),
             sum(accepted) / (taken + N_CHAINS * _skipped(n_of_chain)), sum(effective_size(chain.shapes) for chain in samples),
         )  # fmt: skip
-
-
-def gather_rows(blocks: Blocks) -> Block:
-    """Return all rows as one block in this process.
-
-    Raises
-    ------
-    InputError
-        If there are too many rows or features.
-    """
-    n, d = blocks.n_samples, blocks.n_features
-    if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
-        raise InputError(
-            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
-            f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
-        )
-    return stacked(blocks.sum(send_rows)["parts"])
 
 
 def effective_size(samples: np.ndarray) -> float:
@@ -256,22 +256,6 @@ def effective_size(samples: np.ndarray) -> float:
     negative = np.flatnonzero(pairs <= 0.0)
     last = negative[0] if len(negative) else len(pairs)
     return float(n / max(2.0 * pairs[:last].sum() - 1.0, 1.0 / n))
-
-
-def _step_factor(data: Block, mode: np.ndarray, precision: np.ndarray, *, fit_intercept: bool) -> np.ndarray:
-    """Return a factor of the proposals' covariance, the scaled covariance of the normal approximation at the mode."""
-    score_factors, shape_factors = np.empty(data.n_samples), np.empty(data.n_samples)
-    information_rows(LabelledRows.of(data), mode, score_factors, shape_factors)
-    X: Any = data.X
-    X = X.toarray() if sp.issparse(X) else X
-    scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
-    # A small diagonal, in case the intercept has a flat prior and no information.
-    information = scores.T @ scores + np.diag(precision + 1e-3)
-    fitted = np.ones(len(precision), dtype=bool)
-    fitted[-2] = fit_intercept
-    inside, factor = np.ix_(fitted, fitted), np.zeros_like(information)
-    factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
-    return factor
 
 
 def _skipped(n_samples: int) -> int:

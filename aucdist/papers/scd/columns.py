@@ -159,15 +159,6 @@ def _in_feature_order(parts: list[np.ndarray], w: np.ndarray, n_blocks: int) -> 
     return whole
 
 
-def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, n_blocks: int) -> np.ndarray:
-    """Return the dual point of the rows with a margin below 1, from the blocks' sums over these rows."""
-    point = np.empty((2, 1 + sum(own.shape[1] for own in sums)))
-    for b, own in enumerate(sums):
-        point[:, b:-1:n_blocks] = own
-    point[:, -1] = active[labels < 0].sum(), active[labels > 0].sum()
-    return point
-
-
 class SCD(PrimalSolver):
     """Non-smooth stochastic coordinate descent, algorithm 3, along single features. Parameters as of `PrimalSolver`."""
 
@@ -205,7 +196,11 @@ class SCD(PrimalSolver):
             steps = ColumnSteps(seed, state.penalty == "l1", lam, state.step(eta, t), FACTOR / np.sqrt(t))
             swept = columns.reduce(sweep, state.w, margins, steps, t)
             state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
-            point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
+            active = np.where(margins < 1.0, shares, 0.0)
+            point = np.empty((2, len(state.w)))
+            for b, own in enumerate(swept["sums"]):
+                point[:, b : -1 : columns.n_blocks] = own
+            point[:, -1] = active[labels < 0].sum(), active[labels > 0].sum()
             yield state.end_round(mean_hinge(shares, mean if state.average else margins), point, share)
             reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
             if rows.alone:

@@ -198,7 +198,19 @@ def ascend_dual(
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
     duals, how, n_steps = Duals.of(block, memory), steps.combination, int(turn.shares[block.index])
-    table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, steps, turn)
+    rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
+    table, local = duals.table.copy(), w.copy()
+    # The number of steps times table and w, less their sums over the steps.
+    behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
+    for taken, drawn in steps.draws(block, memory, turn):
+        t = 0
+        while t < len(drawn):
+            ascent = AscentSteps(first, steps.scale, steps.combination.sigma, float(taken + t), table.used, table.room)
+            n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table.entries, local, behind)
+            t, behind_dual = t + n_taken, behind_dual + more
+            table = DualTable(table.entries, used)
+            if used >= table.room:
+                table = table.enlarged()
     mean = Mean() if turn.number & (turn.number - 1) == 0 else duals.mean
     if steps.average and n_steps > 0:
         dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
@@ -211,25 +223,6 @@ def ascend_dual(
         known = mean.n_steps > 0
         summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
     return memory.after(turn, block, own), summary
-
-
-def _take_steps(
-    block: Block, memory: SamplingMemory, table: DualTable, w: np.ndarray, steps: PairSteps, turn: Turn
-) -> tuple[DualTable, np.ndarray, np.ndarray, float]:
-    """Return table and w after the steps, and their number times either less its sum over the steps."""
-    rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
-    table, local = table.copy(), w.copy()
-    behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
-    for taken, drawn in steps.draws(block, memory, turn):
-        t = 0
-        while t < len(drawn):
-            ascent = AscentSteps(first, steps.scale, steps.combination.sigma, float(taken + t), table.used, table.room)
-            n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table.entries, local, behind)
-            t, behind_dual = t + n_taken, behind_dual + more
-            table = DualTable(table.entries, used)
-            if used >= table.room:
-                table = table.enlarged()
-    return table, local, behind, behind_dual
 
 
 def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:

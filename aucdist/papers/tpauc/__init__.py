@@ -2,7 +2,6 @@
 
 from aucdist.papers.tpauc.descent import SVRG
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.online import OPAUC, TPAUC
-from aucdist.papers.tpauc.univariate import UniExp, UniSqu, UnivariateLBFGS
+from aucdist.papers.tpauc.online import OPAUC, TPAUC, UniExp, UniSqu, UnivariateLBFGS
 
 __all__ = ["OPAUC", "SVRG", "TPAUC", "Exact", "UniExp", "UniSqu", "UnivariateLBFGS"]

@@ -168,25 +168,21 @@ class PairMoments:
             outcome = self._at(u / (1.0 + c @ u), covariance, lam)
             if lower_bound(outcome[1], outcome[2], lam) < (1.0 - ENOUGH) * outcome[1]:
                 # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
-                u = _solved_at_one_scale(covariance + np.diag(np.full(len(c), 0.5 * lam)), c)
+                # So the unknowns are brought to one scale, and the solution is refined twice.
+                matrix = covariance + np.diag(np.full(len(c), 0.5 * lam))
+                scale = 1.0 / np.sqrt(np.diag(matrix))
+                system = matrix * np.outer(scale, scale)
+                # Least squares, since rounding may have left the system not quite definite.
+                inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
+                u = np.zeros(len(c))
+                for _ in range(3):
+                    u = u + scale * (inverse @ (scale * (c - matrix @ u)))
                 outcome = min(outcome, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
             yield outcome
 
     def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
         c, covariance_w = self.difference, covariance @ w
         return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
-
-
-def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve a positive definite system whose unknowns are brought to one scale first, with two steps of refinement."""
-    scale = 1.0 / np.sqrt(np.diag(matrix))
-    system = matrix * np.outer(scale, scale)
-    # Least squares, since rounding may have left the system not quite definite.
-    inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
-    u = np.zeros(len(right))
-    for _ in range(3):
-        u = u + scale * (inverse @ (scale * (right - matrix @ u)))
-    return u
 
 
 def value(w: np.ndarray, difference: np.ndarray, variance: float, lam: float) -> float:

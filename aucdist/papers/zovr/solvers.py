@@ -1,11 +1,27 @@
 """Zeroth-order variance-reduced descent on the margin-mean objective (U-ZOVR without its sampling), and what it is compared with.
 
-After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
-Aeronautics & Astronautics 51(5), 2019), algorithms 3 and 4. Each outer round draws directions u uniformly on the unit sphere,
-and estimates the gradient of the objective by its values at w +- mu u. Each inner step draws a row, takes the difference of the
-row's estimates at w_k and at the round's w along the same directions, and adds the estimate over all rows. Its length is 1 / (k
-+ 1), k = 1, 2, ... (the paper's loop over k = 1, ..., K - 1 has n_inner = K - 1 steps). As in the paper, the estimate has no
-factor n_features. The paper's T is `n_outer`, and its w_t are the weights after a round.
+The objective, over blocks of plain rows or of rows of a Gram matrix, is that of Lu, Zhang & Cai, equations (5) and (11)::
+
+    F(w) = |w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of loss(y_i w.x_i),    loss(m) = max(0, 1 - m)
+
+with D_i = n_neg / n_pos for positives and n_pos / n_neg for negatives. With c the mean of D_i y_i x_i this is
+
+    F(w) = |w - lam1 c|^2 / 2 + lam2 mean of loss(y_i w.x_i) - lam1^2 |c|^2 / 2,
+
+a support vector machine that shrinks its weights towards lam1 c instead of 0. The last term is the same for all w. It is left
+out, so that the objective is never negative. The objective is strongly convex, and for any a_i in [0, 1]
+
+    lam2 mean of a_i (1 - lam1 y_i c.x_i) - lam2^2 |mean of a_i y_i x_i|^2 / 2
+
+is a lower bound on it. With `gram`, a row holds its inner products with all rows, in the order of the blocks, the weights are the
+rows' coefficients alpha, and |w|^2 is alpha' G alpha. A `KernelBlock` computes such rows when they are needed.
+
+The solvers are after Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing
+University of Aeronautics & Astronautics 51(5), 2019), algorithms 3 and 4. Each outer round draws directions u uniformly on the
+unit sphere, and estimates the gradient of the objective by its values at w +- mu u. Each inner step draws a row, takes the
+difference of the row's estimates at w_k and at the round's w along the same directions, and adds the estimate over all rows.
+Its length is 1 / (k + 1), k = 1, 2, ... (the paper's loop over k = 1, ..., K - 1 has n_inner = K - 1 steps). As in the paper,
+the estimate has no factor n_features. The paper's T is `n_outer`, and its w_t are the weights after a round.
 
 The paper draws a set of directions and picks one in each outer round, perhaps another one for each row. Here all rows share the
 direction: with one for each row, the objective rose from round to round in trials with a kernel. With `n_directions` above 1 an
@@ -24,6 +40,8 @@ rows is one reduction, and each block takes steps over its own rows. The results
 weights.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -31,7 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Summary, block_seed, without_rows
+from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.rows import DenseRows, Rows
 from aucdist.objectives.gaussian import KernelBlock
 from aucdist.papers.zovr.kernels import (
@@ -44,15 +62,268 @@ from aucdist.papers.zovr.kernels import (
     svrg_steps,
     unit_vectors,
 )
-from aucdist.papers.zovr.problem import (
-    MarginMeanProblem,
-    MarginMemory,
-    MarginSolver,
-    evaluate_margins,
-    products,
-    score_and_evaluate,
-)
 from aucdist.parameters import Constraints, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
+
+
+@dataclass(frozen=True, eq=False)
+class MarginMemory:
+    """The scores of a block's rows between rounds, and their constant parts of the objective.
+
+    Attributes
+    ----------
+    index : int
+        Index of the block.
+    y : ndarray of shape (n_rows,), int8
+    share : ndarray of shape (n_rows,), float64
+        The weight of the row in the mean over all rows.
+    pull : ndarray of shape (n_rows,), float64
+        y times the factor D of the class.
+    centre : ndarray of shape (n_rows,), float64
+        With `gram`: inner products of the rows with c.
+    scores : ndarray of shape (n_rows,), float64
+        Scores at the current weights.
+    first : int or None
+        With `gram`: the position of the block's first row among all rows.
+    moves : ndarray of shape (n_rows, n_directions), float64, or None
+        Inner products of the rows with the directions of the round.
+    slopes : ndarray of shape (n_rows, n_directions), float64, or None
+        Slopes of the rows' losses along the directions, at the current weights.
+    """
+
+    index: int
+    y: np.ndarray
+    share: np.ndarray
+    pull: np.ndarray
+    centre: np.ndarray
+    scores: np.ndarray
+    first: int | None = None
+    moves: np.ndarray | None = None
+    slopes: np.ndarray | None = None
+
+    @property
+    def own(self) -> slice:
+        """The positions of the block's rows among all rows."""
+        assert self.first is not None
+        return slice(self.first, self.first + len(self.y))
+
+    @property
+    def weight(self) -> np.ndarray:
+        """The rows' weights, scaled so that their mean over the block is 1."""
+        total = self.share.sum()
+        return self.share * (len(self.share) / total) if total > 0 else self.share
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def set_up_margins(
+    block: Block, memory: None, weights: tuple[float, float], offsets: np.ndarray | None
+) -> tuple[MarginMemory, Summary]:
+    """Set up the rows' shares, and return the block's part of c. `weights` holds the total weights of both classes."""
+    share, (weight_neg, weight_pos) = block.weights() / sum(weights), weights
+    pull = block.y * np.where(block.y > 0, weight_neg / weight_pos, weight_pos / weight_neg)
+    first = None if offsets is None else int(offsets[block.index])
+    zeros = np.zeros(block.n_samples)
+    made = MarginMemory(block.index, block.y, share, pull, zeros, zeros, first)
+    return made, {"centre": combined(block, made, share * pull)}
+
+
+def keep_centre_products(block: Block, memory: MarginMemory, centre: np.ndarray) -> tuple[MarginMemory, Summary]:
+    """Keep the inner products of the rows with c."""
+    return replace(memory, centre=products(block, centre)), {}
+
+
+def score_and_evaluate(
+    block: Block, memory: MarginMemory, w: np.ndarray, *evaluation: Any
+) -> tuple[MarginMemory, Summary]:
+    """Compute the scores at w, and return what `evaluate_margins` returns."""
+    return evaluate_margins(block, replace(memory, scores=products(block, w)), *evaluation)
+
+
+def send_products(block: Block, vector: np.ndarray) -> Summary:
+    """Return the inner products of the rows with a vector."""
+    return {"products": [products(block, vector)]}
+
+
+def evaluate_margins(
+    block: Block, memory: MarginMemory, lam1: float, offset: np.ndarray | None
+) -> tuple[MarginMemory, Summary]:
+    """Return the mean loss and the dual point at the scores that the block keeps.
+
+    `offset` is alpha - lam1 c with `gram`, else None.
+    """
+    margins = memory.y * memory.scores
+    losses = np.maximum(0.0, 1.0 - margins)
+    below = memory.share * (margins < 1.0)
+    summary = {
+        "loss": float(memory.share @ losses),
+        "active": float(below.sum()),
+        "cut": combined(block, memory, below * memory.y),
+    }
+    if offset is not None:
+        summary["square"] = float(offset[memory.own] @ (memory.scores - lam1 * memory.centre))
+    return memory, summary
+
+
+def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
+    """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
+    if memory.first is not None:
+        return [coefs]
+    return block.sums(coefs)
+
+
+def products(block: Block, vector: np.ndarray) -> np.ndarray:
+    """Return the inner products of the rows with a vector."""
+    return block.times(vector) if isinstance(block, KernelBlock) else block.scores(vector)
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+class MarginMeanProblem:
+    """The margin-mean objective and the current weights of a descent on it, 0 at first.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        They must hold both classes.
+    gram : bool
+        Whether the rows are those of a Gram matrix.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The blocks, with separate memories.
+    centre : ndarray of shape (size,), float64
+        c; size is n_features, and n_samples with `gram`.
+    w : ndarray of shape (size,), float64
+        The current weights; the solver updates them.
+    cut : ndarray of shape (size,), float64
+        The vector of the last dual point: the mean of y x over all rows, where rows with a margin of 1 or more count as 0.
+    """
+
+    def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
+        # A Gaussian kernel's values are at most 1.
+        self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
+        self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
+        sizes = [info.n_samples for info in blocks.infos]
+        offsets = np.cumsum([0, *sizes]) if gram else None
+        self.centre = self._joined(
+            self.blocks.reduce(set_up_margins, (blocks.weight_neg, blocks.weight_pos), offsets)["centre"]
+        )
+        if gram:
+            self.blocks.reduce(keep_centre_products, self.centre)
+        self.w = np.zeros(len(self.centre))
+        self._bound, self._points, self._drift = (0.0, 0.0), Bundle(len(self.centre)), 0.0
+
+    def evaluation(self) -> tuple[float, np.ndarray | None]:
+        """Return the arguments of `evaluate_margins` at the current weights."""
+        return self.lam1, self.w - self.lam1 * self.centre if self.gram else None
+
+    def move(self, step: np.ndarray, directions: np.ndarray) -> None:
+        """Move the weights along directions, as the blocks move their scores.
+
+        What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
+        """
+        rounding, before = self.rounding, self.rounding.reach(self.w)
+        way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
+        self.w = self.w + step @ directions
+        sums_error = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
+        self._drift += sums_error * way + EPS * (before + rounding.reach(self.w))
+
+    def round(self, summary: Summary, passes: float) -> Round:
+        """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
+        offset = self.w - self.lam1 * self.centre
+        square = summary["square"] if self.gram else float(offset @ offset)
+        primal = float(0.5 * square + self.lam2 * summary["loss"])
+        self.cut = self._joined(summary["cut"])
+        active = summary["active"]
+        image = self._joined(self.blocks.sum(send_products, self.cut)["products"]) if self.gram else self.cut
+        height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
+        self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
+        self._bound = higher(self._bound, (self._points.best_value(), self._bound_error(active)))
+        # The minimum can be 0, and then there would be no relative gap.
+        least = float(np.finfo(np.float64).tiny)
+        return Round(
+            self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
+            primal_error=self._primal_error(primal, float(summary["loss"])), dual_error=self._bound[1],
+        )  # fmt: skip
+
+    def _primal_error(self, primal: float, loss: float) -> float:
+        """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
+        rounding = self.rounding
+        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
+        loss_error = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
+        return loss_error + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
+
+    def _square_error(self, v: np.ndarray, total: float) -> float:
+        """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
+        rounding = self.rounding
+        if self.gram:
+            size = float(np.abs(v).sum())
+            return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
+        # The coefficients of c add up to at most 1 in each class.
+        return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
+
+    def _bound_error(self, active: float) -> float:
+        """Return a bound on the rounding error of the best combination's value, whose heights are no worse than this one's."""
+        rounding, lam1, lam2 = self.rounding, self.lam1, self.lam2
+        if self.gram:
+            across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
+        else:
+            slope_error = rounding.combination(1.0)
+            across = float(2.0 * np.abs(self.centre) @ slope_error + slope_error @ slope_error)
+            across += float(np.abs(self.cut) @ (2.0 * slope_error))
+        return lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
+
+    def _joined(self, parts: Any) -> np.ndarray:
+        return np.concatenate(parts) if self.gram else parts
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginSolver(Solver):
+    """A solver of the margin mean, which takes a fixed number of rounds.
+
+    Parameters
+    ----------
+    n_outer : int, default=100
+        Rounds: the paper's T.
+    n_inner : int or None, default=None
+        Steps in each round; None for as many as there are rows, in each block for as many as it has.
+    """
+
+    objective = "margin mean"
+    random = True
+    _parameter_constraints: ClassVar[Constraints] = {"n_outer": count(), "n_inner": count(optional=True)}
+
+    n_outer: int = 100
+    n_inner: int | None = None
+
+    @abstractmethod
+    def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
+        """Move the problem's weights by the steps of a round; return what `evaluate_margins` returns there, and the passes."""
+
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            They must hold both classes.
+        lam1, lam2 : float
+            Weights of the margin mean, at least 0, and of the loss, above 0.
+        gram : bool
+            Whether the rows are those of a Gram matrix.
+        """
+        problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
+        yield problem.round(problem.blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
+        for number in range(1, self.n_outer + 1):
+            summary, passes = self.move(problem, (seed, number))
+            yield problem.round(summary, 1.0 + number * passes)
+
 
 MU = 0.1
 """The default mu, as in the paper."""

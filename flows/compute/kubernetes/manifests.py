@@ -1,9 +1,8 @@
 """The manifests that a run creates on Kubernetes: a DaskCluster and, if it scales, its DaskAutoscaler."""
 
-from typing import Any
-
 from dask.utils import parse_bytes
 
+from aucdist.report.text import Json
 from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
 API = "kubernetes.dask.org/v1"
@@ -22,15 +21,13 @@ SCRATCH = "/scratch"
 """The one folder that can be written to; the image points its caches and temporary files there."""
 
 
-def dask_cluster_of(
-    config: KubernetesConfig, name: str, labels: dict[str, str], owner: dict[str, Any] | None
-) -> dict[str, Any]:
+def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> Json:
     """Return the DaskCluster.
 
     `labels`: for the cluster; the operator puts them on all that it makes of it.
     `owner`: an owner reference: when the owner is gone, so is the cluster.
     """
-    metadata: dict[str, Any] = {"name": name, "namespace": config.namespace, "labels": labels}
+    metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
     if owner is not None:
         metadata["ownerReferences"] = [owner]
     return {
@@ -50,7 +47,7 @@ def dask_cluster_of(
     }
 
 
-def autoscaler_of(config: KubernetesConfig, name: str) -> dict[str, Any] | None:
+def autoscaler_of(config: KubernetesConfig, name: str) -> Json | None:
     """Return the DaskAutoscaler of the cluster `name`, None for a fixed number of workers."""
     if not isinstance(config.workers, Adaptive):
         return None
@@ -92,7 +89,7 @@ def _memory_limit(resources: Resources) -> int:
     return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))
 
 
-def _service(name: str) -> dict[str, Any]:
+def _service(name: str) -> Json:
     return {
         "type": "ClusterIP",
         "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
@@ -103,9 +100,9 @@ def _service(name: str) -> dict[str, Any]:
     }
 
 
-def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[str]) -> dict[str, Any]:
+def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[str]) -> Json:
     """Return the spec of a pod under the restricted Pod Security Standard, with one folder that can be written to."""
-    container: dict[str, Any] = {
+    container: Json = {
         "name": role,
         "image": config.image,
         "args": args,
@@ -129,7 +126,7 @@ def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[s
             {"name": "http-dashboard", "containerPort": DASHBOARD, "protocol": "TCP"},
         ]
         container["readinessProbe"] = {"httpGet": {"port": "http-dashboard", "path": "/health"}, "periodSeconds": 5}
-    spec: dict[str, Any] = {
+    spec: Json = {
         "serviceAccountName": config.service_account,
         "automountServiceAccountToken": False,
         "securityContext": {
@@ -146,7 +143,7 @@ def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[s
     return spec
 
 
-def _environment(config: KubernetesConfig) -> list[dict[str, Any]]:
+def _environment(config: KubernetesConfig) -> list[Json]:
     settings = {
         # Blocks are assigned to workers; moving them to save a few milliseconds costs more than it gains.
         "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",

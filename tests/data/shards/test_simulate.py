@@ -6,7 +6,7 @@ from scipy.stats import norm
 from aucdist.data.shards.manifest import read_schema, read_shard, verify_shard
 from aucdist.data.shards.simulate import Simulation, simulate
 from aucdist.metrics import roc_auc_score
-from flows.shard.run import SimulateConfig
+from flows.shard import SimulateConfig
 
 
 def test_best_direction_reaches_the_stated_auc():

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from aucdist.errors import InputError
-from flows.compute.workers import choose_cache, worker_memory
+from flows.compute.clusters import choose_cache, worker_memory
 
 GIB = 2**30
 TWO = [(GIB, 1), (GIB, 1)]

@@ -9,8 +9,8 @@ import pytest
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
 from aucdist.errors import InputError
-from flows.compute import s3_environment as s3
-from flows.compute.s3_environment import environment_of, s3_as_configured
+from flows.compute import clusters as s3
+from flows.compute.clusters import environment_of, s3_as_configured
 from flows.config.cluster import AddressConfig, NoCluster, S3Config
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
@@ -176,9 +176,8 @@ def test_a_real_prefect_server_has_the_block(monkeypatch):
 
 
 def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
-    from flows.score.run import ScoreConfig, score
-    from flows.shard.config import ShardConfig
-    from flows.shard.run import shard
+    from flows.score import ScoreConfig, score
+    from flows.shard import ShardConfig, shard
 
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     seen = []

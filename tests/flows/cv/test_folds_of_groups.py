@@ -7,7 +7,7 @@ import yaml
 from support.searches import load_cv
 
 from aucdist.errors import InputError
-from flows.compute.workers import Workers
+from flows.compute.clusters import Workers
 from flows.cv.rows import open_search
 from flows.progress.console import LineObserver
 

@@ -70,8 +70,8 @@ def test_verify_compares_with_the_catalog(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_verify_takes_all_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    import flows.data.run
+    import flows.data_sets
 
     few = {name: catalog()[name] for name in ("iris", "wine", "absent-one") if name in catalog()}
-    monkeypatch.setattr(flows.data.run, "catalog", lambda: few)
+    monkeypatch.setattr(flows.data_sets, "catalog", lambda: few)
     assert run("data", "verify")[0] == "iris: sound\nwine: sound\n"

@@ -11,7 +11,7 @@ from support.command_line import run
 
 from aucdist.data.dataset import Schema
 from aucdist.drift.traps import Sample
-from flows.data.preview import BINS, HEIGHT, shown_columns
+from flows.preview import BINS, HEIGHT, shown_columns
 
 N = 300
 

@@ -10,8 +10,7 @@ from support.nights import day, night
 
 from aucdist.errors import InputError
 from aucdist.store import lease, read_store
-from flows.keep_current.config import KeepCurrentConfig
-from flows.keep_current.run import with_newest_files
+from flows.keep_current import KeepCurrentConfig, with_newest_files
 
 
 def kept(config: Path, code: int = 0) -> dict:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.nights import day, night
 
-from flows.up.run import local_deployments
+from flows.up import local_deployments
 
 
 def until(holds: Callable[[], Any]) -> Any:
@@ -25,9 +25,9 @@ def until(holds: Callable[[], Any]) -> Any:
 def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_server: str) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.keep_current.config import KeepCurrentConfig
+    from flows.keep_current import KeepCurrentConfig
     from flows.orchestration.flows import keep_current, watch
-    from flows.watch.run import WatchConfig
+    from flows.watch import WatchConfig
 
     for number in range(3):
         day(tmp_path, number)

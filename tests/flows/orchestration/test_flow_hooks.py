@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.orchestration import flow as hooks
-from flows.score.run import ScoreConfig
-from flows.shard.config import ShardConfig
+from flows.score import ScoreConfig
+from flows.shard import ShardConfig
 from flows.train.config import TrainConfig
 
 

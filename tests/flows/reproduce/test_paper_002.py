@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from flows.reproduce.config import load_paper
+from flows.reproduce.run import load_paper
 
 
 @pytest.fixture(scope="module")

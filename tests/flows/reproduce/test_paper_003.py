@@ -22,10 +22,9 @@ from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.objectives.links import Link
-from flows.reproduce.config import load_paper
-from flows.reproduce.gev import gev_density, simulate_rows
+from flows.reproduce.gev import Probabilities, gev_density, oversample, p_value, simulate_rows
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.probabilities import Probabilities, oversample, p_value
+from flows.reproduce.run import load_paper
 
 LINK = {"estimator": "LinkClassifier", "solver": "newton"}
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reproduce_gmean import small
 
+from flows.reproduce.gev import Probabilities
 from flows.reproduce.gmean import Claim, GMeans, count_leads
 from flows.reproduce.kind import TaskKey, n_ahead, rankings, ranks
-from flows.reproduce.probabilities import Probabilities
 
 LOGIT = {"model": {"estimator": "LinkClassifier", "solver": "newton", "link": "logit"}}
 

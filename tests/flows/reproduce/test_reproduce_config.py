@@ -12,8 +12,8 @@ from support.small_paper import only, paper, write
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.loading import configs_folder
-from flows.reproduce.config import KINDS, load_paper
 from flows.reproduce.page import render_paper_page, summary_entries
+from flows.reproduce.run import KINDS, load_paper
 from flows.reproduce.table import Table
 
 

@@ -13,9 +13,9 @@ from aucdist import HingeClassifier
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find
 from aucdist.errors import InputError
-from flows.reproduce.config import load_paper
 from flows.reproduce.curves import REFERENCE, Claim, Descent
 from flows.reproduce.kind import TaskKey, read_version
+from flows.reproduce.run import load_paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flows.orchestration import flows
-from flows.reproduce.config import Paper
+from flows.reproduce.run import Paper
 
 
 def test_parameters_make_a_form() -> None:

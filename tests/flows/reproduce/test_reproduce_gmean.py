@@ -17,8 +17,8 @@ from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection.folds import arrival, fold_numbers
-from flows.reproduce.config import load_paper
 from flows.reproduce.gmean import reached
+from flows.reproduce.run import load_paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value

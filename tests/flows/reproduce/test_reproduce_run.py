@@ -14,9 +14,9 @@ from aucdist.errors import RunError
 from flows.cli import app
 from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
-from flows.reproduce.config import Paper
 from flows.reproduce.kind import Kind, TaskKey
 from flows.reproduce.page import PageSection, Report
+from flows.reproduce.run import Paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

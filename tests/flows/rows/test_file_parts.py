@@ -21,8 +21,8 @@ from aucdist.data.storage import scratch
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.model import load_model
+from flows.compute.clusters import Workers
 from flows.compute.stages import call_stage
-from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
 from flows.rows.source import open_source, read_rows

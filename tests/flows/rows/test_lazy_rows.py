@@ -16,8 +16,8 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
+from flows.compute.clusters import Workers
 from flows.compute.stages import call_stage
-from flows.compute.workers import Workers
 from flows.config.data import DataConfig, TestConfig
 from flows.progress.console import LineObserver
 from flows.rows.rows import Rows

@@ -17,7 +17,7 @@ from flows.run_folder.folder import leftover_line, run_folder, unfinished_runs
 # imported everything runs each of them: the imports take longest.
 PAUSED = """
 import json, os, signal, sys, time
-import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.score.run, flows.shard.run, flows.train.run
+import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.shard, flows.train.run
 from flows.cli import app
 
 def pause(*args, **more):

@@ -15,11 +15,10 @@ from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import LineObserver
-from flows.promote.decision import PromoteConfig
-from flows.promote.run import promote_run
+from flows.promote import PromoteConfig, promote_run
 from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
-from flows.threshold.run import ThresholdConfig, change_threshold, threshold_lines
+from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 from flows.train import run as pipeline
 from flows.train.config import load_train
 

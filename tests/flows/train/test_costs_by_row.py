@@ -12,14 +12,14 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.search.folds import Folds
-from flows.compare.run import CompareConfig, compare
+from flows import score as scoring
+from flows import shard as sharding
+from flows.compare import CompareConfig, compare
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores
-from flows.score import run as scoring
-from flows.score.run import ScoreConfig
-from flows.shard import run as sharding
-from flows.shard.config import ShardConfig
+from flows.score import ScoreConfig
+from flows.shard import ShardConfig
 from flows.train import run as pipeline
 from flows.train.config import load_train
 

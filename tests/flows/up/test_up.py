@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aucdist.errors import InputError
-from flows.up import run as up
+from flows import up as up
 
 
 @pytest.fixture

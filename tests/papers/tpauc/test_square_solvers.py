@@ -13,8 +13,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.online import OPAUC, TPAUC
-from aucdist.papers.tpauc.univariate import UniExp, UniSqu
+from aucdist.papers.tpauc.online import OPAUC, TPAUC, UniExp, UniSqu
 from aucdist.solvers.base import Status, solve
 
 exact = rounds_of(Exact)

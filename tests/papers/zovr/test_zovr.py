@@ -22,8 +22,7 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.papers.zovr.problem import MarginMeanProblem, score_and_evaluate
-from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, random_directions
+from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions, score_and_evaluate
 from aucdist.solvers.base import Status, solve
 
 svrg = rounds_of(SVRG)

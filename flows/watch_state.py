@@ -23,6 +23,7 @@ from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
+from aucdist.report.text import Json
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.base import NAME
 
@@ -117,7 +118,7 @@ class Kept(TypedDict):
 
 @with_config(OPEN)
 class Performance(Promised):
-    """What `aucdist.drift.performance` says of the labelled rows of a batch, and what the run promised."""
+    """What `aucdist.drift.batch` says of the labelled rows of a batch, and what the run promised."""
 
     labelled: Count
     alarms: list[Alarm]
@@ -137,7 +138,7 @@ class WatchState:
         """Return the URL of a file of a batch."""
         return f"{self.url}/{kind}/{batch}{suffix}"
 
-    def batches(self) -> dict[str, Any]:
+    def batches(self) -> Json:
         """Return the records of all batches by name, by the time when they were watched."""
         names = [name.removesuffix(".json") for name in files.names_in(f"{self.url}/batches") if name.endswith(".json")]
         records = {}
@@ -158,14 +159,14 @@ class WatchState:
         """Tell whether there is a record of a batch."""
         return files.exists(self.at("batches", batch))
 
-    def read(self, batch: str) -> dict[str, Any]:
+    def read(self, batch: str) -> Json:
         """Return the record of a batch.
 
         Raises InputError if it is missing or damaged.
         """
         return dict(read_json(self.at("batches", batch), Batch))
 
-    def performance(self, batch: str) -> dict[str, Any] | None:
+    def performance(self, batch: str) -> Json | None:
         """Return what is known of the labelled rows of a batch; None without labels.
 
         Raises InputError if it is damaged.
@@ -173,7 +174,7 @@ class WatchState:
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
 
-    def kept(self, model: str, batch: str, own: dict[str, Any]) -> list[dict[str, Any]]:
+    def kept(self, model: str, batch: str, own: Json) -> list[Json]:
         """Return what is known of the promise of a model from its batches, in their order.
 
         `model`: its digest.
@@ -186,7 +187,7 @@ class WatchState:
                 known += [] if found is None else [found]
         return known
 
-    def create(self, batch: str, record: dict[str, Any]) -> None:
+    def create(self, batch: str, record: Json) -> None:
         """Write the record of a batch, which must not be there.
 
         Raises InputError if another process has just watched a batch of this name.
@@ -194,7 +195,7 @@ class WatchState:
         if not files.create_bytes(self.at("batches", batch), _json(record)):
             raise InputError(f"batch {batch} is being watched by another process: name another one by --batch")
 
-    def write(self, kind: str, batch: str, record: dict[str, Any]) -> None:
+    def write(self, kind: str, batch: str, record: Json) -> None:
         """Write a record of a batch, which replaces an earlier one as a whole."""
         files.write_bytes(self.at(kind, batch), _json(record))
 
@@ -218,7 +219,7 @@ class WatchState:
         return f"{self.url}/{PAGE}"
 
 
-def _json(record: dict[str, Any]) -> bytes:
+def _json(record: Json) -> bytes:
     return json.dumps(record, indent=1, allow_nan=False).encode() + b"\n"
 
 

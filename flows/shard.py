@@ -1,9 +1,9 @@
-"""Sharding, and shards of simulated rows. The stages are plain functions here, and tasks in `flows.orchestration.flows`."""
+"""The commands `shard`, which writes a data set as shards, and `simulate`, which writes simulated rows as shards."""
 
 import functools
 import time
 from dataclasses import fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,19 +13,34 @@ from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.shards.sharding import ShardJob
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.files import absolute
-from flows.compute.clusters import open_cluster
-from flows.compute.s3_environment import s3_as_configured
+from aucdist.report.text import Json
+from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.compute.workers import Workers
 from flows.config.base import Cli, Strict
-from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.data import source_of
+from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.data import DataRef, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import leftover_line
-from flows.shard.config import ShardConfig
 
 
-def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+class ShardConfig(DataRef):
+    """A data set to be written as shards."""
+
+    target: Annotated[str, Cli(place=3)] = Field(min_length=1)
+    """Folder or URL of the shards; a data set that is there is replaced"""
+    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    """The largest number of rows in a shard; by default as many as take 64 MiB in memory"""
+    dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = None
+    """Type of the values; by default float64, or float32 if all numbers of a table are float32"""
+    seed: Annotated[int, Cli()] = Field(default=0, ge=0)
+    """Seed of the order of the rows"""
+    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
+    """Where it runs"""
+    s3: S3Config = Field(default_factory=S3Config)
+    """How s3:// URLs are reached"""
+
+
+def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
     """Write a data set as shards.
 
     Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
@@ -58,7 +73,7 @@ def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMa
     return sharding.survey(request, each=parallel_map, hold=workers.hold, name=name)
 
 
-def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
+def result_of(manifest: Manifest, seconds: float) -> Json:
     """Return the size and type of a sharded data set, in types of JSON."""
     return {
         "target": manifest.folder,
@@ -75,7 +90,7 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
     }
 
 
-def shard_lines(result: dict[str, Any]) -> list[str]:
+def shard_lines(result: Json) -> list[str]:
     """Return what `aucdist shard` and `aucdist simulate` print."""
     if "classes" in result:
         said = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
@@ -110,7 +125,7 @@ class SimulateConfig(Strict):
     """Where it runs"""
 
 
-def simulate(config: SimulateConfig, observer: RunObserver) -> dict[str, Any]:
+def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
     """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them."""
     start = time.perf_counter()
     simulation = Simulation(**{field.name: getattr(config, field.name) for field in fields(Simulation)})

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,11 +10,9 @@ from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
-from aucdist.report.text import number_text
-from flows.compute.clusters import open_cluster
-from flows.compute.s3_environment import s3_as_configured
+from aucdist.report.text import Json, number_text
+from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.compute.workers import Workers
 from flows.config.base import Cli
 from flows.config.cluster import ClusterConfig, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
@@ -39,7 +37,7 @@ class ScoreConfig(UnlabelledRef):
     """How s3:// URLs are reached"""
 
 
-def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
     """Score the rows of a data set.
 
     Raises InputError if the configuration, the model or the data is wrong.
@@ -60,7 +58,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
     return {**result, "seconds": time.perf_counter() - start}
 
 
-def score_lines(result: dict[str, Any]) -> list[str]:
+def score_lines(result: Json) -> list[str]:
     """Return what `aucdist score` prints."""
     lines = [f"{result['output']}: {result['rows']} rows in {result['parts']} parts"]
     if "cost" in result:
@@ -71,7 +69,7 @@ def score_lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def cost_line(cost: dict[str, Any]) -> str:
+def cost_line(cost: Json) -> str:
     """Return what the decisions on the rows cost, as a line of text; `cost` as in the result."""
     if cost["kind"] == "unknown":
         return f"what the decisions cost is not known: {cost['why']}"
@@ -93,7 +91,7 @@ def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> 
     )  # fmt: skip
 
 
-def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[dict[str, Any]]:
+def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:
     """Write the scores, part by part."""
     score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
     return list(parallel_map(score_part, scoring.items))

@@ -15,7 +15,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_model
 from aucdist.report.text import Json, number_text
-from flows.compute.s3_environment import s3_as_configured
+from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli
 from flows.config.cluster import NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of

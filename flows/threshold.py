@@ -4,7 +4,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 from pydantic import Field
@@ -20,7 +20,7 @@ from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import ABOUT, DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
-from aucdist.report.text import guarantee_text, operating_point_text, threshold_origin_text
+from aucdist.report.text import Json, guarantee_text, operating_point_text, threshold_origin_text
 from aucdist.store import promote, read_store, split_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text
@@ -43,7 +43,7 @@ class ThresholdConfig(OperatingPointConfig):
     """Where the new run folder is made; by default beside the run"""
 
 
-def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str, Any]:
+def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     """Set another threshold, and write a new run folder, or a new version of the store, beside what is there.
 
     Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot promise it.
@@ -70,11 +70,17 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str
     )  # fmt: skip
     files = model_content(model)
     if exists(f"{folder}/{PROFILE}"):
-        files[PROFILE] = _shifted_profile(f"{folder}/{PROFILE}", shift)
+        profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), shown(f"{folder}/{PROFILE}"))
+        if profile.score is not None:
+            edges = tuple(edge - shift for edge in profile.score.edges)
+            profile = replace(profile, score=replace(profile.score, edges=edges))
+        files[PROFILE] = profile.to_bytes()
         files[DIGESTS] = read_bytes(f"{folder}/{DIGESTS}")
     others = {name: read_bytes(f"{run}/{name}") for name in (SETTERS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:
-        others[SCORES] = _parquet(test.assign(score=test["score"] - shift))
+        out = io.BytesIO()
+        test.assign(score=test["score"] - shift).to_parquet(out, index=False, compression="zstd")
+        others[SCORES] = out.getvalue()
     point = changed["operating_point"]
     sentences = [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
     sentences = [sentence for sentence in sentences if sentence]
@@ -85,7 +91,8 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str
         version = promote(store, files | others, ABOUT, {"run": text}).version
         return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
-        others[CONFIG] = _configuration(run, wanted, point["set_on"])
+        own = wanted | {"out_of_fold": point["set_on"] == "out_of_fold"}
+        others[CONFIG] = yaml_text(configuration_of(run) | {"operating_point": own}).encode()
     parent = config.output or run.rpartition("/")[0] or "."
     with run_folder(parent, timestamped(f"{about['name']}-threshold")) as made:
         changed |= {"run": made.url, "threshold_of": shown(run)}
@@ -105,8 +112,8 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> dict[str
 
 
 def _decide(
-    config: ThresholdConfig, run: str, about: dict[str, Any], model: LinearModel, test: pd.DataFrame | None
-) -> tuple[float, float, dict[str, Any]]:
+    config: ThresholdConfig, run: str, about: Json, model: LinearModel, test: pd.DataFrame | None
+) -> tuple[float, float, Json]:
     """Return the new threshold of X w, that of the scores as they were, and what changes in ``metrics.json``."""
     kept = about.get("threshold_rows")
     weight = None if test is None or "weight" not in test else test["weight"].to_numpy()
@@ -150,30 +157,10 @@ def _decide(
     return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
 
 
-def _shifted_profile(url: str, shift: float) -> bytes:
-    profile = Profile.from_bytes(read_bytes(url), shown(url))
-    if profile.score is not None:
-        edges = tuple(edge - shift for edge in profile.score.edges)
-        profile = replace(profile, score=replace(profile.score, edges=edges))
-    return profile.to_bytes()
-
-
-def _configuration(run: str, wanted: dict[str, Any], rows: str) -> bytes:
-    """Return the configuration of a run with another operating point: trained again, it has the new threshold."""
-    point = wanted | {"out_of_fold": rows == "out_of_fold"}
-    return yaml_text(configuration_of(run) | {"operating_point": point}).encode()
-
-
-def _parquet(table: pd.DataFrame) -> bytes:
-    out = io.BytesIO()
-    table.to_parquet(out, index=False, compression="zstd")
-    return out.getvalue()
-
-
-def _json(about: dict[str, Any]) -> bytes:
+def _json(about: Json) -> bytes:
     return json.dumps(jsonable(about), indent=2, allow_nan=False).encode() + b"\n"
 
 
-def threshold_lines(result: dict[str, Any]) -> list[str]:
+def threshold_lines(result: Json) -> list[str]:
     """Return what `aucdist threshold` prints."""
     return [*result["sentences"], f"written: {result['run']}"]

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -22,6 +22,7 @@ from aucdist.drift.traps import Sample, columns_alone, sample_of, traps_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.report.html import render_template
+from aucdist.report.text import Json
 from aucdist.selection.groups import duplicates
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source
@@ -34,7 +35,7 @@ MOST_CLASSES = 30
 """Columns are looked at for so many classes, those of the most rows."""
 
 
-def classes_of(schema: Schema, block: Block) -> list[dict[str, Any]]:
+def classes_of(schema: Schema, block: Block) -> list[Json]:
     """Return for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first.
 
     ``column`` ranks the rows of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and
@@ -86,7 +87,7 @@ class PreviewConfig(Strict):
     """Also write a page: a histogram by class of each column"""
 
 
-def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
+def preview(config: PreviewConfig, observer: RunObserver) -> Json:
     """Read a data set, and return what becomes of each of its columns.
 
     Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
@@ -108,6 +109,9 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
     if page is not None:
         write_page(page, data_set, warnings, classes)
     Encoding(data, schema).fit(each_of([data_set.block]))  # what cannot be imputed or scaled is an error here already
+    steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
+    if data.log1p is not None:
+        steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")
     return {
         "name": data_set.name,
         "rows": data_set.block.n_samples,
@@ -118,7 +122,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> dict[str, Any]:
         "n_features": len(schema.feature_names),
         "columns": _columns(schema, data_set.block),
         "dropped": list(source.drop or []),
-        "then": _then(data),
+        "then": steps + [f"scale: {data.scale}"] * (data.scale != "none"),
         "warnings": warnings,
         **({} if page is None else {"page": str(page)}),
     }
@@ -167,13 +171,13 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
     return DataConfig(source=source_from_name(config, settings)[1])
 
 
-def _columns(schema: Schema, block: Block) -> list[dict[str, Any]]:
+def _columns(schema: Schema, block: Block) -> list[Json]:
     """Return what becomes of the columns, in their order; of wide data the first ones."""
     columns = itertools.islice(schema.by_column().items(), MOST_COLUMNS)
     return [_column(schema, block, column, list(features)) for column, features in columns]
 
 
-def _column(schema: Schema, block: Block, column: str, features: list[int]) -> dict[str, Any]:
+def _column(schema: Schema, block: Block, column: str, features: list[int]) -> Json:
     names = [schema.feature_names[j] for j in features]
     values = [block.column(j) for j in features[:MOST_FEATURES]]
     if column in schema.categories or column in schema.hashed:
@@ -193,20 +197,12 @@ def _range(values: np.ndarray) -> str:
     return text + (f", {missing:,} missing" if missing else "")
 
 
-def _then(data: DataConfig) -> list[str]:
-    """Return what is done to the features after reading."""
-    steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
-    if data.log1p is not None:
-        steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")
-    return steps + [f"scale: {data.scale}"] * (data.scale != "none")
-
-
-def preview_lines(result: dict[str, Any]) -> list[str]:
+def preview_lines(result: Json) -> list[str]:
     """Return what `aucdist data preview` prints."""
     return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
 
 
-def preview_text(seen: dict[str, Any]) -> str:
+def preview_text(seen: Json) -> str:
     """Return a preview as a table for the terminal."""
     rows, positives = seen["rows"], seen["positives"]
     if "classes" in seen:
@@ -252,10 +248,10 @@ class Shown:
     bars: list[tuple[float, float, str]]
 
 
-def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[dict[str, Any]]) -> None:
+def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Json]) -> None:
     """Write the page.
 
-    `classes`: of several, as `flows.data.preview.classes_of` returns them; the histograms are of the first of them.
+    `classes`: of several, as `flows.preview.classes_of` returns them; the histograms are of the first of them.
     Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
     block = data.block

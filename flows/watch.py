@@ -17,13 +17,12 @@ from typing_extensions import TypedDict
 from aucdist import batch_scoring
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
-from aucdist.data.shards.reading import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
+from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
-from aucdist.drift.batch import BatchCounts, moved
-from aucdist.drift.performance import losses, performance, performance_of_classes
+from aucdist.drift.batch import BatchCounts, losses, moved, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
@@ -35,10 +34,8 @@ from aucdist.model import digest_of_model
 from aucdist.report.text import Json
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_store, split_version
-from flows.compute.clusters import open_cluster
-from flows.compute.s3_environment import s3_as_configured
+from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.compute.workers import Workers
 from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
@@ -46,7 +43,7 @@ from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
-from flows.watch.state import WatchState, read_labels
+from flows.watch_state import WatchState, read_labels
 
 
 class WatchConfig(Strict):
@@ -219,7 +216,14 @@ def _count(
             source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
         )
     if scores is not None:
-        _check_scores(scores, reader, watched)
+        where = files.shown(scores)
+        if not files.exists(f"{scores}/{batch_scoring.DONE}"):
+            raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
+        done = read_json(f"{scores}/{batch_scoring.DONE}", Done)
+        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", Started)["model_sha256"] != watched.digest:
+            raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
+        if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
+            raise InputError(f"{where} has scores of {done['rows']:,} rows, and the batch has {reader.n_samples:,}")
     saved = reader.saved(state.url)
     try:
         count = functools.partial(
@@ -370,18 +374,6 @@ def promise(watched: Watched) -> tuple[float | None, Json | None]:
     if missing := [column for column in watched.columns if column not in table]:
         raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
     return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
-
-
-def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
-    """Check that scores are complete, and of this model and so many rows."""
-    where = files.shown(scores)
-    if not files.exists(f"{scores}/{batch_scoring.DONE}"):
-        raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
-    done = read_json(f"{scores}/{batch_scoring.DONE}", Done)
-    if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", Started)["model_sha256"] != watched.digest:
-        raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
-    if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
-        raise InputError(f"{where} has scores of {done['rows']:,} rows, and the batch has {reader.n_samples:,}")
 
 
 @with_config(OPEN)

@@ -1,16 +1,17 @@
 """Lists the catalog, describes data sets, and verifies their files."""
 
 import functools
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import Field
 
-from aucdist.data.shards.manifest import Manifest, manifest_of, read_schema, verify_shard
+from aucdist.data.shards.manifest import manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.sources import Source, catalog, fetch, is_present
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
+from aucdist.report.text import Json
 from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
@@ -49,7 +50,7 @@ class VerifyConfig(Strict):
     """Where it runs"""
 
 
-def list_data(config: ListConfig, observer: RunObserver) -> dict[str, Any]:
+def list_data(config: ListConfig, observer: RunObserver) -> Json:
     """Return the data sets of the catalog by their names; one is present if it can be read here without a network."""
     return {
         name: {
@@ -59,7 +60,7 @@ def list_data(config: ListConfig, observer: RunObserver) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def list_lines(result: dict[str, Any]) -> list[str]:
+def list_lines(result: Json) -> list[str]:
     """Return what `aucdist data list` prints."""
     lines = []
     for name, entry in result.items():
@@ -68,21 +69,37 @@ def list_lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def show(config: ShowConfig, observer: RunObserver) -> dict[str, Any]:
+def show(config: ShowConfig, observer: RunObserver) -> Json:
     """Return the catalog's entry and the manifest of a data set, without reading its rows."""
     name, source = source_from_name(config.name)
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if manifest := manifest_of(source):
-        entry |= _describe_shards(manifest)
+        schema = read_schema(manifest)
+        names = list(schema.feature_names[:FEATURES_SHOWN])
+        more = len(schema.feature_names) - len(names)
+        entry |= {
+            "manifest": manifest.url.rpartition("/")[2],
+            "rows": manifest.n_samples,
+            "features": manifest.form.n_features,
+            "feature_names": names + [f"and {more} more"] * (more > 0),
+            **(
+                {"classes": list(schema.classes), "topics": schema.topics}
+                if schema.classes
+                else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
+            ),
+            "weights": manifest.form.weighted,
+            **manifest.sizes(),
+            "origin": manifest.origin,
+        }
     return {name: entry | {"present": is_present(source)}}
 
 
-def show_lines(result: dict[str, Any]) -> list[str]:
+def show_lines(result: Json) -> list[str]:
     """Return what `aucdist data show` prints."""
     return [yaml.safe_dump(result, sort_keys=False, allow_unicode=True).rstrip()]
 
 
-def fetch_data(config: FetchConfig, observer: RunObserver) -> dict[str, Any]:
+def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
     """Download data sets of the catalog to where they are looked up, and return their files and whether they were downloaded."""
     result = {}
     for number, name in enumerate(config.names):
@@ -98,32 +115,12 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> dict[str, Any]:
     return result
 
 
-def fetch_lines(result: dict[str, Any]) -> list[str]:
+def fetch_lines(result: Json) -> list[str]:
     """Return what `aucdist data fetch` prints."""
     return [
         f"{name}: {', '.join(entry['files']) or 'comes with scikit-learn'}{'' if entry['fetched'] else ', is here already'}"
         for name, entry in result.items()
     ]
-
-
-def _describe_shards(manifest: Manifest) -> dict[str, Any]:
-    schema = read_schema(manifest)
-    names = list(schema.feature_names[:FEATURES_SHOWN])
-    more = len(schema.feature_names) - len(names)
-    return {
-        "manifest": manifest.url.rpartition("/")[2],
-        "rows": manifest.n_samples,
-        "features": manifest.form.n_features,
-        "feature_names": names + [f"and {more} more"] * (more > 0),
-        **(
-            {"classes": list(schema.classes), "topics": schema.topics}
-            if schema.classes
-            else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
-        ),
-        "weights": manifest.form.weighted,
-        **manifest.sizes(),
-        "origin": manifest.origin,
-    }
 
 
 def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) -> list[str]:

@@ -1,29 +1,85 @@
 """A night of a model in service: train on the newest rows, compare, promote, score and watch."""
 
-from typing import Any
+from typing import Literal
+
+from pydantic import Field, model_validator
 
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
+from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
+from aucdist.report.text import Json
 from aucdist.store import Lease, keep, lease, read_store
-from flows.compute.s3_environment import s3_as_configured
+from flows.compute.clusters import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.config.data import TestConfig, batch_name, source_of
-from flows.keep_current.config import KeepCurrentConfig
+from flows.config.base import NAME, Strict
+from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
+from flows.config.loading import FileOptions
+from flows.model_store import promotion_lines
 from flows.progress.console import RunObserver
-from flows.promote.decision import PromoteConfig
-from flows.promote.run import promote_run
-from flows.promote.store import promotion_lines
-from flows.score.run import ScoreConfig, score
+from flows.promote import PromoteConfig, promote_run
+from flows.score import ScoreConfig, score
 from flows.train.config import TrainConfig
 from flows.train.run import train
-from flows.watch.run import WatchConfig, watch, watch_lines
+from flows.watch import WatchConfig, watch, watch_lines
 
 
-def keep_current(
-    config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner = call_stage
-) -> dict[str, Any]:
+class KeepCurrentConfig(Strict):
+    """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
+
+    store: Location = Field(min_length=1)
+    """The model store, a folder or URL"""
+    train: TrainConfig
+    """The training run; its `cluster` and `s3` are those of all stages"""
+    window: int | None = Field(default=None, ge=1)
+    """The number of newest files of a pattern, by name, that are trained on; by default all"""
+    held_out: int | None = Field(default=None, ge=1)
+    """The number of newest files that are the test rows and not trained on; for a pattern, without `test`"""
+    condition: Literal["better", "not-worse", "always"] = "not-worse"
+    """When the version in use is replaced, as `--if` of `aucdist promote`"""
+    margin: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """As `--margin` of `aucdist promote`"""
+    keep: int | None = Field(default=None, ge=1)
+    """The number of versions to keep: older ones are removed"""
+    warm_start: bool = True
+    """Whether the fit starts from the weights in use, if the features are the same"""
+    new: UnlabelledRef | None = None
+    """Rows to score and to watch with the version then in use"""
+    batch: str | None = Field(default=None, pattern=NAME)
+    """Names these rows; by default the name of the data set or of its first file"""
+    scores: Location = Field(default="scores", min_length=1)
+    """Folder or URL below which the scores of each batch are written"""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "KeepCurrentConfig":
+        if self.margin and self.condition == "always":
+            raise InputError("`margin` has no effect with `condition: always`")
+        if self.store.startswith("models:"):
+            raise InputError(
+                "`store` is a folder or URL: a registered model of MLflow is promoted by `aucdist promote`"
+            )
+        data = self.train.data
+        if (self.held_out is None) != (data.test is not None):
+            raise InputError(
+                "runs are compared on rows that they were not trained on: give either `held_out`, or `train.data.test`"
+            )
+        if self.window is not None or self.held_out is not None:
+            source = source_of(data).source
+            if data.name is not None or not isinstance(source, str) or not any(c in source for c in "*?["):
+                raise InputError(
+                    "`window` and `held_out` choose among the files of a pattern: give `train.data.source`"
+                )
+        return self
+
+
+class KeepCurrentOptions(FileOptions):
+    """The options of `aucdist keep-current`."""
+
+    kind, of = "keep_current", KeepCurrentConfig
+
+
+def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
     One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
@@ -53,7 +109,7 @@ def keep_current(
     }  # fmt: skip
 
 
-def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> dict[str, Any]:
+def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
     """Promote the run where the condition holds, unless another run has taken the store."""
     held.check()
     result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
@@ -63,7 +119,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> dic
 
 def _score_and_watch(
     config: KeepCurrentConfig, store: str, observer: RunObserver, run_stage: StageRunner
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[Json, Json]:
     """Score the new rows by the version that is in use now, and watch them."""
     assert config.new is not None
     current = read_store(store).current
@@ -80,7 +136,7 @@ def _score_and_watch(
     return scored, watched
 
 
-def _dumped(models: dict[str, Any]) -> dict[str, Any]:
+def _dumped(models: Json) -> Json:
     """Return configurations of training for stages that take those of reading: without the threads of a fit."""
     dumped = {name: model.model_dump(exclude_unset=True) for name, model in models.items()}
     cluster = models["cluster"]
@@ -112,7 +168,7 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     return config.train.model_copy(update={"data": changed})
 
 
-def keep_current_lines(result: dict[str, Any]) -> list[str]:
+def keep_current_lines(result: Json) -> list[str]:
     """Return what `aucdist keep-current` prints."""
     watched = [] if result["watched"] is None else watch_lines(result["watched"])
     return [f"trained {result['run']}", *promotion_lines(result["promotion"]), *watched]

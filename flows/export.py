@@ -15,12 +15,12 @@ from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
-from aucdist.export.card_pages import CARD_SUFFIXES, card_file, card_rows
-from aucdist.export.cards import Losses, Scaling, to_scorecard
+from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card_rows, to_scorecard
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_model, load_two_classes
+from aucdist.report.text import Json
 from aucdist.scorecard import Scorecard
-from flows.compute.s3_environment import s3_as_configured
+from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
 from flows.config.cluster import NoCluster, S3Config
 from flows.config.data import DataConfig, configured_source, source_of
@@ -106,7 +106,7 @@ class ExportConfig(Strict):
         return "json" if self.output is None else self.output.rpartition("/")[2].rpartition(".")[2]
 
 
-def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
+def export(config: ExportConfig, observer: RunObserver) -> Json:
     """Write a model in the form of another system.
 
     Raises InputError if there is no such model, the target cannot express it, or the file is there already.
@@ -134,7 +134,7 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def export_lines(result: dict[str, Any]) -> list[str]:
+def export_lines(result: Json) -> list[str]:
     """Return what `aucdist export` prints."""
     lines = f"{result['lines']} lines, " if "lines" in result else ""
     return [f"{result['output']}: {lines}{len(result['columns'])} columns, {result['bytes']:,} bytes"]
@@ -162,7 +162,7 @@ def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
     return replace(card, rounding=card.rounding | measured)
 
 
-def _measured(model: LinearModel, card: Scorecard, run: str) -> dict[str, Any]:
+def _measured(model: LinearModel, card: Scorecard, run: str) -> Json:
     """Return the AUC and the loss of the model and of the card on the training and on the test rows of a run."""
     parts = {"train": Losses(model, card), "test": Losses(model, card)}
     for name, block in rows_of_run(run, model):

@@ -1,4 +1,4 @@
-"""A model store: its history, the way back, and what was decided of a promotion, in words and as a picture."""
+"""The commands `models` and `rollback`, and what was decided of a promotion, in words and as a picture."""
 
 import math
 from typing import Annotated, Any
@@ -7,6 +7,7 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
 from aucdist.report.plots import GRID, INK, MUTED, NEG, POS, standalone_svg
+from aucdist.report.text import Json
 from aucdist.store import present, read_decisions, read_store, split_version
 from aucdist.store import rollback as go_back
 from flows.config.base import Cli, Strict
@@ -27,7 +28,7 @@ class RollbackConfig(Strict):
     """A model store; URL@2 for version 2, else the one replaced last"""
 
 
-def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:
+def history(config: StoreConfig, observer: RunObserver) -> Json:
     """Return what ``aucdist models --json`` prints.
 
     Raises InputError if there is no model store, or it is damaged.
@@ -51,7 +52,7 @@ def history(config: StoreConfig, observer: RunObserver) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def history_lines(result: dict[str, Any]) -> list[str]:
+def history_lines(result: Json) -> list[str]:
     """Return the history as lines of text, the first change first, with the runs that were not promoted."""
     lines = []
     for change in result["changes"]:
@@ -69,7 +70,7 @@ def history_lines(result: dict[str, Any]) -> list[str]:
     return [*lines, *result["damaged"], f"in use: version {result['current']}"]
 
 
-def _test(test: dict[str, Any]) -> str:
+def _test(test: Json) -> str:
     """Return the test that decided, in few words."""
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""
@@ -77,14 +78,14 @@ def _test(test: dict[str, Any]) -> str:
     return f"{measure_text(test)} {value} on {test['rows']:,} rows{condition}"
 
 
-def rollback(config: RollbackConfig, observer: RunObserver) -> dict[str, Any]:
+def rollback(config: RollbackConfig, observer: RunObserver) -> Json:
     """Go back to an earlier version of a model."""
     url, number = split_version(config.store)
     change = go_back(read_store(url), ABOUT, number)
     return {"store": shown(url), "version": change.version, "replaced": change.replaced}
 
 
-def rollback_lines(result: dict[str, Any]) -> list[str]:
+def rollback_lines(result: Json) -> list[str]:
     """Return what `aucdist rollback` prints."""
     return [f"{result['store']}: version {result['version']} is in use again; it replaces version {result['replaced']}"]
 
@@ -92,7 +93,7 @@ def rollback_lines(result: dict[str, Any]) -> list[str]:
 # ---- what was decided of a promotion -----------------------------------------------------------------------------------------
 
 
-def promotion_lines(result: dict[str, Any]) -> list[str]:
+def promotion_lines(result: Json) -> list[str]:
     """Return what was decided and done, as lines of text."""
     lines = []
     if (test := result["decision"]) is not None:
@@ -117,14 +118,14 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def measure_text(test: dict[str, Any]) -> str:
+def measure_text(test: Json) -> str:
     """Return what was compared; the first versions of model stores do not say it, and had the AUC alone."""
     if (measure := test.get("measure", "auc")) == "partial_auc":
         return f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}"
     return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]
 
 
-def _missed(result: dict[str, Any]) -> str:
+def _missed(result: Json) -> str:
     decision, margin = result["decision"], result["decision"]["margin"]
     bound = margin if result["condition"] == "better" else -margin
     if decision["low"] > bound:
@@ -133,7 +134,7 @@ def _missed(result: dict[str, Any]) -> str:
     return f"shown to be better{beyond}" if result["condition"] == "better" else f"shown to be no worse{beyond}"
 
 
-def decision_svg(decision: dict[str, Any], title: str) -> str:
+def decision_svg(decision: Json, title: str) -> str:
     """Return the picture of a decision as an SVG file."""
     rows = [(measure_text(decision), decision)]
     if decision["calibration"] is not None:

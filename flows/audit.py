@@ -9,7 +9,7 @@ import json
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from aucdist.data.block import Block
 from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
-from aucdist.drift import performance as labelled
 from aucdist.errors import InputError, RunError, as_input_error
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
@@ -31,15 +30,14 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.report.html import render_template
 from aucdist.report.text import (
-    auc_text,
+    Json,
     certificate_text,
     guarantee_text,
     operating_point_text,
-    percent_text,
     threshold_origin_text,
 )
 from flows.config.base import Cli, Strict
-from flows.export.run import rows_of_run
+from flows.export import rows_of_run
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, configuration_of, read_about
@@ -65,7 +63,7 @@ class AuditConfig(Strict):
     """The folder for audit.html and audit.json; by default the run folder"""
 
 
-def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:
+def audit(config: AuditConfig, observer: RunObserver) -> Json:
     """Write the page and the JSON file of a run, or with `verify` train again.
 
     Raises InputError if there is no such run of two classes.
@@ -81,11 +79,11 @@ def audit(config: AuditConfig, observer: RunObserver) -> dict[str, Any]:
         return _reported(run, about, config)
 
 
-def _reported(run: str, about: dict[str, Any], config: AuditConfig) -> dict[str, Any]:
+def _reported(run: str, about: Json, config: AuditConfig) -> Json:
     """Write the page and the JSON file of a run; return what the latter holds."""
     model = load_two_classes(f"{run}/model", "an audit")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
-    record: dict[str, Any] = {
+    record: Json = {
         "format": 1,
         "run": shown(run),
         "digests": {
@@ -105,21 +103,21 @@ def _reported(run: str, about: dict[str, Any], config: AuditConfig) -> dict[str,
         "groups": [] if test is None else groups_of(test),
         "reasons": reasons_of(run, model),
         "drift": {
-            "p_after_holm": labelled.ALPHA, "limits": drift.LEAST, "losses": labelled.LEAST, "evidence_against_a_promise": ALARM,
+            "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.LEAST_LOSS, "evidence_against_a_promise": ALARM,
         },
     }  # fmt: skip
     record = jsonable(record)
     place = run if config.output is None else config.output.rstrip("/")
     page = render_template(
-        Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record),
-        sections=_sections(about, record),
+        Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record), about=about,
+        record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
     )  # fmt: skip
     write_bytes(f"{place}/audit.html", page.encode())
     write_bytes(f"{place}/audit.json", json.dumps(record, indent=2, allow_nan=False).encode() + b"\n")
     return record | {"page": f"{shown(place)}/audit.html", "json": f"{shown(place)}/audit.json"}
 
 
-def audit_lines(result: dict[str, Any]) -> list[str]:
+def audit_lines(result: Json) -> list[str]:
     """Return what `aucdist audit` prints."""
     if "same" in result:
         return [*(f"the same: {name} {digest[:16]}" for name, digest in result["same"].items()), *result["notes"]]
@@ -129,7 +127,7 @@ def audit_lines(result: dict[str, Any]) -> list[str]:
 # ---- the same bits again -------------------------------------------------------------------------------------------------------
 
 
-def digests_of_run(run: str, about: dict[str, Any]) -> dict[str, str]:
+def digests_of_run(run: str, about: Json) -> dict[str, str]:
     """Return the SHA-256 of what a run has decided: the weights, the rest of the model, and the test scores."""
     content = json.loads(files_of_model(f"{run}/model")[ABOUT])
     model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
@@ -150,7 +148,7 @@ def digests_of_run(run: str, about: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def _verified(run: str, about: dict[str, Any], observer: RunObserver) -> dict[str, Any]:
+def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
         raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
     kept = about.get("digests", {})
@@ -177,7 +175,7 @@ def _verified(run: str, about: dict[str, Any], observer: RunObserver) -> dict[st
 # ---- figures -------------------------------------------------------------------------------------------------------------------
 
 
-def calibration_of(model: LinearModel, test: pd.DataFrame) -> dict[str, Any] | None:
+def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
     """Return how the probabilities of test rows agree with their labels, all together and in bands; None without any."""
     if model.probability is None:
         return None
@@ -192,7 +190,7 @@ def calibration_of(model: LinearModel, test: pd.DataFrame) -> dict[str, Any] | N
     return {"positives": int(counts.n_pos), "expected": float(p.sum()), "brier": brier(counts), "bands": bands}
 
 
-def groups_of(test: pd.DataFrame) -> list[dict[str, Any]]:
+def groups_of(test: pd.DataFrame) -> list[Json]:
     """Return the figures of each named group of test rows, each with its interval of 95 %.
 
     A group of one class has what it has rows for.
@@ -205,10 +203,10 @@ def groups_of(test: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(rows: pd.DataFrame) -> dict[str, Any]:
+def _figures(rows: pd.DataFrame) -> Json:
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
     counts, n_pos = ScoreCounts.from_scores(y, scores), int((y > 0).sum())
-    figures: dict[str, Any] = {"rows": len(rows), "positives": n_pos}
+    figures: Json = {"rows": len(rows), "positives": n_pos}
     if n_pos in (0, len(rows)):
         flagged = int((scores > 0).sum())
         share = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
@@ -224,7 +222,7 @@ def _figures(rows: pd.DataFrame) -> dict[str, Any]:
     return figures
 
 
-def reasons_of(run: str, model: LinearModel) -> dict[str, Any]:
+def reasons_of(run: str, model: LinearModel) -> Json:
     """Return the principal reasons of the alerts among the test rows: all columns with `PRINCIPAL` of what raises a score.
 
     What a column adds is beside its mean over the test rows. The rows are read again; ``not_known`` says why nothing is known.
@@ -261,103 +259,8 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
     return adds.T.groupby(level=0, sort=False).sum().T, scores
 
 
-# ---- the page ------------------------------------------------------------------------------------------------------------------
-
-
-def _sentences(record: dict[str, Any]) -> list[str]:
+def _sentences(record: Json) -> list[str]:
     point = record["operating_point"]
     found = [] if point is None else [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
     found.append(f"The objective is {certificate_text(record['certificate'])}.")
     return [sentence for sentence in found if sentence]
-
-
-def _rate(rate: dict[str, Any] | None, text: Any = percent_text) -> str:
-    if rate is None:
-        return ""
-    ends = "" if rate["interval"] is None else " ({} to {})".format(*map(text, rate["interval"]))
-    return f"{text(rate['value'])}{ends}"
-
-
-def _sections(about: dict[str, Any], record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections of the page: heading, notes, headings of the columns of a table, and its rows."""
-
-    def section(heading: str, notes: list[str], headings: list[str], rows: list[list[str]]) -> dict[str, Any]:
-        return {"heading": heading, "notes": notes, "headings": headings, "rows": rows}
-
-    directions = [[name, str(word)] for name, word in record["directions"].items()]
-    calibration, reasons = record["calibration"], record["reasons"]
-    bands = [] if calibration is None else [
-        [f"{one['rows']:,}", percent_text(one["predicted"]), _rate({"value": one["positive"], "interval": one["interval"]})]
-        for one in calibration["bands"]
-    ]  # fmt: skip
-    said = "The model gives no probabilities, or the run has no test rows."
-    if calibration is not None:
-        said = (
-            f"The test rows have {calibration['positives']:,} positives, and the probabilities expect "
-            f"{calibration['expected']:.1f}; the Brier score is {calibration['brier']:.4g}. Bands of equally "
-            "many rows, by their probability:"
-        )
-    groups = [
-        [
-            f"{row['column']}: {row['value']}",
-            f"{row['rows']:,}",
-            f"{row['positives']:,}",
-            _rate(row.get("auc"), auc_text),
-        ]
-        + [_rate(row.get(name)) for name in ("recall", "fpr", "alerts")]
-        for row in record["groups"]
-    ]
-    why = f"Reasons are not known: {reasons.get('not_known')}."
-    if "columns" in reasons:
-        why = (
-            f"Of each of the {reasons['alerts']:,} alerts among the test rows all principal reasons are counted: the columns "
-            f"that have at least {percent_text(PRINCIPAL)} of what raises its score above that of a mean test row. None has more "
-            f"than {reasons['most_of_an_alert']}. `aucdist explain RUN DATA --reasons N` names those of a row."
-        )
-    same = "The code that wrote this page is that of the run." if record["code_is_that_of_the_run"] else (
-        "The code that wrote this page is not that of the run, or the run does not say."
-    )  # fmt: skip
-    limits = [
-        [name, f"{value:g}"] for name, value in {**record["drift"]["limits"], **record["drift"]["losses"]}.items()
-    ]
-    drifted = (
-        f"`aucdist watch` raises an alarm where a difference has p < {record['drift']['p_after_holm']:g} after Holm's correction "
-        f"and at least the size below, and where the evidence against a promise reaches {ALARM:g}."
-    )
-    data = [
-        ["rows", f"{about['n_samples']:,}"],
-        ["positive rows", f"{about['n_pos']:,}"],
-        ["estimator", about["estimator"]],
-    ]
-    data += [["solver", about["solver"]], ["train AUC", auc_text(about["metrics"].get("train_auc"))]]
-    data += [["test AUC", auc_text(about["metrics"]["test_auc"])]]
-    return [
-        section("Technical documentation (article 11)", ["What was fitted, and to which data."], ["", ""], data),
-        section(
-            "Records (article 12)",
-            [f"SHA-256 digests. {same} `{record['command']}` trains again, and compares those of data, model and test scores."],
-            ["Of", "Digest"],
-            [[name, digest] for name, digest in record["digests"].items()],
-        ),
-        section("Versions", [], ["Package", "Version"], [[name, text] for name, text in record["versions"].items()]),
-        section(
-            "Transparency (article 13): directions that are proved",
-            ["The score rises or falls with these columns for every row, by the signs of the weights."] if directions else
-            ["No direction was asked for (`model.monotone`), and none is proved."],
-            ["Column", "Direction"], directions,
-        ),
-        section("Transparency (article 13): probabilities", [said], ["Rows", "Predicted", "Positive (95 %)"], bands),
-        section(
-            "Human oversight (article 14): reasons of alerts",
-            [why],
-            ["Column", "Alerts that name it", "Part of what raises them"],
-            [[one["column"], percent_text(one["alerts"]), percent_text(one["part"])] for one in reasons.get("columns", [])],
-        ),
-        section(
-            "Accuracy (article 15): groups of rows",
-            ["Test rows, each figure with its 95 % interval; single groups of many differ by chance."] if groups else
-            ["No groups were named: `audit: {groups: [sex, region]}` in the configuration of the run names them."],
-            ["Group", "Rows", "Positives", "AUC", "Recall", "False positive rate", "Alerts"], groups,
-        ),
-        section("Robustness (article 15): limits of drift", [drifted], ["What", "Least size of an alarm"], limits),
-    ]  # fmt: skip

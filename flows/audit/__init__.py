@@ -1,1 +1,0 @@
-"""Use case: one page of evidence about a run, and its repetition."""

@@ -1,1 +1,0 @@
-"""Use case: compare the models of several runs on the same test rows."""

@@ -1,1 +1,0 @@
-"""Use case: list, show and verify data sets."""

@@ -1,1 +1,0 @@
-"""Use case: say what each feature adds to the scores of rows."""

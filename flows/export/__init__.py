@@ -1,1 +1,0 @@
-"""Use case: write a model in the form of another system."""

@@ -1,1 +1,0 @@
-"""Use case: keep a model current, by one run a night: train, compare, promote, score and watch."""

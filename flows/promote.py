@@ -1,0 +1,462 @@
+"""The command `promote`: it compares the model of a run with the one in use, and puts it in its place.
+
+The test is a paired one, on rows that neither model was trained on. A store is a folder or a registered model of MLflow.
+"""
+
+import contextlib
+import io
+import logging
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from aucdist import __version__
+from aucdist.data.sources import Source
+from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
+from aucdist.data.storage.urls import Location, enter, hide_error, reveal
+from aucdist.drift.batch import Z
+from aucdist.errors import InputError, RunError, unknown
+from aucdist.extras import load_optional
+from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
+from aucdist.linear_model import LinearModel
+from aucdist.metrics.compare import (
+    delong_test,
+    holm,
+    macro_auc_test,
+    measured_classes,
+    partial_delong_test,
+)
+from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
+from aucdist.report.text import Json
+from aucdist.store import check_name, keep, keep_decision, promote, read_store
+from flows.compare import Run, read_run
+from flows.config.base import Cli, Strict
+from flows.config.data import UnlabelledRef, batch_name, source_of
+from flows.json_values import jsonable
+from flows.model_store import decision_svg
+from flows.progress.console import RunObserver
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, data_of, model_folder, read_about
+from flows.run_folder.scores import SCORES, SETTERS, max_fpr_of, members_of
+
+LEVEL = 0.95
+"""The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
+IN_USE = "the version in use"
+
+
+class PromoteConfig(Strict):
+    """A run whose model is to be put into use."""
+
+    run: Annotated[Location, Cli(place=1)]
+    """A run folder, a path or URL"""
+    store: Annotated[Location, Cli(place=2, metavar="URL")]
+    """The model store, a folder or URL, made if need be; or models:/NAME in MLflow"""
+    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = "always"
+    """When to replace the version in use"""
+    margin: Annotated[float, Cli()] = 0.0
+    """The difference that counts: better by more, or not worse by as much"""
+    data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
+    """Labelled rows for the test, which neither model has seen; by default the run's"""
+    keep: Annotated[int | None, Cli(metavar="N")] = None
+    """Remove old versions until N are left; by default none is removed"""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The scores of the same rows by two models.
+
+    `rows`: what they are, in words.
+    `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. For several
+        classes ``(n_samples, n_classes)``: which of them a row has, bool, and a score for each.
+    """
+
+    rows: str
+    y: np.ndarray
+    new: np.ndarray
+    old: np.ndarray
+
+
+def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
+    """Test the model of a run against the version in use.
+
+    `run` and `in_use`: the run folder, and the folder of the version.
+    Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; in types of JSON.
+    Raises InputError if the rows cannot be read, or a model was trained on some of them.
+    """
+    new, old = load_model(model_folder(run)), load_model(in_use)
+    if not same_classes([new, old]):
+        raise InputError(
+            f"{shown(run)} and {IN_USE} have different classes, so their scores cannot be compared: give --if always"
+        )
+    if config.data is None:
+        pair = _on_test_rows(run, in_use, new)
+    else:
+        name, source = batch_name(config.data), source_of(config.data)
+        before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
+        pair = Pair(name, rows.y, rows.scores, before.scores)
+    if new.classes:
+        measured = measured_classes(pair.y)
+        if not len(measured):
+            raise InputError(
+                f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured"
+            )
+        tests = [delong_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
+        classes = [
+            {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(of_class), "p_holm": p}
+            for k, of_class, p in zip(measured, tests, holm([of_class.p_value for of_class in tests]), strict=True)
+        ]
+        test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured], LEVEL)
+        about: Json = {"measure": "macro_auc", "classes": classes}
+    else:
+        about = {"measure": "auc", "n_pos": int((pair.y == 1).sum())}
+        if (max_fpr := max_fpr_of(new, run)) is None:
+            test = delong_test(pair.y, pair.new, pair.old, LEVEL)
+        else:
+            about |= {"measure": "partial_auc", "max_fpr": max_fpr}
+            test = partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+    condition, margin = config.condition, config.margin
+    bound = margin if condition == "better" else -margin
+    calibration = _calibration(pair, new, old)
+    worse = calibration is not None and calibration["high"] < -margin
+    decision: Json = jsonable(
+        asdict(test)
+        | about
+        | {"condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows, "calibration": calibration}
+        | {"holds": test.low > bound and not worse}
+    )
+    return decision
+
+
+def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> Json | None:
+    """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
+
+    For several classes the loss of a row is the mean over them.
+    """
+    losses = []
+    for model, scores in ((new, pair.new), (old, pair.old)):
+        if (probability := model.probabilities(scores)) is None:
+            return None
+        losses.append(((probability - (pair.y > 0)) ** 2).reshape(len(scores), -1).mean(axis=1))
+    of_new, of_old = losses
+    better = of_old - of_new
+    value, reach = float(better.mean()), Z * float(better.std(ddof=1)) / math.sqrt(len(better))
+    of_each = [float(of_new.mean()), float(of_old.mean())]
+    return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": of_each}
+
+
+def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
+    """Return the scores of the run's test rows.
+
+    Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
+    """
+
+    def labels_and_scores(of: Run) -> tuple[np.ndarray, np.ndarray]:
+        if not model.classes:
+            return of.y, of.score()
+        members = members_of(of.table["label"].to_numpy(), model.classes, topics=model.topics)
+        return members, np.column_stack([of.score(name) for name in model.classes])
+
+    new = read_run(run)
+    y, scores = labels_and_scores(new)
+    if exists(f"{in_use}/{SCORES}"):
+        old = read_run(in_use)
+        if new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]:
+            y_before, scores_before = labels_and_scores(old)
+            if np.array_equal(new.row_id, old.row_id) and np.array_equal(y, y_before):
+                return Pair("the test rows of both runs", y, scores, scores_before)
+            if in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id))):
+                raise InputError(
+                    f"{IN_USE} was trained on {in_training:,} of the {len(y):,} test rows of {shown(run)}: the same data was "
+                    "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or "
+                    "give --if always"
+                )
+    data = data_of(run)
+    assert data.test is not None  # there are test scores
+    apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
+    again = _scored_by(in_use, IN_USE, source_of(data.test if apart else data), name, None if apart else new.row_id)
+    if not (np.array_equal(again.row_id, new.row_id) and np.array_equal(again.y, y)):
+        raise InputError(f"{name} cannot be read again as they were: its data has changed since. Name rows by --data")
+    return Pair("the test rows of the run", y, scores, again.scores)
+
+
+def _scored_by(folder: str, who: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
+    """Return the scores of the rows of a source by a saved model that was not trained on them."""
+    model, (profile, seen) = load_with_seen(folder)
+    rows = score_labelled(model, source, seen, row_ids, name=data)
+    refuse_trained_on(rows, profile, who, data)
+    return rows
+
+
+SCHEME = "models:"
+"""How MLflow's URIs of registered models begin."""
+REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
+CHAMPION = "champion"
+"""The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
+TRACKING = "MLFLOW_TRACKING_URI"
+DATA, REPORT = "aucdist", "report.html"
+DEFAULTS = {
+    # MLflow's own 7 tries take four minutes where no server listens.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    # The address that MLflow would print has the password.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+LARGEST = 2**1023
+"""The largest number that MLflow takes."""
+MOST_PARAMETER = 500
+"""So many characters of a parameter every tracking server takes."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered model of MLflow.
+
+    `name` and `alias`: of the model, and of its version in use.
+    `server`: the tracking URI, without its secrets.
+    """
+
+    name: str
+    alias: str
+    server: str
+
+    @property
+    def url(self) -> str:
+        """MLflow's URI of the version in use."""
+        return f"{SCHEME}/{self.name}@{self.alias}"
+
+
+def registered_model(url: str) -> Registered:
+    """Return the registered model that a URI names, on the server of the environment.
+
+    Raises InputError if it names none, or no server is configured.
+    """
+    named = REGISTERED.fullmatch(url)
+    if named is None:
+        raise InputError(
+            f"{shown(url)} names no registered model of MLflow: give models:/NAME, or models:/NAME@ALIAS (by default {CHAMPION})"
+        )
+    server = enter(os.environ.get(TRACKING, ""))
+    if not server:
+        raise InputError(f"{url} is in MLflow, but {TRACKING} does not say where: set it, as in http://127.0.0.1:5000")
+    return Registered(named[1], named[2] or CHAMPION, server)
+
+
+def promote_registered(config: PromoteConfig, run: str, content: Mapping[str, bytes]) -> Json:
+    """Log a run in MLflow and, if it is as good as asked, register its model and move the alias to it.
+
+    The alias is moved last: a promotion that ends before leaves the version in use as it was.
+
+    `config`: its store is as ``models:/churn`` or ``models:/churn@champion``.
+    `run`: the run folder.
+    `content`: the files of the version by name.
+    Returns as `promote_run`; ``mlflow`` has the server, without password, and the ID of the run.
+    Raises InputError as `promote_run`; or if MLflow is not installed.
+    Raises RunError if the server cannot be reached, or refuses.
+    """
+    target = registered_model(config.store)
+    mlflow = load_optional("mlflow")
+    with _quiet(), _explained(mlflow, target), tempfile.TemporaryDirectory(prefix="aucdist-mlflow-") as folder:
+        mlflow.set_tracking_uri(reveal(target.server))
+        client = mlflow.MlflowClient()
+        current = _version_in_use(mlflow, client, target)
+        decision = None
+        if config.condition != "always" and current is not None:
+            in_use = _fetched(mlflow, target, current, Path(folder))
+            decision = decide(config, run, in_use) | {"version": current}
+        promoted = decision is None or bool(decision["holds"])
+        with mlflow.start_run(run_name=shown(run).rpartition("/")[2]) as active:
+            _log(mlflow, run, decision)
+            version = _registered(mlflow, client, target, content, current, Path(folder)) if promoted else current
+    result: Json = {"store": target.url, "run": shown(run), "condition": config.condition, "removed": []}
+    if decision is not None:
+        result["picture"] = f"decision.svg of MLflow's run {active.info.run_id}"
+    return result | {
+        "promoted": promoted, "version": version, "replaced": current if promoted else None, "decision": decision,
+        "mlflow": {"server": shown(target.server), "run": active.info.run_id},
+    }  # fmt: skip
+
+
+def _version_in_use(mlflow: Any, client: Any, target: Registered) -> int | None:
+    """Return the version that has the alias; None if none has, or there is no such model."""
+    missing = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+    try:
+        client.get_registered_model(target.name)
+        return int(client.get_model_version_by_alias(target.name, target.alias).version)
+    except mlflow.exceptions.MlflowException as error:
+        if error.error_code not in missing:
+            raise
+        return None
+
+
+def _fetched(mlflow: Any, target: Registered, version: int, folder: Path) -> str:
+    """Download a version, and return the folder of its model."""
+    uri = f"{SCHEME}/{target.name}/{version}"
+    there = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(folder / "in-use")))
+    model = there / "data" / DATA
+    if not (model / ABOUT).is_file():
+        raise InputError(
+            f"version {version} of {target.url} is no model of aucdist: give --if always, or another alias"
+        )
+    return str(model)
+
+
+def _log(mlflow: Any, run: str, decision: Json | None) -> None:
+    """Log parameters, metrics, configuration and report of a run, and what was decided."""
+    mlflow.set_tag("aucdist.version", __version__)
+    if exists(f"{run}/{METRICS}"):
+        mlflow.log_metrics(metrics_of(read_about(run)))
+    if exists(f"{run}/{CONFIG}"):
+        mlflow.log_params(parameters_of(configuration_of(run)))
+        mlflow.log_text(read_bytes(f"{run}/{CONFIG}").decode(), CONFIG)
+    if exists(f"{run}/{REPORT}"):
+        mlflow.log_text(read_bytes(f"{run}/{REPORT}").decode(), REPORT)
+    if decision is not None:
+        mlflow.log_dict(decision, "decision.json")
+        mlflow.log_text(decision_svg(decision, f"against version {decision['version']}"), "decision.svg")
+
+
+def _registered(
+    mlflow: Any, client: Any, target: Registered, content: Mapping[str, bytes], current: int | None, folder: Path
+) -> int:
+    """Log the model, register it, and move the alias to it."""
+    data = folder / DATA
+    data.mkdir()
+    for name, value in content.items():
+        data.joinpath(name).write_bytes(value)
+    # With the requirements given, MLflow does not start a process to guess them.
+    info = mlflow.pyfunc.log_model(
+        name="model",
+        loader_module="aucdist.export.pyfunc",
+        data_path=str(data),
+        pip_requirements=[f"aucdist=={__version__}"],
+    )
+    version = int(mlflow.register_model(info.model_uri, target.name).version)
+    if _version_in_use(mlflow, client, target) != current:
+        raise InputError(
+            f"another promotion to {target.url} was made at the same moment: version {version} is registered, but not in use. "
+            "Promote again"
+        )
+    client.set_registered_model_alias(target.name, target.alias, str(version))
+    return version
+
+
+def metrics_of(metrics: Json) -> dict[str, float]:
+    """Return the numbers of a run's metrics, those of other sections with the name of the section, as in ``certificate.dual``."""
+    flat: dict[str, float] = {}
+    _flatten(metrics.get("metrics", {}), "", flat)
+    _flatten({name: value for name, value in metrics.items() if name != "metrics"}, "", flat)
+    return flat
+
+
+def _flatten(section: Json, before: str, flat: dict[str, float]) -> None:
+    for name, value in section.items():
+        if isinstance(value, dict):
+            _flatten(value, f"{before}{name}.", flat)
+        elif isinstance(value, list) and len(value) == 2 and "interval" in name:
+            _flatten(dict(zip(("low", "high"), value, strict=True)), f"{before}{name}.", flat)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
+            flat[f"{before}{name}"] = float(value)
+
+
+def parameters_of(config: Any) -> dict[str, str]:
+    """Return the settings of the model in the configuration of a run, but for those that are not given."""
+    settings = config.get("model", {}) if isinstance(config, dict) else {}
+    return {name: str(value)[:MOST_PARAMETER] for name, value in settings.items() if value is not None}
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what MLflow's client prints and logs away, where the tracking URI may stand with its password."""
+    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic")]
+    levels = [logger.level for logger in loggers]
+    added = {name: value for name, value in DEFAULTS.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _explained(mlflow: Any, target: Registered) -> Iterator[None]:
+    try:
+        yield
+    except mlflow.exceptions.MlflowException as error:
+        text = f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
+        raise RunError(text) from None
+
+
+CONDITIONS = ("better", "not-worse", "always")
+
+
+def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> Json:
+    """Promote the model of a run, if it is as good as asked.
+
+    ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin.
+
+    Returns what ``aucdist promote --json`` prints.
+    Raises InputError if there is no such run, an argument is wrong, a model was trained on rows of the test, or another
+        promotion was made at the same moment.
+    """
+    _check(config)
+    run = config.run.rstrip("/")
+    if config.store.startswith(SCHEME):
+        if config.keep is not None:
+            raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
+        registered_model(config.store)  # refuses a wrong one before anything is read
+        if load_model(model_folder(run)).classes:
+            raise InputError(
+                "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
+            )
+        return promote_registered(config, run, _version_of(run))
+    check_name(config.store)
+    store = read_store(config.store)  # before the decision: what changes meanwhile makes the promotion fail
+    for change in store.versions.values() if config.keep is not None else ():
+        refuse_link(store.folder_of(change))  # before anything is promoted
+    content, current, condition = _version_of(run), store.current, config.condition
+    result: Json = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
+    decision: Any = None
+    if condition != "always" and current is not None:
+        decision = decide(config, run, store.folder_of(current)) | {"version": current.version}
+        title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
+        result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
+        if not decision["holds"]:
+            return result | {"promoted": False, "version": current.version, "replaced": None, "decision": decision}
+    change = promote(store, content, ABOUT, {"run": shown(run), "condition": condition, "decision": decision})
+    if config.keep is not None:
+        result["removed"] = keep(read_store(store.url), ABOUT, config.keep)
+    return result | {
+        "promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision
+    }  # fmt: skip
+
+
+def _version_of(run: str) -> dict[str, bytes]:
+    """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
+    folder = model_folder(run)
+    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run, SETTERS: run}
+    return files_of_model(folder) | {
+        name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
+    }
+
+
+def _check(config: PromoteConfig) -> None:
+    if config.condition not in CONDITIONS:
+        raise unknown("condition", config.condition, CONDITIONS)
+    if not 0.0 <= config.margin < 1.0:
+        raise InputError(f"the margin is a difference of AUC, at least 0 and below 1, not {config.margin:g}")
+    for what, value in (("a margin", config.margin), ("--data", config.data)):
+        if value and config.condition == "always":
+            raise InputError(f"{what} has no effect with --if always: give --if better or --if not-worse")
+    if config.keep is not None and config.keep < 1:
+        raise InputError(f"at least 1 version is kept, not {config.keep}")

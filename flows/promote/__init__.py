@@ -1,1 +1,0 @@
-"""Use case: make the model of a run the one in use."""

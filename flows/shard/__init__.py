@@ -1,1 +1,0 @@
-"""Use case: write a data set as shards."""

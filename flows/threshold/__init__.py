@@ -1,1 +1,0 @@
-"""Use case: change the threshold of a trained model without a fit."""

@@ -1,1 +1,0 @@
-"""Use case: start a Prefect server with the deployments of aucdist."""
