@@ -19,7 +19,7 @@ from support.canary import (
 )
 
 from flows.cli import app
-from flows.compute import s3_environment as s3
+from flows.compute import clusters as s3
 
 
 @pytest.fixture
