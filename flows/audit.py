@@ -38,7 +38,7 @@ from aucdist.report.text import (
 )
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
-from flows.json_values import jsonable
+from flows.json_values import json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, configuration_of, read_about
 from flows.run_folder.scores import NAMED, SCORES, read_scores
@@ -113,7 +113,7 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
         record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
     )  # fmt: skip
     write_bytes(f"{place}/audit.html", page.encode())
-    write_bytes(f"{place}/audit.json", json.dumps(record, indent=2, allow_nan=False).encode() + b"\n")
+    write_bytes(f"{place}/audit.json", json_text(record).encode())
     return record | {"page": f"{shown(place)}/audit.html", "json": f"{shown(place)}/audit.json"}
 
 

@@ -1,7 +1,6 @@
 """Compares runs on the same test rows, and on the same folds: paired tests, confidence intervals and a report."""
 
 import itertools
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +33,7 @@ from aucdist.report.text import Json, value_text
 from aucdist.search.choice import groups_test
 from aucdist.store import resolve
 from flows.config.base import Cli, Strict
-from flows.json_values import jsonable
+from flows.json_values import json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
 from flows.run_folder.scores import SCORES, common_cost, members_of, read_scores
@@ -133,7 +132,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
         result: Json = {"run": folder.url, **jsonable(compared), "skipped": skipped}
         page = render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs])
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
-        (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
+        (folder.draft / "comparison.json").write_text(json_text(result), "utf-8")
         folder.publish()
     return result
 

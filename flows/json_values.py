@@ -1,5 +1,6 @@
 """Values as JSON has them."""
 
+import json
 import math
 from typing import Any
 
@@ -17,3 +18,8 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def json_text(value: Any) -> str:
+    """Return a value as the text of a JSON file."""
+    return json.dumps(jsonable(value), indent=2, allow_nan=False) + "\n"

@@ -1,7 +1,6 @@
 """`aucdist threshold`: another threshold for a trained model, without a fit, as a new run folder or a new version of a store."""
 
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,7 @@ from aucdist.store import promote, read_store, split_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig
-from flows.json_values import jsonable
+from flows.json_values import json_text
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
 from flows.run_folder.results import detail_of, guarantee_of, point_of
@@ -86,7 +85,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     sentences = [sentence for sentence in sentences if sentence]
     if change is not None:
         others.pop(HISTORY, None)
-        others[METRICS] = _json(about | changed)
+        others[METRICS] = json_text(about | changed).encode()
         text = f"version {change.version} with another threshold"
         version = promote(store, files | others, ABOUT, {"run": text}).version
         return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
@@ -102,7 +101,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
             sentences=sentences,
             run=shown(run),
         )
-        others |= {METRICS: _json(about | changed), "report.html": page.encode()}
+        others |= {METRICS: json_text(about | changed).encode(), "report.html": page.encode()}
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
             path = made.draft / name
             path.parent.mkdir(exist_ok=True)
@@ -155,10 +154,6 @@ def _decide(
     if guarantee is not None:
         point["guarantee"] = guarantee_of(guarantee, setters)
     return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
-
-
-def _json(about: Json) -> bytes:
-    return json.dumps(jsonable(about), indent=2, allow_nan=False).encode() + b"\n"
 
 
 def threshold_lines(result: Json) -> list[str]:

@@ -6,7 +6,6 @@ process at a time adds labels; and ``index.html``.
 """
 
 import io
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
@@ -26,6 +25,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.report.text import Json
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.base import NAME
+from flows.json_values import json_text
 
 PAGE = "index.html"
 Number = int | float
@@ -192,12 +192,12 @@ class WatchState:
 
         Raises InputError if another process has just watched a batch of this name.
         """
-        if not files.create_bytes(self.at("batches", batch), _json(record)):
+        if not files.create_bytes(self.at("batches", batch), json_text(record).encode()):
             raise InputError(f"batch {batch} is being watched by another process: name another one by --batch")
 
     def write(self, kind: str, batch: str, record: Json) -> None:
         """Write a record of a batch, which replaces an earlier one as a whole."""
-        files.write_bytes(self.at(kind, batch), _json(record))
+        files.write_bytes(self.at(kind, batch), json_text(record).encode())
 
     def labels(self, batch: str, *, several: bool) -> pd.DataFrame:
         """Return the labels that are known so far: ``row_id`` and ``y``, of several classes their names."""
@@ -217,10 +217,6 @@ class WatchState:
         ]
         files.write_bytes(f"{self.url}/{PAGE}", render_watch_page(title, records).encode())
         return f"{self.url}/{PAGE}"
-
-
-def _json(record: Json) -> bytes:
-    return json.dumps(record, indent=1, allow_nan=False).encode() + b"\n"
 
 
 # ---- labels that become known later, read from a file -----------------------------------------------------------------------

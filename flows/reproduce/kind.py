@@ -1,6 +1,6 @@
 """What the kinds of experiment share: their protocol, which `run` calls, data sets, folds and splits, and ranks of systems.
 
-How to add a kind, in one new module and one row of `config.KINDS`:
+How to add a kind, in one new module and one row of `run.KINDS`:
 
 1. Derive a class from `Kind`. Its fields are the keys of the experiment in the YAML; ``kind: Literal["name"]`` names the kind.
    Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,

@@ -1,6 +1,5 @@
 """Writes the run folder: model, history, test scores, configuration, report and metrics."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import AdditiveModel
 from aucdist.report.text import Json, percent_text, seconds_text
 from flows.config.loading import to_yaml
-from flows.json_values import jsonable
+from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, RunFolder
 from flows.run_folder.results import FittedRun, details_of, setters_of
@@ -45,8 +44,8 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str = "
         pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
     page = render_run_page(report_of(fitted, result, config, command))
     search = {} if fitted.search is None else {"search": fitted.search}
-    metrics = json.dumps(result | details_of(fitted) | search, indent=2, allow_nan=False)
-    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, f"{metrics}\n")):
+    metrics = json_text(result | details_of(fitted) | search)
+    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, metrics)):
         (draft / name).write_text(text, encoding="utf-8")
     folder.publish()
 
