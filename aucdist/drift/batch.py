@@ -59,7 +59,7 @@ def performance(
             warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
             measures["auc"] = _ends(auc_interval(counts))
             if max_fpr is not None:
-                measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr, standardized=True))
+                measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
         point = operating_point(counts, 0.0)
         measures |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
         p = np.zeros(0) if probability is None else probability(scores)[:, 1]
