@@ -29,15 +29,15 @@ from aucdist.search.folds import (
     searched_classes,
     smallest_class,
 )
-from aucdist.search.schedule import FitJob, Point, points_of, race_schedule, run_schedules
+from aucdist.search.schedule import FEWEST_FOLDS, FitJob, Point, points_of, race_schedule, run_schedules
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
 HELD_OUT = 50
 """Maps are compared where the folds have held out so many rows of the smaller class, or groups. At the top of the list, where few
 of those rows decide, all maps go through all folds."""
-ENOUGH_HELD_OUT, FEWEST_FOLDS = 500, 3
-"""Over all pairs only as many folds are fitted as hold out so many of those rows, and at least so many folds."""
+ENOUGH_HELD_OUT = 500
+"""Over all pairs only as many folds are fitted as hold out so many of those rows, and at least `FEWEST_FOLDS`."""
 LEAST_TOL = 3e-2
 """Fits of the folds end at this relative gap, or at that of the model if it is wider. On magic04 partial AUCs differ from those
 at 1 % by .003 at most, for half the passes; AUCs of leaves on aloi and page-blocks0 by .003 as well."""
@@ -75,7 +75,7 @@ class AutoSearch:
     n_first : int
         After every so many folds maps leave: see `aucdist.search.schedule.race_schedule`.
     n_fitted : int
-        Of the `n_folds` folds, how many are fitted.
+        Of the `n_folds` folds, how many are fitted at most.
     tol : float
         The relative gap at which fits of the folds end.
     """
@@ -291,7 +291,7 @@ def choose_features(
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
     summary = search_summary(table, choose(table, measure, search.rule), folds, measure, search.rule, classes)
     summary |= {
-        "folds": {"number": search.n_folds, "fitted": search.n_fitted, "repeats": 1, "seed": folds.seed},
+        "folds": {"number": search.n_folds, "fitted": len(table[0].results), "repeats": 1, "seed": folds.seed},
         "placement": "masks",
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,

@@ -41,6 +41,7 @@ class FitJob(NamedTuple):
 
 FIRST_LAMS = 3
 """A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the one before is best."""
+FEWEST_FOLDS = 3
 LOST = 1.0
 """From two folds on a map that is so many standard errors of the difference behind the best one leaves the race."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
@@ -98,7 +99,7 @@ def race_schedule(
     and the simplest of the maps that are hardly worse than the best one, which the rule ``simplest`` may choose. Each goes on
     with its best lam so far and the two beside that. On the first folds a map goes along lam as far as it gets better, and
     landmarks of half the width are tried if those of the full width are among the better maps. Where no map that is left can be
-    fitted on a fold, the best one that left comes back.
+    fitted on a fold, the best one that left comes back. The race ends where one map is left after `FEWEST_FOLDS` folds.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def race_schedule(
     Returns
     -------
     list of Row
-        For each point its results; those of folds that it was not fitted on are empty.
+        For each point its results on the folds of the race; those of folds that it was not fitted on are empty.
     """
     results: dict[int, list[Result]] = {i: [{} for _ in folds] for i in range(len(points))}
     maps: dict[str, list[int]] = {}
@@ -167,7 +168,9 @@ def race_schedule(
             alive |= near
         left += reversed([own for own in racing if own not in better])
         racing, alive = better, near & alive
-    return [Row(point, tuple(results[i]), estimator.max_passes) for i, point in enumerate(points)]
+        if len(racing) == 1 and n >= FEWEST_FOLDS:
+            break
+    return [Row(point, tuple(results[i][:n]), estimator.max_passes) for i, point in enumerate(points)]
 
 
 def _rung(

@@ -270,6 +270,9 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [1, 1, 3, 3, 3]
     assert rows[0].mean is None
     assert points[choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
+    longer, asked = raced(points, better_in_alphabetical_order, 5)
+    assert [row.results for row in longer] == [row.results for row in rows]  # one map is left after three folds
+    assert max(fold for fold, _, _ in asked) == 2
 
 
 def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
