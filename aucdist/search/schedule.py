@@ -97,8 +97,8 @@ def race_schedule(
 
     After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, but none that has `LOST`;
     and the simplest of the maps that are hardly worse than the best one, which the rule ``simplest`` may choose. Each goes on
-    with its best lam so far and the two beside that. On the first folds a map goes along lam as far as it gets better, and
-    landmarks of half the width are tried if those of the full width are among the better maps. Where no map that is left can be
+    along lam up to the value after its best one so far. On the first folds a map goes along lam as far as it gets better, and
+    landmarks of half the width are tried if those of the full width are among the two best maps. Where no map that is left can be
     fitted on a fold, the best one that left comes back. The race ends where one map is left after `FEWEST_FOLDS` folds.
 
     Parameters
@@ -158,11 +158,10 @@ def race_schedule(
             n_better = max(2, len(racing) // 2)
             stay = [k for k in range(len(racing)) if k == simplest or (k < n_better and (n == 1 or behind[k] <= LOST))]
             better = [racing[k] for k in stay]
-            if n == n_first and narrow and any(_map_of(points[own[0]]).get("map") == "nystroem" for own in better):
+            if n == n_first and narrow and any(_map_of(points[own[0]]).get("map") == "nystroem" for own in racing[:2]):
                 racing, alive, narrow = racing + narrow, alive.union(*(own[:first] for own in narrow)), []
                 continue
-            around = [slice(max(racing[k].index(best[k]) - 1, 0), racing[k].index(best[k]) + 2) for k in stay]
-            near = {i for own, places in zip(better, around, strict=True) for i in own[places]}
+            near = {i for k in stay for i in racing[k][: racing[k].index(best[k]) + 2]}
             if near <= alive or n > n_first:
                 break
             alive |= near

@@ -263,11 +263,11 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     lams = [1.0, 1e-1, 1e-2, 1e-3, 1e-4]
     points = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
     rows, asked = raced(points, better_in_alphabetical_order, 3)
-    second = [(1, "b", [1.0, 1e-1]), (1, "a", [1e-2, 1e-3, 1e-4])]
-    assert asked == [*((0, name, lams) for name in "dcba"), *second, (2, "a", [1e-2, 1e-3, 1e-4])]  # b has lost by then
+    later = [(1, "b", [1.0, 1e-1]), *((k, "a", lams) for k in (1, 2))]  # b has lost after the second fold
+    assert asked == [*((0, name, lams) for name in "dcba"), *later]
     assert [row.parameters for row in rows] == points
     counts = [sum(value is not None for value in row.values) for row in rows]
-    assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [1, 1, 3, 3, 3]
+    assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [3] * 5
     assert rows[0].mean is None
     assert points[choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
     longer, asked = raced(points, better_in_alphabetical_order, 5)
@@ -285,7 +285,7 @@ def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
 
 def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race():
     maps = [None, {"map": "bins"}, {"map": "bins", "pairs": 3}, {"map": "leaves"}]
-    best = {repr(features): value for features, value in zip(maps, (0.896, 0.88, 0.9, 0.9), strict=True)}
+    best = {repr(features): value for features, value in zip(maps, (0.898, 0.88, 0.9, 0.9), strict=True)}
     points = [{"features": features, "lam": 1.0} for features in maps]
 
     def value(fold, features, lam):
@@ -296,7 +296,7 @@ def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race()
     assert points[choose(rows, AUC, "simplest")]["features"] is None
 
 
-@pytest.mark.parametrize(("wide", "tried"), [(0.95, True), (0.7, False)])
+@pytest.mark.parametrize(("wide", "tried"), [(0.95, True), (0.85, False)])
 def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide, tried):
     maps = [
         {"map": "bins"},
@@ -304,7 +304,7 @@ def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide
         {"map": "leaves"},
         None,
     ]
-    best = {repr(features): v for features, v in zip(maps, (0.8, wide, 0.97, 0.9, 0.75), strict=True)}
+    best = {repr(features): v for features, v in zip(maps, (0.86, wide, 0.97, 0.9, 0.75), strict=True)}
     points = [{"features": features, "lam": 1.0} for features in maps]
     rows, _ = raced(points, lambda _, features, lam: best[repr(features)], 2)
     assert rows[2].complete == tried
