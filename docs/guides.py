@@ -28,8 +28,8 @@ PAGES = Path(__file__).resolve().parent / "pages"
 NOTEBOOK = PAGES / "first-model.ipynb"
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```\n(\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
-CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|report: ).*\n", re.MULTILINE)
-"""Lines with times and with the folders of runs, which are not shown."""
+CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|report: |written: |drawn in |\d{4}-\d\d-\d\dT).*\n", re.MULTILINE)
+"""Lines with times and with the names of runs, which are not shown."""
 WIDTH = 110
 """Longer lines of what commands print are wrapped."""
 ELSEWHERE = ("how-to/dask-cluster", "how-to/take-elsewhere")

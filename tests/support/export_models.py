@@ -19,6 +19,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.maps import expander_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "take-elsewhere.md"
+READER = PAGE.with_name("json-description.md")
 BLOCKS = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTES, DROP, TAG = 'o\'clock "now"', '"; DROP TABLE rows; --', "<b>'; --"
 SOURCE = {
@@ -70,8 +71,8 @@ def scores(model: LinearModel, file: Path) -> np.ndarray:
 
 
 def page_reader() -> dict[str, Any]:
-    """Return the functions of the reader that the page "Take a model elsewhere" prints."""
-    (code,) = [code for code in BLOCKS.findall(PAGE.read_text(encoding="utf-8")) if "def score_of" in code]
+    """Return the functions of the reader that the page on the JSON description prints."""
+    (code,) = [code for code in BLOCKS.findall(READER.read_text(encoding="utf-8")) if "def score_of" in code]
     names: dict[str, Any] = {}
     exec(compile(code.partition("\nwith open")[0], PAGE.name, "exec"), names)
     return names

@@ -47,7 +47,7 @@ def test_code_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(folder)
     shown = PAGE.read_text(encoding="utf-8")
     assert differences(script("guides").with_outputs("how-to/take-elsewhere"), shown) == []
-    assert shown.count("agrees: True\n") == 4
+    assert shown.count("agrees: True\n") == 2
 
 
 def test_files_are_those_of_the_functions(folder: Path) -> None:

@@ -128,8 +128,8 @@ def test_what_is_wrong_is_said(runs: list[str], tmp_path: Path, args: tuple[str,
 
 def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    for command in re.findall(r"^aucdist (.*)$", block, re.MULTILINE):
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for command in re.findall(r"^aucdist (.*)$", "".join(blocks), re.MULTILINE):
         words = [str(next(iter(tmp_path.glob(word)), word)) if "*" in word else word for word in shlex.split(command)]
         run(*words)
     assert json.loads(run("models", "models/digits", "--json")[0])["current"] in (1, 2)
