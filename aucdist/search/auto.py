@@ -133,16 +133,17 @@ def auto_search(
     metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
     n_folds = max(2, min(MOST_FOLDS, fewest))
+    n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
+    if rate is not None:
+        n_first = n_fitted = n_folds
     return AutoSearch(
         _points(estimator, maps, lam, _lams(estimator, n_pos, n_neg))
         if rate is None
         else _points_of_top(estimator, maps, lam),
         metric,
-        n_first=min(n_folds, math.ceil(HELD_OUT * n_folds / fewest)) if rate is None else n_folds,
+        n_first=n_first,
         n_folds=n_folds,
-        n_fitted=min(n_folds, max(FEWEST_FOLDS, math.ceil(ENOUGH_HELD_OUT * n_folds / fewest)))
-        if rate is None
-        else n_folds,
+        n_fitted=max(n_fitted, min(FEWEST_FOLDS, n_folds)),
         rule="simplest" if rate is None else "best",
         tol=max(LEAST_TOL, estimator.tol),
     )

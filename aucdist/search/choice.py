@@ -203,10 +203,10 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     RunError
         If every setting failed.
     """
-    means, errors = {}, {}
-    for i, row in enumerate(rows):
-        if row.max_passes == max(r.max_passes for r in rows) and row.mean is not None:
-            means[i], errors[i] = measure.sign * row.mean, row.standard_error or 0.0
+    passes = max(row.max_passes for row in rows)
+    means = {
+        i: measure.sign * row.mean for i, row in enumerate(rows) if row.max_passes == passes and row.mean is not None
+    }
     if not means:
         raise RunError(f"every setting failed; the first error: {next(e for row in rows for e in row.errors)}")
     lam = [row.parameters.get("lam", 0.0) for row in rows]
@@ -214,7 +214,7 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     if rule == "best":
         return best
     if rule == "one-se":
-        near = [i for i in means if means[i] >= means[best] - errors[best]]
+        near = [i for i in means if means[i] >= means[best] - (rows[best].standard_error or 0.0)]
         return max(near, key=lambda i: (lam[i], means[i], -i))
     near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR]
     second = find_measure(SECOND_MEASURE)

@@ -249,7 +249,7 @@ class SearchProgress:
     """Reports the jobs of a search to an observer."""
 
     def __init__(self, observer: RunObserver, metric: str):
-        self._observer, self._metric = observer, metric
+        self._observer, self._metric, self._sign = observer, metric, find_measure(metric).sign
         self._values: dict[str, list[float]] = {}
         self._n_failed = 0
 
@@ -257,26 +257,23 @@ class SearchProgress:
         """Report that jobs start, some of which have cached results."""
         for job, results in cached:
             self._record(job, results)
-        self._total, self._left = total, total - len(cached)
-        self._start, self._finished = time.monotonic(), 0
+        self._total, self._n_cached, self._left, self._start = total, len(cached), total - len(cached), time.monotonic()
         self._report(None)
 
     def finish(self, job: FitJob, results: list[Result], failed: bool) -> None:
         """Report that a job is finished."""
         self._record(job, results)
-        self._finished, self._left = self._finished + 1, self._left - 1
+        self._left -= 1
         self._n_failed += failed
-        self._report((time.monotonic() - self._start) / self._finished * self._left)
+        self._report((time.monotonic() - self._start) / (self._total - self._n_cached - self._left) * self._left)
 
     def _record(self, job: FitJob, results: list[Result]) -> None:
         for point, result in zip(job.points, results, strict=True):
             if "value" in result and job.fold.inner is None:
-                text = parameters_text(point)
-                self._values.setdefault(text, []).append(result["value"])
+                self._values.setdefault(parameters_text(point), []).append(result["value"])
 
     def _report(self, seconds_left: float | None) -> None:
-        sign = find_measure(self._metric).sign
-        means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
-        best = max(means, key=lambda text: means[text], default=None)
+        means = {text: (len(values), self._sign * float(np.mean(values))) for text, values in self._values.items()}
+        best = max(means, key=means.__getitem__, default=None)
         text = "" if best is None else f"best so far {self._metric} {abs(means[best][1]):.4f} at {best}"
         self._observer.tasks(Tasks(self._total - self._left, self._total, self._n_failed, text, seconds_left))

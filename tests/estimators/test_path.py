@@ -30,6 +30,12 @@ def test_models_are_those_of_single_fits_for_fewer_passes(data):
     assert sum(m.n_passes_ for m in models) < sum(m.n_passes_ for m in single)
 
 
+def test_a_path_ends_where_it_is_told_to(data):
+    X, y = data
+    models = lam_path(PairwiseHingeClassifier(), X, y, lams=[1e-3, 1e-1, 1.0], stop=lambda model: model.lam <= 1e-1)
+    assert [model.lam for model in models] == [1e-1, 1.0]
+
+
 def test_bad_input(data):
     X, y = data
     with pytest.raises(InputError, match="lams is empty"):

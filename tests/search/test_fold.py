@@ -34,6 +34,24 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     np.testing.assert_allclose([one["value"] for one in results], alone, atol=2e-2)
 
 
+def test_a_path_ends_at_the_first_value_that_is_not_better():
+    r = np.random.default_rng(4)
+    X = r.normal(size=(300, 30))
+    blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=300) > 1, 1, -1))])
+    inside = r.random(300) < 0.5
+    train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
+    estimator, measure = PairwiseHingeClassifier(tol=1e-6), find_measure("auc")
+    points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    values = [result["value"] for result in score_path(estimator, points, train, held_out, measure)]
+    end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
+    ended = score_path(estimator, points, train, held_out, measure, n_always=2)
+    assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
+    assert 0.0 < ended[0]["average_precision"] < 1.0
+    assert (
+        len([result for result in score_path(estimator, points, train, held_out, measure, n_always=4) if result]) >= 4
+    )
+
+
 @pytest.mark.parametrize("features", ["bins", {"map": "bins", "pairs": 2}, {"map": "nystroem", "landmarks": 8}, None])
 def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypatch):
     r = np.random.default_rng(1)

@@ -275,6 +275,19 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     assert max(fold for fold, _, _ in asked) == 2
 
 
+def test_the_average_precision_decides_where_the_auc_does_not():
+    def setting(features, aucs, precisions):
+        results = [{"value": v, "average_precision": p} for v, p in zip(aucs, precisions, strict=True)]
+        return Row({"features": features, "lam": 1.0}, tuple(results), 10)
+
+    simple = setting(None, [0.90, 0.91, 0.92], [0.50, 0.51, 0.52])
+    level = setting({"map": "bins"}, [0.91, 0.90, 0.92], [0.60, 0.62, 0.61])
+    worse = setting({"map": "leaves"}, [0.85, 0.86, 0.86], [0.80, 0.81, 0.82])
+    assert choose([simple, level, worse], AUC, "simplest") == 1
+    without = [Row(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)]
+    assert choose(without, AUC, "simplest") == 0
+
+
 def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
     points = [{"features": name, "lam": lam} for name in "ba" for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
     model = PairwiseHingeClassifier(solver="sdcd")
