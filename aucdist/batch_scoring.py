@@ -6,7 +6,6 @@ folders of the model and of the scores come from the command alone, never from a
 """
 
 import functools
-import hashlib
 import io
 import json
 from collections.abc import Sequence
@@ -169,10 +168,10 @@ def begin(
     ]
     said += [f"top {top}"] if top else []
     said += [] if cost is None else [asdict(cost), "of each class"]
-    key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    key = files.sha256_of(json.dumps(said).encode())
     urls = carried(*source.urls(), model, manifest or "")
     url = below(output, IN_PROGRESS)
-    earlier = _read_scoring(url, urls) if files.exists(url) else None
+    earlier = _read_scoring(url) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
         reader = parse_reader(earlier.reader, files.shown(url))
         if {part.url for part in reader.parts} <= set(source.format_of().part_urls(source)) and (
@@ -181,7 +180,7 @@ def begin(
             items: Sequence[Any] = range(reader.n_blocks)
             known = Scoring(model, output, key, reader, urls, contributions, top, cost, items)
             return _written(known, digest, unless=earlier)
-    elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
+    elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
@@ -247,14 +246,14 @@ def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) 
     return scoring
 
 
-def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
+def _read_scoring(url: str) -> _ScoringFile:
     where = files.shown(url)
     return parse_checked(files.read_bytes(url), _ScoringFile, where)
 
 
 @functools.lru_cache(maxsize=2)
 def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
-    known = _read_scoring(url, urls)
+    known = _read_scoring(url)
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
     reader = parse_reader(known.reader, files.shown(url))

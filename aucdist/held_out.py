@@ -89,21 +89,6 @@ def score_labelled(
     return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
 
 
-def read_seen(folder: str) -> tuple[Profile, RowDigests] | None:
-    """Return what a model stores about its training rows; None for a model of an older version, which stores nothing.
-
-    Raises
-    ------
-    InputError
-        If it is damaged.
-    """
-    if not exists(f"{folder}/{PROFILE}"):
-        return None
-    profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
-    where = f"{folder}/{DIGESTS}"
-    return profile, RowDigests.from_bytes(read_bytes(where), shown(where))
-
-
 def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str) -> None:
     """Raise an InputError if a model was trained on some of the rows, beyond those that are equal by chance.
 
@@ -140,13 +125,15 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     InputError
         If there is no such model, if it is damaged, or if it stores nothing because an older version of aucdist made it.
     """
-    model, seen = load_model(folder), read_seen(folder)
-    if seen is None:
+    model = load_model(folder)
+    if not exists(f"{folder}/{PROFILE}"):
         raise InputError(
             f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known about its "
             "training rows. Train it again"
         )
-    return model, seen
+    profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
+    digests = f"{folder}/{DIGESTS}"
+    return model, (profile, RowDigests.from_bytes(read_bytes(digests), shown(digests)))
 
 
 def same_classes(models: Sequence[LinearModel]) -> bool:

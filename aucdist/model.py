@@ -4,7 +4,6 @@ A model is a list of classes, each against the rest, which share features and en
 """
 
 import functools
-import hashlib
 import io
 import json
 import re
@@ -20,7 +19,7 @@ from aucdist.data.formats.source_fields import Reading
 from aucdist.data.labels import class_name
 from aucdist.data.own_files import CHECKED, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
+from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassWeights, LinearModel
@@ -145,7 +144,7 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
     }
     content = {
         "format": FORMAT,
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "files": {name: sha256_of(data) for name, data in files.items()},
         "schema": model.schema.to_json(),
         "preprocessor": model.preprocessor.to_json(),
         "reading": model.reading,
@@ -249,10 +248,10 @@ def _split_class(url: str) -> tuple[str, int | None]:
 def digest_of_model(url: str) -> str:
     """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
     if is_card(url):
-        return hashlib.sha256(read_bytes(url)).hexdigest()
+        return sha256_of(read_bytes(url))
     folder, k = _split_class(url)
     data = read_bytes(f"{folder}/{ABOUT}")
-    return hashlib.sha256(data if k is None else data + str(k).encode()).hexdigest()
+    return sha256_of(data if k is None else data + str(k).encode())
 
 
 def files_of_model(url: str) -> dict[str, bytes]:
@@ -282,8 +281,13 @@ def _read_json(folder: str) -> dict[str, Any]:
 
 def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
     where = f"{shown(url)}/{ABOUT}"
-    if content["format"] < FORMAT:
-        content = _renewed(content)
+    if content["format"] < FORMAT:  # 1 or 2, which were of two classes
+        digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
+        known = {name: digest for name, digest in digests.items() if digest is not None}
+        only = {key: content[key] for key in ("intercept", "probability") if key in content}
+        only |= {"name": "", "features": FEATURES if FEATURES in known else None}
+        kept = {key: v for key, v in content.items() if key not in (*only, "weights_sha256", "features_sha256")}
+        content = {"reading": {}} | kept | {"files": known, "classes": [only]}
     checked = parse_checked(json.dumps(content).encode(), _ModelFile, where)
     schema, entries = checked.schema_, checked.classes
     n_features = len(schema.feature_names)
@@ -293,19 +297,23 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
         if name not in checked.files:
             raise InputError(f"{name} is not among its files")
         data = read_bytes(f"{url}/{name}")
-        if hashlib.sha256(data).hexdigest() != checked.files[name]:
+        if sha256_of(data) != checked.files[name]:
             raise InputError(f"the checksum of {name} is not the one in {ABOUT}")
         return data
 
     @functools.cache
     def feature_map(name: str) -> "FittedMap":
-        return _read_map(file(name), n_features)
+        from aucdist.maps import map_from_bytes  # loads scikit-learn
+
+        fitted = map_from_bytes(file(name))
+        if fitted.n_features_in != n_features:
+            raise InputError(f"{FEATURES} maps {fitted.n_features_in} features, and the model has {n_features}")
+        return fitted
 
     try:
         if (len(schema.classes) or 1) != len(entries):
             raise InputError(f"it has {len(entries)} models for the classes of its schema")
-        preprocessor = Preprocessor.from_json(checked.preprocessor)
-        preprocessor.check_width(n_features)
+        checked.preprocessor.check(n_features)
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
         coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
@@ -317,17 +325,7 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
         raise InputError(f"{where} is damaged: {reason}") from None
-    return LinearModel(weights, schema, preprocessor, checked.reading)
-
-
-def _renewed(old: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a model of format 1 or 2, which were of two classes, as one of the current format."""
-    digests = {WEIGHTS: old.get("weights_sha256"), FEATURES: old.get("features_sha256")}
-    entry = {key: old[key] for key in ("intercept", "probability") if key in old}
-    features = None if digests[FEATURES] is None else FEATURES
-    kept = {key: v for key, v in old.items() if key not in (*entry, "weights_sha256", "features_sha256")}
-    files = {name: digest for name, digest in digests.items() if digest is not None}
-    return {"reading": {}} | kept | {"files": files, "classes": [{"name": "", "features": features} | entry]}
+    return LinearModel(weights, schema, checked.preprocessor, checked.reading)
 
 
 def _read_folders(url: str, content: dict[str, Any]) -> LinearModel:
@@ -429,7 +427,7 @@ class _ModelFile(BaseModel):
     format: int
     files: dict[FileName, Sha256]
     schema_: Schema = Field(alias="schema")
-    preprocessor: dict[str, Any]
+    preprocessor: Preprocessor
     reading: Reading
     about: dict[str, Any]
     classes: list[_Class] = Field(min_length=1)
@@ -452,15 +450,6 @@ class _ListOfFolders(BaseModel):
     format: int
     topics: bool
     classes: list[_Member] = Field(min_length=1)
-
-
-def _read_map(data: bytes, n_features: int) -> "FittedMap":
-    from aucdist.maps import map_from_bytes  # loads scikit-learn
-
-    feature_map = map_from_bytes(data)
-    if feature_map.n_features_in != n_features:
-        raise InputError(f"{FEATURES} maps {feature_map.n_features_in} features, and the model has {n_features}")
-    return feature_map
 
 
 def _read_weights(data: bytes, n_features: int) -> np.ndarray:

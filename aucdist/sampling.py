@@ -110,7 +110,15 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
             A ValueError: if a parameter is out of its range, or the data cannot be sampled.
         """
         self.check_parameters()
-        labels = _labels_of(y)
+        kind = type_of_target(y, input_name="y")
+        if kind.startswith("multilabel") or kind.endswith("multioutput"):
+            indicator = np.asarray(y)
+            if kind != "multilabel-indicator" or (indicator.sum(axis=1) != 1).any():
+                raise InputError("Multilabel and multioutput targets are not supported.")
+            labels = np.asarray(indicator.argmax(axis=1))
+        else:
+            check_classification_targets(y)
+            labels = np.asarray(column_or_1d(y))
         rows, labels = validate_data(self, X, labels, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, counts = np.unique(labels, return_counts=True)
         if len(classes) < 2:
@@ -146,18 +154,6 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
             input_tags=SamplerInputTags(sparse=True),
             sampler_tags=SamplerTags(sample_indices=self.returns_rows_of_input),
         )
-
-
-def _labels_of(y: Any) -> np.ndarray:
-    """Return labels of shape (n_samples,), from a column, or from one-hot rows as the position of the 1."""
-    kind = type_of_target(y, input_name="y")
-    if kind.startswith("multilabel") or kind.endswith("multioutput"):
-        column = np.asarray(y)
-        if kind != "multilabel-indicator" or (column.sum(axis=1) != 1).any():
-            raise InputError("Multilabel and multioutput targets are not supported.")
-        return np.asarray(column.argmax(axis=1))
-    check_classification_targets(y)
-    return np.asarray(column_or_1d(y))
 
 
 def appended(X: Any, rows: Any) -> Any:
@@ -372,7 +368,22 @@ class DistanceUnderSampler(Sampler):
             raise InputError("all rows are of one class: there is no hyperplane, and nothing to sample")
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
-        model = self._model(blocks)
+        model = self.svm
+        if model is None:  # both classes have the same total weight
+            class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
+            lam = 0.5 / (COST * blocks.n_samples)
+            for _ in range(MOST_TRIES):
+                rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
+                solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
+                if solution.certificate.relative_gap <= POOR:
+                    break
+                lam *= 10.0
+            model = Hyperplane(solution.w[:-1], float(solution.w[-1]))
+        elif hasattr(model, "fit") and not _is_fitted(model):  # without fit it can only measure distances
+            if blocks.n_blocks > 1:
+                raise InputError("svm is not fitted, and the rows are in several blocks: fit it first, or use None")
+            rows = blocks.sum(rows_of)
+            model = clone(model).fit(rows["X"][0], rows["y"][0])
         measured = blocks.sum(measure_distances, model, majority, seed)
         distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
         if not len(distances) or not np.isfinite(distances).all():
@@ -403,19 +414,6 @@ class DistanceUnderSampler(Sampler):
         if self.svm is not None and not hasattr(self.svm, "decision_function"):
             raise InputError(f"svm is {self.svm!r}; None or a classifier with decision_function is needed")
 
-    def _model(self, blocks: Blocks) -> Any:
-        """Return the fitted model that measures the distances."""
-        if self.svm is None:
-            return _default_hyperplane(blocks)
-        if hasattr(self.svm, "fit") and not _is_fitted(self.svm):  # without fit it can only measure distances
-            if blocks.n_blocks > 1:
-                raise InputError(
-                    "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
-                ) from None
-            rows = blocks.sum(_send_rows)
-            return clone(self.svm).fit(rows["X"][0], rows["y"][0])
-        return self.svm
-
 
 def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:
     """Return the distances of the block's majority rows, and a random number for each row."""
@@ -437,20 +435,8 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
     return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
 
 
-def _default_hyperplane(blocks: Blocks) -> Hyperplane:
-    """Return the hyperplane of a support vector machine with the same total weight for both classes."""
-    class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
-    lam = 0.5 / (COST * blocks.n_samples)
-    for _ in range(MOST_TRIES):
-        rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
-        solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
-        if solution.certificate.relative_gap <= POOR:
-            break
-        lam *= 10.0
-    return Hyperplane(solution.w[:-1], float(solution.w[-1]))
-
-
-def _send_rows(block: Block) -> Summary:
+def rows_of(block: Block) -> Summary:
+    """Send the rows and their labels."""
     return {"X": [block.X], "y": [block.y]}
 
 
@@ -567,7 +553,15 @@ class MWMOTE(Sampler):
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
         _enough("neighbours (k2)", self.k2, len(others), " of the larger class")
         _enough("neighbours (k3)", max(k3, 2 if self.k3 is None else 1), len(small), " of the smaller class")
-        kept = self._no_noise(rows, small)  # 1, 2
+        around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
+        other = around != small[:, np.newaxis]
+        other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
+        kept = (np.isin(around, small) & other).any(axis=1)  # 1, 2
+        if not kept.any():
+            raise InputError(
+                f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
+                "neighbours, so that all of them count as noise: use a larger k1"
+            )
         nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(ours[kept], return_distance=False)  # 3
         border = others[np.unique(nearest)]  # 4
         apart, starts = NearestNeighbors(n_neighbors=k3).fit(ours).kneighbors(border)  # 5, 6
@@ -577,21 +571,6 @@ class MWMOTE(Sampler):
         weights = np.zeros(len(small))
         np.add.at(weights, starts, closeness * density)  # 7, 8
         return weights, kept
-
-    def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
-        """Return which minority rows have another minority row among their nearest neighbours."""
-        from sklearn.neighbors import NearestNeighbors
-
-        around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
-        other = around != small[:, np.newaxis]
-        other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
-        kept = (np.isin(around, small) & other).any(axis=1)
-        if not kept.any():
-            raise InputError(
-                f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
-                "neighbours, so that all of them count as noise: use a larger k1"
-            )
-        return kept
 
     def _clusters(self, ours: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Return the number of each row's cluster, from 0, by average linkage."""

@@ -193,7 +193,7 @@ class _CardFile(BaseModel):
     rounding: dict[str, Any]
     probability: dict[str, Any] | None
     schema_: Schema = Field(alias="schema")
-    preprocessor: dict[str, Any]
+    preprocessor: Preprocessor
     reading: Reading
     about: dict[str, Any]
 
@@ -215,8 +215,8 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     if card.version != VERSION:
         raise InputError(f"{where} is a card of version {card.version}; this aucdist reads version {VERSION}")
     try:
-        preprocessor = Preprocessor.from_json(card.preprocessor)
-        preprocessor.check_width(len(card.schema_.feature_names))
+        preprocessor = card.preprocessor
+        preprocessor.check(len(card.schema_.feature_names))
         if preprocessor.scale != "none" or preprocessor.log1p:
             raise InputError("a card scales nothing")
         features = tuple(feature.feature() for feature in card.features)

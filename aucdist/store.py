@@ -13,7 +13,6 @@ The last change says which version is current. A change is made by creating the 
 one writer only; the files of its version are there before. So a reader finds the old version or the new one, whole.
 """
 
-import hashlib
 import os
 import re
 import socket
@@ -234,8 +233,8 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: Abou
     Raises InputError if another change was made since the store was read, or a file cannot be written.
     """
     current = store.current
-    sums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(content.items())}
-    digest = hashlib.sha256(repr(sums).encode()).hexdigest()[:16]
+    sums = {name: files.sha256_of(data) for name, data in sorted(content.items())}
+    digest = files.sha256_of(repr(sums).encode())[:16]
     number = max(store.versions, default=0) + 1
     replaced = None if current is None else current.version
     change = Change("promote", number, replaced, f"version-{number:05d}-{digest}", sums, about=about)
@@ -256,7 +255,7 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: Abou
 def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
     """Raise an InputError unless each file of a version has its checksum."""
     for name, sha256 in sums.items():
-        if hashlib.sha256(files.read_bytes(f"{folder}/{name}")).hexdigest() != sha256:
+        if files.sha256_of(files.read_bytes(f"{folder}/{name}")) != sha256:
             raise InputError(f"{files.shown(folder)}/{name} is not what was written: {otherwise}")
 
 
@@ -324,7 +323,7 @@ def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
     """
     now = datetime.now(UTC)
     data = to_json(decision | {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}, indent=2) + b"\n"
-    name = f"{now:%Y%m%d-%H%M%S}-{now.microsecond:06d}-{hashlib.sha256(data).hexdigest()[:8]}"
+    name = f"{now:%Y%m%d-%H%M%S}-{now.microsecond:06d}-{files.sha256_of(data)[:8]}"
     url = f"{store.url}/{DECISIONS}/{name}"
     files.write_bytes(f"{url}.svg", picture.encode())
     files.write_bytes(f"{url}.json", data)

@@ -203,9 +203,9 @@ class Means:
         return Means(self.count + other.count, self.total + other.total)
 
     @classmethod
-    def of(cls, rows: Rows) -> "Means":
+    def of(cls, block: Block) -> "Means":
         """Return the statistics of a block's rows."""
-        d = n_columns(rows)
+        rows, d = block.rows, block.n_features
         sums = cls(_zeros(rows), np.zeros(d))
         for column, value in _present(rows):
             sums += cls(np.bincount(column, minlength=d), np.bincount(column, value, minlength=d))
@@ -240,9 +240,9 @@ class Medians:
         return Medians(cells, count, self.n_features)
 
     @classmethod
-    def of(cls, rows: Rows) -> "Medians":
+    def of(cls, block: Block) -> "Medians":
         """Return the histograms of a block's rows."""
-        d, zeros = n_columns(rows), _zeros(rows)
+        rows, d, zeros = block.rows, block.n_features, _zeros(block.rows)
         with_zeros = np.flatnonzero(zeros)
         cells_of_all = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
         for column, value in _present(rows):

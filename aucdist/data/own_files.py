@@ -45,12 +45,7 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 """The name of a file in its folder: no path leads out of it."""
 
 
-def _file_path(path: str) -> str:
-    folder, _, name = path.rpartition("/")
-    return f"{_file_name(folder)}/{_file_name(name)}" if folder else _file_name(name)
-
-
-FilePath = Annotated[str, AfterValidator(_file_path)]
+FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, path.split("/", 1))))]
 """The name of a file in a folder, or in a folder of it."""
 
 

@@ -1,32 +1,39 @@
 """Scaling of features, fitted on the training rows by statistics that merge over blocks."""
 
 import functools
-import json
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, Field, PlainSerializer
 
-from aucdist.data.block import Block, EachBlock, n_columns, n_rows
+from aucdist.data.block import Block, EachBlock, n_columns
 from aucdist.data.column_statistics import (
     IMPUTES,
     MEDIAN_ERROR,
     STATISTICS,
-    Means,
-    Medians,
     Moments,
     entry_at,
     filled,
     moments,
     refuse_missing,
 )
-from aucdist.data.own_files import CHECKED, Count, parse_checked
+from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
+
+if TYPE_CHECKING:
+    Floats = np.ndarray
+else:
+    Floats = Annotated[
+        list[float],
+        AfterValidator(lambda values: np.array(values, dtype=np.float64)),
+        PlainSerializer(lambda array: array.tolist()),
+    ]
+    """An array, which is a list in JSON."""
 
 WITHOUT_FILL = ("refuse", "keep")
 """The values of impute that replace nothing."""
@@ -55,13 +62,15 @@ class Preprocessor:
         How far each of `fill` may be from the statistic that it stands for, as a share of its size.
     """
 
-    log1p: tuple[int, ...]
+    __pydantic_config__: ClassVar = CHECKED
+
+    log1p: tuple[Count, ...]
     scale: str
-    shift: np.ndarray | None
-    factor: np.ndarray | None
-    impute: str = "refuse"
-    fill: np.ndarray | None = None
-    fill_error: float = 0.0
+    shift: Floats | None
+    factor: Floats | None
+    impute: str = "refuse"  # older models do not state it
+    fill: Floats | None = None
+    fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
     def transform(self, block: Block) -> Block:
         """Return the block with its features scaled, in the type they had.
@@ -88,71 +97,46 @@ class Preprocessor:
         values = rows.values
         if self.shift is not None:
             values -= self.shift
-        if self.scale == "unit-row":
-            _make_unit(rows)
+        if self.scale == "unit-row":  # rows of zeros stay
+            if isinstance(rows, CsrRows):
+                of_row: Any = np.repeat(np.arange(block.n_samples), np.diff(rows.offsets))
+                with np.errstate(over="ignore"):
+                    squares = np.bincount(of_row, values.astype(np.float64) ** 2, minlength=block.n_samples)
+            else:
+                of_row, squares = (slice(None), np.newaxis), np.einsum("ij,ij->i", values, values, dtype=np.float64)
+            if not np.isfinite(squares).all():
+                raise InputError("a row is too long for floating point; scale its features before (`maxabs`)")
+            length = np.sqrt(np.where(squares > 0, squares, 1.0))
+            np.divide(values, length[of_row], out=values, casting="same_kind")
         elif self.factor is not None:
             values *= self.factor[rows.indices] if isinstance(rows, CsrRows) else self.factor
         return replace(block, rows=rows)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Any:
         """Return the preprocessor in types of JSON."""
-        content = vars(self) | {"log1p": list(self.log1p)}
-        return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in content.items()}
+        return to_jsonable(self, Preprocessor)
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Preprocessor":
-        """Make a preprocessor from what `to_json` returned.
+    def check(self, n_features: int) -> None:
+        """Do nothing if the preprocessor, which was in a file, is one of rows of so many features.
 
         Raises
         ------
         InputError
-            If the scaling or the imputation is unknown, or if the content is not that of a preprocessor: if a number is not
-            finite, or an array is missing that the scaling needs.
+            If it is not, if the scaling or the imputation is unknown, or if an array is missing that they need.
         """
-        known = parse_checked(json.dumps(content).encode(), _Fields, "the preprocessor")
-        if known.scale not in SCALES:
-            raise unknown("scale", known.scale, SCALES)
-        if known.impute not in IMPUTES:
-            raise unknown("impute", known.impute, IMPUTES)
-        if (known.factor is None) != (known.scale in ("none", "unit-row")) or (known.shift is None) != (
-            known.scale not in CENTRING
-        ):
-            raise InputError(
-                f"the preprocessor is damaged: scale {known.scale!r} does not go with its shift and factor"
-            )
-        if (known.fill is None) != (known.impute in WITHOUT_FILL):
+        if self.scale not in SCALES:
+            raise unknown("scale", self.scale, SCALES)
+        if self.impute not in IMPUTES:
+            raise unknown("impute", self.impute, IMPUTES)
+        if ((self.factor is None), (self.shift is None)) != (
+            self.scale in ("none", "unit-row"), self.scale not in CENTRING,
+        ):  # fmt: skip
+            raise InputError(f"the preprocessor is damaged: scale {self.scale!r} does not go with its shift and factor")
+        if (self.fill is None) != (self.impute in WITHOUT_FILL):
             raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")
-        shift, factor, fill = (
-            None if values is None else np.array(values, dtype=np.float64)
-            for values in (known.shift, known.factor, known.fill)
-        )
-        return cls(tuple(known.log1p), known.scale, shift, factor, known.impute, fill, known.fill_error)
-
-    def check_width(self, n_features: int) -> None:
-        """Do nothing if the preprocessor fits rows of so many features.
-
-        Raises
-        ------
-        InputError
-            If it does not.
-        """
         arrays = [array for array in (self.shift, self.factor, self.fill) if array is not None]
         if any(len(array) != n_features for array in arrays) or any(i >= n_features for i in self.log1p):
             raise InputError(f"the preprocessor is not one of {n_features} features")
-
-
-class _Fields(BaseModel):
-    """A preprocessor in JSON."""
-
-    model_config = CHECKED
-
-    log1p: list[Count]
-    scale: str
-    shift: list[float] | None
-    factor: list[float] | None
-    impute: str = "refuse"  # older models do not state it
-    fill: list[float] | None = None
-    fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
 
 def fit_preprocessor(
@@ -191,7 +175,17 @@ def fit_preprocessor(
         raise unknown("scale", scale, SCALES)
     if impute not in IMPUTES:
         raise unknown("impute", impute, IMPUTES)
-    columns = _log1p_columns(log1p, feature_names, categories)
+    columns: tuple[int, ...] = ()
+    if log1p == "numeric":
+        one_hot = {f"{name}={value}" for name, values in categories.items() for value in values}
+        columns = tuple(i for i, name in enumerate(feature_names) if name not in one_hot)
+    elif isinstance(log1p, str):
+        raise unknown("value of log1p", log1p, ["numeric", "a list of features"])
+    elif log1p is not None:
+        for name in log1p:
+            if name not in feature_names:
+                raise unknown("feature in log1p", name, feature_names)
+        columns = tuple(i for i, name in enumerate(feature_names) if name in log1p)
     fill, error = None, 0.0
     if impute == "keep" and scale != "none":
         raise InputError(
@@ -199,7 +193,7 @@ def fit_preprocessor(
             f"not {scale!r}"
         )
     if impute not in WITHOUT_FILL:
-        statistics = functools.reduce(operator.add, each(functools.partial(_filling, impute)))
+        statistics = functools.reduce(operator.add, each(STATISTICS[impute].of))
         fill, error = statistics.fill(), MEDIAN_ERROR if impute == "median" else 0.0
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
@@ -218,10 +212,6 @@ def fit_preprocessor(
                 array, feature_names, "its values are too large or too small to scale them; use log1p or `none`"
             )
     return Preprocessor(columns, scale, shift, factor, impute, fill, error)
-
-
-def _filling(impute: str, block: Block) -> Means | Medians:
-    return STATISTICS[impute].of(block.rows)
 
 
 def _moments(
@@ -248,23 +238,6 @@ def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> N
         raise InputError(f"feature {names[int(np.argmin(np.isfinite(values)))]!r}: {reason}")
 
 
-def _log1p_columns(
-    log1p: str | list[str] | None, names: Sequence[str], categories: Mapping[str, Sequence[str]]
-) -> tuple[int, ...]:
-    if log1p is None:
-        return ()
-    if log1p == "numeric":
-        one_hot = {f"{name}={value}" for name, values in categories.items() for value in values}
-        return tuple(i for i, name in enumerate(names) if name not in one_hot)
-    if isinstance(log1p, str):
-        raise unknown("value of log1p", log1p, ["numeric", "a list of features"])
-    position = {name: i for i, name in enumerate(names)}
-    for name in log1p:
-        if name not in position:
-            raise unknown("feature in log1p", name, names)
-    return tuple(sorted({position[name] for name in log1p}))
-
-
 def _scaling(total: Moments, scale: str) -> tuple[np.ndarray | None, np.ndarray]:
     """Return shift and factor. Where a factor is beyond floating point, it is not finite."""
     ranges = total.ranges
@@ -288,39 +261,16 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
     at = np.isin(rows.indices, which) if isinstance(rows, CsrRows) else (slice(None), which)
     x = rows.values[at]
     if (x <= -1).any():
-        raise _no_logarithm(block, which, names)
+        columns = (
+            rows.indices
+            if isinstance(rows, CsrRows)
+            else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
+        )
+        k = int(np.argmax(np.isin(columns, which) & (rows.values <= -1)))
+        (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
+        raise InputError(
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above "
+            "-1; name the features that have them, or leave log1p out"
+        )
     rows.values[at] = np.log1p(x)
     return rows
-
-
-def _no_logarithm(block: Block, which: list[int], names: Sequence[str] | None) -> InputError:
-    """Return the error that names the first value that has no log(1 + x)."""
-    rows = block.rows
-    columns = (
-        rows.indices if isinstance(rows, CsrRows) else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
-    )
-    k = int(np.argmax(np.isin(columns, which) & (rows.values <= -1)))
-    (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
-    return InputError(
-        f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above -1; "
-        "name the features that have them, or leave log1p out"
-    )
-
-
-def _make_unit(rows: Rows) -> None:
-    """Scale every row to Euclidean length one; rows of zeros stay."""
-    if isinstance(rows, CsrRows):
-        of = np.repeat(np.arange(n_rows(rows)), np.diff(rows.offsets))
-        with np.errstate(over="ignore"):
-            squares = rows.values.astype(np.float64) ** 2
-        length = _lengths(np.bincount(of, squares, minlength=n_rows(rows)))
-        np.divide(rows.values, length[of], out=rows.values, casting="same_kind")
-    else:
-        length = _lengths(np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64))
-        np.divide(rows.values, length[:, None], out=rows.values, casting="same_kind")
-
-
-def _lengths(squares: np.ndarray) -> np.ndarray:
-    if not np.isfinite(squares).all():
-        raise InputError("a row is too long for floating point; scale its features before (`maxabs`)")
-    return np.sqrt(np.where(squares > 0, squares, 1.0))

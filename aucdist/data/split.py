@@ -129,7 +129,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     InputError
         If a side has no rows, or of two classes rows of one only.
     """
-    time, y, group, coded = _gathered(each(functools.partial(_times_of, column)))
+    time, y, group, coded = _gathered(each(functools.partial(_time_and_labels, column)))
     assert time is not None
     assert y is not None
     groups = latest = None
@@ -163,30 +163,8 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     )  # fmt: skip
 
 
-def _times_of(column: int, block: Block) -> Columns:
+def _time_and_labels(column: int, block: Block) -> Columns:
     return block.column(column), block.y, block.group, block.code
-
-
-def _group_limit(
-    numbers: np.ndarray, positive: np.ndarray, test_fraction: float, both: bool
-) -> tuple[int, tuple[int, int]]:
-    """Return the greatest random number of a group of test rows, and the negative and positive test rows.
-
-    The groups of the smallest numbers have about this share of all rows. With `both`, either side needs rows of both classes.
-    """
-    groups, at = np.unique(numbers, return_inverse=True)
-    if len(groups) < 2:
-        raise InputError("the rows are all of one group; a split into training and test rows needs at least two")
-    below = np.cumsum(np.bincount(2 * at + positive, minlength=2 * len(groups)).reshape(-1, 2), axis=0)
-    total = below.sum(axis=1)
-    last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
-    n_test = below[last]
-    for side, n in (("test", n_test), ("training", below[-1] - n_test)):
-        if both and 0 in n:
-            raise InputError(
-                f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
-            )
-    return int(groups[last]), (int(n_test[0]), int(n_test[1]))
 
 
 def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: int | None = None) -> Split:
@@ -216,8 +194,21 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         assert number is not None
         assert stratum is not None
         if positive is not None:
-            limit, n_of_groups = _group_limit(number, positive, test_fraction, n_classes is None)
-            return Split(seed, (limit,) * (n_classes or 2), n_of_groups, n_classes)
+            # The groups of the smallest numbers have about this share of all rows.
+            groups, at = np.unique(number, return_inverse=True)
+            if len(groups) < 2:
+                raise InputError(
+                    "the rows are all of one group; a split into training and test rows needs at least two"
+                )
+            up_to = np.cumsum(np.bincount(2 * at + positive, minlength=2 * len(groups)).reshape(-1, 2), axis=0)
+            total = up_to.sum(axis=1)
+            last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
+            for side, n_of_side in (("test", up_to[last]), ("training", up_to[-1] - up_to[last])):
+                if n_classes is None and 0 in n_of_side:
+                    raise InputError(
+                        f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
+                    )
+            return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
         counts, below = sum(part.counts for part in parts), sum(part.below for part in parts)
         low, high = np.max([part.low for part in parts], axis=0), np.min([part.high for part in parts], axis=0)
         n_test, limits = [], []

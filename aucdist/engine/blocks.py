@@ -7,7 +7,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ __all__ = [
     "reads_rows_itself", "without_rows",
 ]  # fmt: skip
 
+T = TypeVar("T")
 Loader = Callable[[Any], Block]
 """``loader(item)`` reads a block; the item is its number, or what has been kept of it (`aucdist.data.storage.scratch.Stored`)."""
 
@@ -105,7 +106,8 @@ class StoredBlock(Stored[Block]):
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
         if stored.copied and isinstance(stored.item, Stored):
-            stored.item = stored.item.without_copy()  # which then goes with the rows that it was read from
+            # Without its copy on the disk, as it would be sent: that goes with the rows that it was read from.
+            stored.item = copy.copy(stored.item)
         return stored
 
 
@@ -119,15 +121,23 @@ def _read_block(loader: Loader, item: Any) -> Block:
     return block
 
 
-def load(loader: Loader, item: Any) -> Block:
-    """Load a block, waiting for a store that is out for a while: a fit depends on it."""
+def load(loader: Callable[[Any], T], item: Any) -> T:
+    """Call a loader of blocks or another function, waiting for a store that is out for a while: a fit depends on it."""
     with patient():
         return loader(item)
 
 
-def load_or_store(loader: Loader, index: int, item: Any, stream: bool) -> Block | StoredBlock:
-    """Load a block, or with `stream` read it once and keep what is needed to read it again."""
-    return StoredBlock.first_read(loader, index, item) if stream else load(loader, item)
+def load_all(
+    loader: Loader, numbers: Sequence[int], items: Sequence[Any], stream: bool, threads: int
+) -> list[Block | StoredBlock]:
+    """Load the blocks of these numbers, or with `stream` read them once and keep what is needed to read them again."""
+    blocks: list[Any] = [None] * len(numbers)
+
+    def load_block(i: int) -> None:
+        blocks[i] = StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i])
+
+    in_threads(load_block, len(numbers), threads)
+    return blocks
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:
@@ -397,13 +407,8 @@ class LocalBlocks(Blocks):
         items : sequence, optional
             What the loader gets for each block; by default its index.
         """
-        blocks: list[Any] = [None] * n_blocks
-        of_blocks = range(n_blocks) if items is None else items
-
-        def load_block(index: int) -> None:
-            blocks[index] = load_or_store(loader, index, of_blocks[index], stream)
-
-        in_threads(load_block, n_blocks, number_of_threads(n_jobs))
+        numbers = range(n_blocks)
+        blocks = load_all(loader, numbers, numbers if items is None else items, stream, number_of_threads(n_jobs))
         return cls(blocks, n_jobs=n_jobs)
 
     def without_memory(self) -> "LocalBlocks":

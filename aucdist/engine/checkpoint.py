@@ -6,6 +6,7 @@ without reading any rows. When the journal ends, the blocks get back the memory 
 """
 
 import hashlib
+import itertools
 import json
 import time
 import weakref
@@ -21,7 +22,7 @@ from typing_extensions import TypedDict
 from aucdist.data.block import Block
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
-from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
+from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, RunError
@@ -38,7 +39,7 @@ class CheckpointFolder:
 
     def put(self, data: bytes) -> str:
         """Write a file unless it is there, and return its name."""
-        name = f"{hashlib.sha256(data).hexdigest()}.npz"
+        name = f"{sha256_of(data)}.npz"
         with patient():
             if not exists(f"{self.url}/{name}"):
                 write_bytes(f"{self.url}/{name}", data)
@@ -54,7 +55,7 @@ class CheckpointFolder:
         """
         with patient():
             data = read_bytes(f"{self.url}/{name}")
-        if name != f"{hashlib.sha256(data).hexdigest()}.npz":
+        if name != f"{sha256_of(data)}.npz":
             raise InputError(f"{self.url}/{name} is not what was written")
         return data
 
@@ -158,11 +159,11 @@ class Journal:
     """
 
     def __init__(self, url: str, fingerprint: dict[str, Any], blocks: Blocks, note: Callable[[str], None]):
-        self._folder, self._fingerprint, self._note = CheckpointFolder(url.rstrip("/")), fingerprint, note
-        self._branches: weakref.WeakValueDictionary[int, JournalledBlocks] = weakref.WeakValueDictionary()
-        self._n_branches, self._rounds, self._written_at = 0, 0, time.monotonic()
-        self._entries: deque[Entry] = deque()
-        self._new: list[Entry] = []
+        self.folder, self._fingerprint, self._note = CheckpointFolder(url.rstrip("/")), fingerprint, note
+        self.branches: weakref.WeakValueDictionary[int, JournalledBlocks] = weakref.WeakValueDictionary()
+        self.numbers, self._rounds, self._written_at = itertools.count(), 0, time.monotonic()
+        self.entries: deque[Entry] = deque()
+        self.new: list[Entry] = []
         self.checkpoint = self._newest_intact(blocks)
         if self.checkpoint is not None:
             note(f"resumes from the checkpoint of round {self.checkpoint.rounds}")
@@ -171,41 +172,15 @@ class Journal:
 
     # ---- called by the blocks -------------------------------------------------------------------------------------------
 
-    def add_branch(self, branch: "JournalledBlocks") -> int:
-        """Number a new branch. The same solver makes its branches in the same order."""
-        self._branches[self._n_branches] = branch
-        self._n_branches += 1
-        return self._n_branches - 1
-
     @property
     def replays(self) -> bool:
         """Whether summaries still come from the journal."""
-        return bool(self._entries)
-
-    def replay(self, branch: int, step: Step, args: tuple[Any, ...]) -> Summary:
-        """Return the summary that this step had in the interrupted fit.
-
-        Raises
-        ------
-        RunError
-            If the fit does not repeat the interrupted one.
-        """
-        entry = self._entries.popleft()
-        if (branch, step.__name__, digest(args)) != (entry.branch, entry.step, entry.digest):
-            raise RunError(
-                f"this fit does not repeat the one of the checkpoint at {self._folder.url} (step {entry.step!r}): other "
-                "packages, another processor, or another number of BLAS threads. Resume where the fit began, or remove the folder"
-            )
-        return entry.summary
-
-    def record(self, branch: int, step: Step, args: tuple[Any, ...], summary: Summary) -> None:
-        """Add a reduction to the journal."""
-        self._new.append(Entry(branch, step.__name__, digest(args), summary))
+        return bool(self.entries)
 
     def restored(self, blocks: Blocks, names: list[str]) -> Blocks:
         """Return the blocks with the memory read from these files; it no longer depends on earlier steps."""
         restored = blocks.without_memory()
-        restored.reduce(restore_memory, self._folder, names)
+        restored.reduce(restore_memory, self.folder, names)
         return restored
 
     # ---- writing -------------------------------------------------------------------------------------------------------
@@ -223,7 +198,7 @@ class Journal:
             One is due in any case.
         """
         self._rounds += 1
-        if self.replays or not self._new:
+        if self.replays or not self.new:
             return
         since = self._rounds - self.rounds
         if now or time.monotonic() - self._written_at >= seconds or (rounds is not None and since >= rounds):
@@ -232,14 +207,14 @@ class Journal:
     def _write(self) -> None:
         """Write a checkpoint and restore the blocks' memory from it. If it cannot be written, the fit goes on without it."""
         before = self.checkpoint
-        branches = dict(self._branches)
+        branches = dict(self.branches)
         try:
             memory = {}
             for number, branch in branches.items():
                 if (blocks := branch.with_memory()) is not None:
-                    memory[str(number)] = blocks.reduce(save_memory, self._folder)["names"]
-            entries = [tuple(entry) for entry in self._new]
-            journal = [*(before.journal if before else []), self._folder.put(serialize(entries))]
+                    memory[str(number)] = blocks.reduce(save_memory, self.folder)["names"]
+            entries = [tuple(entry) for entry in self.new]
+            journal = [*(before.journal if before else []), self.folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(self._fingerprint, number, self._rounds, journal, memory)
             manifest = {"sha256": _sha256(asdict(checkpoint)), "content": asdict(checkpoint)}
@@ -249,43 +224,56 @@ class Journal:
             self._written_at = time.monotonic()
             return
         for branch_number, names in memory.items():
-            branches[int(branch_number)].restore_from(names)
-        self.checkpoint, self._new = checkpoint, []
+            branch = branches[int(branch_number)]
+            branch._inner = self.restored(branch._inner, names)
+        self.checkpoint, self.new = checkpoint, []
         self.rounds, self._written_at = self._rounds, time.monotonic()
         # The files that neither of the last two checkpoints needs.
         kept = [checkpoint] if before is None else [checkpoint, before]
         needed: set[str] = set().union(*(c.files | {self._manifest(c.number).rpartition("/")[2]} for c in kept))
-        for name in names_in(self._folder.url):
+        for name in names_in(self.folder.url):
             if name not in needed:
-                remove(f"{self._folder.url}/{name}")
+                remove(f"{self.folder.url}/{name}")
 
     def remove(self) -> None:
         """Remove all checkpoints, and the parent folder if nothing else is in it. Called when the fit is done."""
-        remove(self._folder.url)
-        above = self._folder.url.rpartition("/")[0]
+        remove(self.folder.url)
+        above = self.folder.url.rpartition("/")[0]
         if not names_in(above):
             remove(above)
 
     # ---- reading -------------------------------------------------------------------------------------------------------
 
     def _manifest(self, number: int) -> str:
-        return f"{self._folder.url}/{MANIFEST}{number:06d}.json"
+        return f"{self.folder.url}/{MANIFEST}{number:06d}.json"
 
     def _newest_intact(self, blocks: Blocks) -> Checkpoint | None:
         """Return the newest checkpoint whose files are all what was written, and take its entries."""
-        for name in sorted((n for n in names_in(self._folder.url) if n.startswith(MANIFEST)), reverse=True):
+        for name in sorted((n for n in names_in(self.folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
-                checkpoint = self._read_manifest(read_bytes(f"{self._folder.url}/{name}"))
-                entries = [
-                    Entry(*entry) for file in checkpoint.journal for entry in deserialize(self._folder.get(file))
-                ]
+                manifest = parse_checked(read_bytes(f"{self.folder.url}/{name}"), _Manifest, "the manifest")
+                content = manifest["content"]
+                if manifest["sha256"] != _sha256(content):
+                    raise InputError("its checksum is wrong")
+                if content.get("format") != FORMAT:
+                    raise _DifferentFit(
+                        f"the checkpoint at {self.folder.url} has format {content.get('format')}; this version reads {FORMAT}"
+                    )
+                checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
+                if checkpoint.fingerprint != self._fingerprint:
+                    there, here = (json.dumps(f, sort_keys=True) for f in (checkpoint.fingerprint, self._fingerprint))
+                    raise _DifferentFit(
+                        f"the checkpoint at {self.folder.url} is of another fit. There: {there}. Here: {here}. Give this one "
+                        "another id, or remove the folder"
+                    )
+                entries = [Entry(*entry) for file in checkpoint.journal for entry in deserialize(self.folder.get(file))]
                 broken = [
                     b
                     for names in checkpoint.memory.values()
-                    for b in blocks.without_memory().reduce(check_files, self._folder, names)["broken"]
+                    for b in blocks.without_memory().reduce(check_files, self.folder, names)["broken"]
                 ]
                 if not broken:
-                    self._entries.extend(entries)
+                    self.entries.extend(entries)
                     return checkpoint
                 why = broken[0]
             except _DifferentFit:
@@ -294,24 +282,6 @@ class Journal:
                 why = str(error)
             self._note(f"{name} is corrupt ({why}); the checkpoint before it is used, if there is one")
         return None
-
-    def _read_manifest(self, data: bytes) -> Checkpoint:
-        manifest = parse_checked(data, _Manifest, "the manifest")
-        content = manifest["content"]
-        if manifest["sha256"] != _sha256(content):
-            raise InputError("its checksum is wrong")
-        if content.get("format") != FORMAT:
-            raise _DifferentFit(
-                f"the checkpoint at {self._folder.url} has format {content.get('format')}; this version reads {FORMAT}"
-            )
-        known = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
-        if known.fingerprint != self._fingerprint:
-            there, here = (json.dumps(f, sort_keys=True) for f in (known.fingerprint, self._fingerprint))
-            raise _DifferentFit(
-                f"the checkpoint at {self._folder.url} is of another fit. There: {there}. Here: {here}. Give this one another "
-                "id, or remove the folder"
-            )
-        return known
 
 
 class _DifferentFit(InputError):
@@ -327,7 +297,8 @@ class JournalledBlocks(Blocks):
         self._journal, self._inner = journal, inner
         self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
         self._has_memory = has_memory
-        self._number = journal.add_branch(self)
+        self._number = next(journal.numbers)  # the same solver makes its branches in the same order
+        journal.branches[self._number] = self
 
     def without_memory(self) -> "JournalledBlocks":
         """Return the same blocks with empty memory."""
@@ -343,13 +314,21 @@ class JournalledBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Return the summary from the journal, or run the step."""
-        if self._journal.replays:
+        journal, key = self._journal, (self._number, step.__name__, digest(args))
+        if journal.replays:
             self._has_memory = True
-            return self._journal.replay(self._number, step, args)
+            entry = journal.entries.popleft()
+            if key != entry[:3]:
+                raise RunError(
+                    f"this fit does not repeat the one of the checkpoint at {journal.folder.url} (step {entry.step!r}): other "
+                    "packages, another processor, or another number of BLAS threads. Resume where the fit began, or remove the "
+                    "folder"
+                )
+            return entry.summary
         self.with_memory()
         summary = self._inner.reduce(step, *args)
         self._has_memory = True
-        self._journal.record(self._number, step, args, summary)
+        journal.new.append(Entry(*key, summary))
         return summary
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "JournalledBlocks":
@@ -365,10 +344,6 @@ class JournalledBlocks(Blocks):
                 self._inner, self._has_memory = self._journal.restored(self._inner, names), True
             self._memory_due = False
         return self._inner if self._has_memory else None
-
-    def restore_from(self, names: list[str]) -> None:
-        """Restore the memory from files, so that it no longer depends on the steps before."""
-        self._inner = self._journal.restored(self._inner, names)
 
 
 def digest(tree: Any) -> str:
@@ -400,4 +375,4 @@ def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:
 
 
 def _sha256(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256_of(json.dumps(content, sort_keys=True).encode())

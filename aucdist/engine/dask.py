@@ -21,9 +21,8 @@ from distributed.system import MEMORY_LIMIT
 from aucdist.data.block import Block
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
-from aucdist.data.storage.faults import patient
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
-from aucdist.engine.steps import in_threads, run_step
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
+from aucdist.engine.steps import run_step
 from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, CallFile, KeptState, Parts, died_again
 from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
@@ -167,14 +166,8 @@ def _neighbours(client: Client, n: int) -> list[range]:
 
 
 def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any]) -> Part:
-    blocks: list[Any] = [None] * len(numbers)
     scratch.use_folder(Path(get_worker().local_directory))
-
-    def load_block(i: int) -> None:
-        blocks[i] = load_or_store(loader, numbers[i], items[i], stream)
-
-    in_threads(load_block, len(numbers), get_worker().state.nthreads)
-    return Part(numbers, blocks)
+    return Part(numbers, load_all(loader, numbers, items, stream, get_worker().state.nthreads))
 
 
 def blocks_from_collections(
@@ -358,7 +351,8 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
     except OSError as error:
         refused = error if isinstance(error, ssl.SSLError) else error.__cause__
         if isinstance(refused, ssl.SSLError):
-            raise InputError(f"{address}: no encrypted connection: {_reason(refused)}") from error
+            reason = str(refused).split("] ")[-1].split(" (_ssl")[0]  # out of ``[SSL: NAME] reason (_ssl.c:1006)``
+            raise InputError(f"{address}: no encrypted connection: {reason}") from error
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
     with client:
         yield client
@@ -372,17 +366,12 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
     function : callable
         Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
     """
-    futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
+    futures = client.map(load, [function] * len(items), list(items), pure=False)[::-1]
     try:
         while futures:
             yield _gather(client, [futures.pop()], "map_on_workers")[0]
     finally:
         client.cancel(futures)  # after a fault in one of them nobody waits for the others
-
-
-def _reason(error: ssl.SSLError) -> str:
-    """Return why TLS failed, out of ``[SSL: NAME] reason (_ssl.c:1006)``."""
-    return str(error).split("] ")[-1].split(" (_ssl")[0]
 
 
 def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
@@ -392,11 +381,6 @@ def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
         raise ClusterLost(f"the scheduler was lost in step '{what}'") from error
     except KilledWorker as error:
         raise died_again(what) from error
-
-
-def _patiently(function: Callable[[Any], Any], item: Any) -> Any:
-    with patient():
-        return function(item)
 
 
 def _make_block(

@@ -249,20 +249,15 @@ MOST_HELPERS = 1024
 """Threads are started as they are needed, and never wait for each other: one that has not started is cancelled."""
 
 
-def _new_helpers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(MOST_HELPERS, "aucdist")
-
-
-_helpers = _new_helpers()
-
-
-def _forget_threads() -> None:
-    """A forked process has none of its parent's threads."""
+def _new_helpers() -> None:
+    """Make the threads; a forked process has none of its parent's."""
     global _helpers
-    _helpers = _new_helpers()
+    _helpers = ThreadPoolExecutor(MOST_HELPERS, "aucdist")
 
 
-os.register_at_fork(after_in_child=_forget_threads)
+_helpers: ThreadPoolExecutor
+_new_helpers()
+os.register_at_fork(after_in_child=_new_helpers)
 
 
 class _Limit:

@@ -113,7 +113,7 @@ class ViewBlocks(Blocks):
         self._same_rows = blocks.same_rows if getattr(change, "same_rows", False) else None
         self._made: Blocks = self._source.without_memory() if over is None else over._made.fork()
         if keep == "nowhere" and getattr(change, "rows_only", False):
-            self._made.reduce(_view_unread, change)
+            self._made.reduce(_view, change, "unread")
             infos = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
         else:
             infos = self._made.reduce(_view, change, keep)["infos"]
@@ -159,10 +159,12 @@ def _block_of(made: Block | ChangedBlock | None, source: Any) -> Block:
 
 @reads_rows_itself
 def _view(
-    source: Block | StoredBlock, memory: ViewMemory | None, change: Change, keep: Keep
+    source: Block | StoredBlock, memory: ViewMemory | None, change: Change, keep: Keep | Literal["unread"]
 ) -> tuple[ViewMemory, Summary]:
-    """Make the block, keep it in its place, and describe it."""
+    """Make the block, keep it in its place, and describe it; unread: keep how it is made, and read nothing."""
     base = memory.made if isinstance(memory, ViewMemory) else None
+    if keep == "unread":
+        return ViewMemory(ChangedBlock(base, change, False), None), {}
     before = _block_of(base, source)
     own = change.at(before) if hasattr(change, "at") else change
     made = own(before)
@@ -172,12 +174,6 @@ def _view(
     recipe = ChangedBlock(base, own, keep == "disk")
     recipe.keep(made)
     return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
-
-
-@reads_rows_itself
-def _view_unread(source: Block | StoredBlock, memory: ViewMemory | None, change: Change) -> tuple[ViewMemory, Summary]:
-    """Keep how the block is made, and read nothing."""
-    return ViewMemory(ChangedBlock(memory.made if isinstance(memory, ViewMemory) else None, change, False), None), {}
 
 
 @reads_rows_itself

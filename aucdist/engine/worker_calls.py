@@ -163,7 +163,9 @@ class Parts:
         except BaseException:
             for task in running:
                 task.cancel()
-            self._stop(chain[-1])
+            if _direct[self.client]:  # nobody waits for the step: the workers start no more blocks of it
+                held = [future for future in self.futures if future.key in self._addresses]
+                self._stopping = asyncio.gather(*(self._stop(future, chain[-1]) for future in held))
             raise
 
     async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> tuple[bytes, bool]:
@@ -225,7 +227,7 @@ class Parts:
 
     async def _send(self, address: str, part: str, request: dict[str, Any]) -> Answer:
         """Send a request for a part to a worker, and return the answer."""
-        if is_direct(self.client):
+        if _direct[self.client]:
             answer: Any = await self.client.rpc(address).aucdist_run(part=part, **request)
         else:
             run = self.client.run(run_beside_scheduler, part, request, workers=[address], on_error="return")
@@ -266,17 +268,11 @@ class Parts:
         holders = await of_scheduler(self.client.who_has([future]))
         return sorted(holders.get(future.key, ()))
 
-    def _stop(self, call: Call) -> None:
-        """Ask the workers to start no more blocks of a step that nobody waits for, without waiting for their answer."""
-
-        async def stop(future: Future, address: str) -> None:
-            with suppress(Exception):
-                answer = self.client.rpc(address).aucdist_stop(part=future.key, after=call.state)
-                await asyncio.wait_for(answer, SECONDS_TO_REACH)
-
-        if is_direct(self.client):
-            requests = [stop(f, self._addresses[f.key]) for f in self.futures if f.key in self._addresses]
-            self._stopping = asyncio.gather(*requests)
+    async def _stop(self, future: Future, call: Call) -> None:
+        """Ask the worker of a part to start no more blocks of a step."""
+        with suppress(Exception):
+            answer = self.client.rpc(self._addresses[future.key]).aucdist_stop(part=future.key, after=call.state)
+            await asyncio.wait_for(answer, SECONDS_TO_REACH)
 
     def _give_sign(self) -> None:
         """Give the scheduler something to do, if it is time."""
@@ -288,11 +284,6 @@ class Parts:
 def died_again(name: str) -> RunError:
     """Return the error for a step in which one worker after the other was lost."""
     return RunError(f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more")
-
-
-def is_direct(client: Client) -> bool:
-    """Tell whether the client calls its workers itself; `install` has found it out."""
-    return _direct[client]
 
 
 def install(client: Client) -> None:

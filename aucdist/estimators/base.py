@@ -2,7 +2,6 @@
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from aucdist.estimators.classes import (
     predicted_classes,
     scores_of_classes,
 )
-from aucdist.estimators.display import RoundPrinter, WithPlots, give_warnings, warnings_of_fit
+from aucdist.estimators.display import RoundPrinter, WithPlots, give_warnings
 from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
 from aucdist.estimators.scores import WithThreshold, mapped_rows
 from aucdist.estimators.tables import allows_missing, checked_rows
@@ -363,7 +362,3 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Set the attributes that describe the fit."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
         self._records = solution.records
-
-    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        """Yield what the user should be warned of after a fit."""
-        yield from warnings_of_fit(self, blocks)

@@ -57,14 +57,27 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
 
     With `cost`, as `count_costs` takes it, `CostCounts`.
     """
-    folds = _folds(blocks)
+    rows = blocks.sum(_ids_and_labels)
+    row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
+    fewest = min(int((y > 0).sum()), int((y < 0).sum()))
+    if fewest < 2:
+        raise InputError(
+            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows: at least 2 rows of "
+            f"each class are needed, and there is {fewest} of one"
+        )
+    folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
+    if blocks.has_groups:
+        groups = np.concatenate(rows["group"])
+        folds[row_id] = group_numbers(row_id, y, groups, min(N_FOLDS, fewest, len(np.unique(groups))), SEED)
+    else:
+        folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
     counts: list[Any] = []
     plain = {"calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
     plain = {name: value for name, value in plain.items() if name in model.get_params(deep=False)}
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(**plain)
-        rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
-        give_warnings(other._fit(rows, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
+        others = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
+        give_warnings(other._fit(others, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
     return sum(counts[1:], start=counts[0])
@@ -128,24 +141,6 @@ class Side:
     def __call__(self, block: Block) -> Block:
         """Return the rows."""
         return block.take((self.folds[block.row_id] == self.number) == self.held_out, index=block.index)
-
-
-def _folds(blocks: Blocks) -> np.ndarray:
-    rows = blocks.sum(_ids_and_labels)
-    row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
-    fewest = min(int((y > 0).sum()), int((y < 0).sum()))
-    if fewest < 2:
-        raise InputError(
-            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows: at least 2 rows of "
-            f"each class are needed, and there is {fewest} of one"
-        )
-    folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
-    if blocks.has_groups:
-        groups = np.concatenate(rows["group"])
-        folds[row_id] = group_numbers(row_id, y, groups, min(N_FOLDS, fewest, len(np.unique(groups))), SEED)
-    else:
-        folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
-    return folds
 
 
 def _ids_and_labels(block: Block) -> Summary:

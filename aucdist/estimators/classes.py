@@ -8,9 +8,7 @@ run side by side as the blocks have threads.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,24 +40,36 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     Raises InputError for a class without rows, or one that cannot be fitted, naming the class.
     """
     sets = rows.sets
-    before = vars(model).get("estimators_") if _goes_on(model, rows) else None
+    last, before = vars(model).get("label_sets_"), None
+    if getattr(model, "warm_start", False) and last is not None and np.array_equal(last.classes, sets.classes):
+        before = vars(model).get("estimators_")  # the fits start from those before
     forget_fit(model)
     model.label_sets_ = sets
     if rows.has_weights and not model.resolved_solver.sample_weight:
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
     rows = map_once(model, rows)
     names = sets.names()
-    models = [_model_of_class(model, k, None if before is None else before[k]) for k in range(sets.n_classes)]
+    of_the_data = {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
+    models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
+    for k, of_class in enumerate(models):
+        if before is not None:
+            vars(of_class).update({name: value for name, value in vars(before[k]).items() if name.endswith("_")})
+        vars(of_class).update(of_the_data | {"classes_": np.array([-1, 1])})
     counts: list[ScoreCounts | None] = [None] * sets.n_classes
     warned: list[list[Warning]] = [[] for _ in names]
     spreads = np.ones(sets.n_classes)
 
     def fit_one(k: int) -> None:
         of_class = models[k]
+
+        def with_class(record: Record) -> None:
+            callback({**record, "class": names[k]})  # type: ignore[dict-item, misc]
+
         with naming_class(model, k):
             blocks = of_class._ready(rows.of_class(k))
-            with_class = None if callback is None else partial(_call_with_class, callback, names[k])
-            counts[k], warned[k] = of_class._fit(blocks, with_class, f"{type(model).__name__} {names[k]}")
+            counts[k], warned[k] = of_class._fit(
+                blocks, None if callback is None else with_class, f"{type(model).__name__} {names[k]}"
+            )
         if sets.exclusive and not hasattr(of_class, "probability_"):
             of_rows = counts[k] or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
             spreads[k] = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
@@ -69,9 +79,22 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     with one_blas_thread():
         in_threads(fit_one, sets.n_classes, threads)
     model.estimators_, model.spreads_ = models, spreads
-    _stack(model)
-    for warning in _summarised(zip(names, warned, strict=True)):
-        warnings.warn(warning, stacklevel=4)
+    model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
+    model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
+    widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
+    if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
+        model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
+        for k, of_class in enumerate(models):  # views of the weights
+            of_class.coef_ = model.coef_[k : k + 1]
+    by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
+    for name, of_class_warned in zip(names, warned, strict=True):
+        for warning in of_class_warned:
+            by_kind.setdefault(type(warning), []).append((name, warning))
+    for kind, cases in by_kind.items():  # one of each kind, which names the classes that it concerns
+        text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
+        more = [repr(name) for name, _ in cases[NAMED:]]
+        text += f"; and {len(more)} classes more: {', '.join(more)}" if more else ""
+        warnings.warn(kind(text), stacklevel=4)
     return counts
 
 
@@ -128,22 +151,6 @@ def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.nda
     return summing_to_one(each) if model.label_sets_.exclusive else each
 
 
-def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:
-    """Return whether the fits start from those before: with `warm_start`, for the same classes."""
-    last = vars(model).get("label_sets_")
-    return getattr(model, "warm_start", False) and last is not None and np.array_equal(last.classes, rows.sets.classes)
-
-
-def _model_of_class(model: BaseEstimator, k: int, before: Any) -> Any:
-    """Return an estimator for one class against the rest; with `before`, the one that was fitted last."""
-    of_class = clone(model).set_params(**model._parameters_of_class(k))
-    if before is not None:
-        vars(of_class).update({name: value for name, value in vars(before).items() if name.endswith("_")})
-    vars(of_class).update({name: value for name, value in vars(model).items() if name in OF_THE_DATA})
-    of_class.classes_ = np.array([-1, 1])
-    return of_class
-
-
 def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
     """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
 
@@ -160,33 +167,3 @@ def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
 def _finds_directions(model: BaseEstimator) -> bool:
     """Return whether the directions of features are found for each class by itself."""
     return isinstance(model.monotone, str) and model.monotone == AUTO
-
-
-def _call_with_class(callback: Callback, name: str, record: Record) -> None:
-    callback({**record, "class": name})  # type: ignore[dict-item]
-
-
-def _stack(model: BaseEstimator) -> None:
-    """Set `coef_`, `intercept_` and `n_passes_`; the models of the classes keep views of the weights."""
-    models = model.estimators_
-    model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
-    model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
-    widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
-    if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
-        model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
-        for k, of_class in enumerate(models):
-            of_class.coef_ = model.coef_[k : k + 1]
-
-
-def _summarised(of_classes: Iterable[tuple[str, Sequence[Warning]]]) -> list[Warning]:
-    """Return one warning of each kind, which names the classes that it concerns."""
-    by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
-    for name, warned in of_classes:
-        for warning in warned:
-            by_kind.setdefault(type(warning), []).append((name, warning))
-    summaries = []
-    for kind, cases in by_kind.items():
-        text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
-        more = [repr(name) for name, _ in cases[NAMED:]]
-        summaries.append(kind(text + (f"; and {len(more)} classes more: {', '.join(more)}" if more else "")))
-    return summaries

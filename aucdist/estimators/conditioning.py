@@ -66,14 +66,6 @@ class Shift:
         """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
         return float(w[self.columns] @ self.values)
 
-    def with_intercept(self, w: np.ndarray) -> np.ndarray:
-        """Return weights with their intercept last that score the rows shifted as `w` scores the rows."""
-        return np.append(w[:-1], w[-1] + self.along(w[:-1]))
-
-    def undone(self, w: np.ndarray) -> np.ndarray:
-        """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
-        return np.append(w[:-1], w[-1] - self.along(w[:-1]))
-
 
 def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solution:
     """Return the solution with the rounding of the intercept that undoes the shift in its certificate."""

@@ -40,43 +40,6 @@ def give_warnings(warned: Iterable[Warning], *, but: type[Warning] | tuple[()] =
             warnings.warn(warning, stacklevel=4)  # the caller of `fit`
 
 
-def warnings_of_fit(model: Any, blocks: Blocks) -> Iterator[Warning]:
-    """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
-    yield from _convergence_warnings(model)
-    if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
-        yield UserWarning(
-            "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
-            "the other way round; all scores are equal"
-        )
-    if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
-        return
-    area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
-    if area < 0.5:
-        yield RankingWarning(
-            f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
-            "ones. Try another lam or solver, and check which class is positive"
-        )
-
-
-def _convergence_warnings(model: Any) -> Iterator[ConvergenceWarning]:
-    c, ranges = model.certificate_, model.__dict__.pop("_fitted_ranges", None)
-    if c.status in REACHED:
-        return
-    # A feature map scales what it makes.
-    known = ranges is not None and not hasattr(model, "feature_map_")
-    fault = diagnosis(ranges, names_of_features(model)) if known else None
-    proved = (
-        f"primal and dual value are sure to {c.rounding:.3g} only"
-        if c.status == Status.ROUNDING
-        else "the certificate still holds for what was reached"
-    )
-    yield ConvergenceWarning(
-        f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-        f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
-        + ("" if fault is None else f". {fault}")
-    )
-
-
 class RoundPrinter:
     """Prints rounds on stdout while a fit runs, and passes each to another callback.
 
@@ -171,10 +134,42 @@ MOST_SHAPES = 6
 
 
 class WithPlots:
-    """The plots and the notebook page of a fitted estimator."""
+    """What a user sees of a fitted estimator: warnings, plots, and its page in a notebook."""
 
     tol: float
     history_: Any
+
+    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+        """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
+        model: Any = self
+        c, ranges = model.certificate_, model.__dict__.pop("_fitted_ranges", None)
+        if c.status not in REACHED:
+            # A feature map scales what it makes.
+            known = ranges is not None and not hasattr(model, "feature_map_")
+            fault = diagnosis(ranges, names_of_features(model)) if known else None
+            proved = (
+                f"primal and dual value are sure to {c.rounding:.3g} only"
+                if c.status == Status.ROUNDING
+                else "the certificate still holds for what was reached"
+            )
+            yield ConvergenceWarning(
+                f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
+                + ("" if fault is None else f". {fault}")
+            )
+        if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
+            yield UserWarning(
+                "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
+                "the other way round; all scores are equal"
+            )
+        if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
+            return
+        area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
+        if area < 0.5:
+            yield RankingWarning(
+                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+                "ones. Try another lam or solver, and check which class is positive"
+            )
 
     def plot_history(self, ax: Any = None) -> HistoryDisplay:
         """Plot the relative gap of each round of the last `fit` against the passes.

@@ -25,7 +25,7 @@ from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
-from aucdist.papers.scd.primal import EQUAL, PENALTIES, ClassWeight
+from aucdist.papers.scd.primal import EQUAL, PENALTIES
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
 
@@ -60,7 +60,7 @@ class LinearClassifier(BlockClassifier):
         fitted, shift = self._shifted(blocks)
         start = self._initial_weights(blocks.n_features)
         if shift is not None and isinstance(start, np.ndarray) and len(start) > blocks.n_features:
-            start = shift.with_intercept(start)
+            start = np.append(start[:-1], start[-1] + shift.along(start[:-1]))  # the intercept is last
         rounds = self._rounds(fitted, start)
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         self.__dict__.pop("resume_", None)
@@ -385,10 +385,14 @@ class HingeClassifier(LinearClassifier):
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Yield the rounds of the solver, and keep the share of weights that are 0 in each."""
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
-        options = self._solver_options() | {
-            "intercept": bool(self.fit_intercept),
-            "class_weight": self._weights_of_classes(blocks),
-        }
+        if isinstance(self.class_weight, Mapping):
+            self._check_class_weight(self.class_weight)
+            neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
+        elif self.class_weight is None:
+            neg, pos = EQUAL
+        else:
+            neg, pos = 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
+        options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
         self._zeros: list[float] = []
         for state in self.resolved_solver.rounds(blocks, lam, start, **options):
             self._zeros.append(float((state.w[: blocks.n_features] == 0.0).mean()))
@@ -400,7 +404,9 @@ class HingeClassifier(LinearClassifier):
         return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
 
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
-        return replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
+        w = solution.w
+        unshifted = np.append(w[:-1], w[-1] - shift.along(w[:-1]))  # the intercept is last
+        return replace(with_rounded_intercept(solution, shift, self.tol), w=unshifted)
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         self._set_certificate(solution)
@@ -420,26 +426,15 @@ class HingeClassifier(LinearClassifier):
         """Return the weight of the rows of the class at position `k` in its model against the rest."""
         if not isinstance(self.class_weight, Mapping):
             return {}
-        self._check_class_weight()
+        self._check_class_weight(self.class_weight)
         names = self.classes_.tolist()
         return {"class_weight": {1: float(self.class_weight.get(names[k], 1.0))}}
 
-    def _check_class_weight(self) -> None:
+    def _check_class_weight(self, class_weight: Mapping[Any, float]) -> None:
         """Raise an InputError if `class_weight` names a class that the rows do not have."""
-        assert isinstance(self.class_weight, Mapping)
-        for label in self.class_weight:
+        for label in class_weight:
             if label not in self.classes_:
                 raise unknown("class in class_weight", label, self.classes_)
-
-    def _weights_of_classes(self, blocks: Blocks) -> ClassWeight:
-        """Return what the weights of negative and positive rows are multiplied with."""
-        if self.class_weight is None:
-            return EQUAL
-        if isinstance(self.class_weight, str):
-            return 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
-        self._check_class_weight()
-        neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
-        return neg, pos
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()

@@ -26,7 +26,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
-from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule
+from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 CHUNK_BYTES = 2**24
@@ -131,11 +131,6 @@ def _moments(block: Block) -> Summary:
     with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
         of_block = moments(rows)
     return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
-
-
-def rows_of(block: Block) -> Summary:
-    """Send the rows and their labels."""
-    return {"X": [block.X], "y": [block.y]}
 
 
 def count_machine_scores(block: Block, machine: Machine) -> Summary:
@@ -338,7 +333,18 @@ class MarginMeanClassifier(BlockClassifier):
         for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):  # what another kernel's fit left
             self.__dict__.pop(stale, None)
         if self.kernel == "rbf":
-            sample = self._in_feature_space(sample, seeds[0])
+            bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
+            at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
+            parts = sample.sum(rows_of)["X"]
+            self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+            if isinstance(self.sigma, str | None):  # the median
+                few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:FEW]
+                self.sigma_ = median_distance(self.support_vectors_[few])
+                if not self.sigma_ > 0:
+                    raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
+            else:
+                self.sigma_ = float(self.sigma)
+            sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
         self._scaling = scaling
         options = self._solver_options(seeds[1])
         rounds = self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options)
@@ -364,21 +370,6 @@ class MarginMeanClassifier(BlockClassifier):
         labels = self.classes_[(rows["y"][0] > 0).astype(int)]
         X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
-
-    def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
-        """Gather the rows of the fit, and return the Gram matrix's."""
-        bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
-        at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
-        parts = sample.sum(rows_of)["X"]
-        self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-        if isinstance(self.sigma, str | None):  # the median
-            few = np.argsort(scrambled(np.arange(sample.n_samples), seed))[:FEW]
-            self.sigma_ = median_distance(self.support_vectors_[few])
-            if not self.sigma_ > 0:
-                raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
-        else:
-            self.sigma_ = float(self.sigma)
-        return ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         self._set_certificate(solution)

@@ -143,25 +143,21 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
+    order = np.random.default_rng(0).permutation(drawn.n_samples)
+    positive = drawn.y[order] > 0
+    fold, n_folds = np.empty(drawn.n_samples, dtype=np.int64), FOLDS_OF_LINE
+    for side in (order[positive], order[~positive]):
+        fold[side] = np.arange(len(side)) % FOLDS_OF_LINE
+        if len(side) < FOLDS_OF_LINE:  # all rows, once
+            n_folds = 1
     signs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end
-        for inside in _outside_each_fold(drawn.y):
-            line.fit(LocalBlocks([replace(drawn.take(inside), index=0)]))
+        for k in range(n_folds):
+            inside = drawn.take(np.flatnonzero(fold != k)) if n_folds > 1 else drawn.take(np.arange(drawn.n_samples))
+            line.fit(LocalBlocks([replace(inside, index=0)]))
             signs.append(np.sign(line.coef_[0]))
     return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
-
-
-def _outside_each_fold(y: np.ndarray) -> list[np.ndarray]:
-    """Return the positions of the rows outside each fold; all rows, once, where a class has fewer rows than there are folds."""
-    order = np.random.default_rng(0).permutation(len(y))
-    sides = [order[y[order] > 0], order[y[order] <= 0]]
-    if min(map(len, sides)) < FOLDS_OF_LINE:
-        return [np.arange(len(y))]
-    fold = np.empty(len(y), dtype=np.int64)
-    for side in sides:
-        fold[side] = np.arange(len(side)) % FOLDS_OF_LINE
-    return [np.flatnonzero(fold != k) for k in range(FOLDS_OF_LINE)]
 
 
 def _scaled(X: Any) -> Any:

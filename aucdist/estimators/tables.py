@@ -90,7 +90,7 @@ def checked_rows(
     """
     refuse_lazy("X", X)
     X = _plain_table(X)
-    holds_texts = _holds_texts(X)
+    holds_texts = is_table(X) and _holds_texts(X)
     if reset:
         forget_columns(estimator)
     known: dict[str, tuple[str, ...]] = vars(estimator).get("categories_", {})
@@ -172,8 +172,6 @@ def _holds_texts(X: Any) -> bool:
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """
-    if not is_table(X):
-        return False
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -202,7 +200,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     import narwhals as nw
     import pyarrow as pa
 
-    from aucdist.data.formats.parquet import from_pandas
+    from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.tables import is_plain
 
     if not is_table(X):
@@ -253,7 +251,7 @@ def _dates(name: str, kind: str) -> str:
 
 def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Parsed":
     """Return the columns by the reader of files, as the keys of a source and a schema say."""
-    from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.arrow_tables import parse_arrow
     from aucdist.data.formats.source_fields import SourceFields
 
     source = SourceFields.model_validate({"source": "X", "format": "arrow", **rules})
@@ -304,7 +302,7 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """
     import narwhals as nw
 
-    from aucdist.data.formats.parquet import from_pandas
+    from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.parts import encoded_matrix
 
     refuse_lazy("X", X)

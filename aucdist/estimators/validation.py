@@ -110,7 +110,13 @@ def _blocks_here(
 ) -> tuple[LocalBlocks, LabelSets | None]:
     """Return rows in memory as blocks: their number depends on that of the rows alone, so that the bits do."""
     refuse_lazy("y", y)
-    group, indicator = _group_numbers(groups), _is_indicator(y)
+    refuse_lazy("groups", groups)
+    shape = groups.shape if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
+    if groups is not None and len(shape or ()) != 1:
+        raise InputError(
+            f"groups have shape {shape}; one value for each row is needed, of shape (n_samples,): join several columns to one"
+        )
+    group, indicator = group_numbers(groups), _is_indicator(y)
     names = getattr(y, "columns", None) if indicator else None
     if names is not None:
         check_distinct(np.asarray(names, dtype=object))
@@ -153,16 +159,6 @@ def _complete(y: Any) -> Any:
                 f"Input y contains NaN: the label of row {int(np.argmax(missing))} (from 0) is missing, and each row needs one"
             )
     return y
-
-
-def _group_numbers(groups: Any) -> np.ndarray | None:
-    refuse_lazy("groups", groups)
-    shape = getattr(groups, "shape", None) if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
-    if groups is not None and len(shape or ()) != 1:
-        raise InputError(
-            f"groups have shape {shape}; one value for each row is needed, of shape (n_samples,): join several columns to one"
-        )
-    return group_numbers(groups)
 
 
 def _is_indicator(y: Any) -> bool:
@@ -279,7 +275,7 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     ends = blocks.sum(_weight_range)
     if min(ends["low"]) != max(ends["high"]):
         return blocks
-    view = ViewBlocks(blocks, _unweighted)
+    view = ViewBlocks(blocks, partial(replace, weight=None))
     view._unmapped, view.feature_map = blocks._unmapped, blocks.feature_map
     return view
 
@@ -288,10 +284,6 @@ def _weight_range(block: Block) -> Summary:
     """Return the smallest and the largest weight of the block's rows."""
     weight = block.weights()
     return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
-
-
-def _unweighted(block: Block) -> Block:
-    return replace(block, weight=None)
 
 
 def with_lowest_grade(blocks: Blocks) -> Blocks:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from aucdist.data.formats.base import FilePart
-from aucdist.data.formats.csv_format import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
+from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat, to_arrow
 from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
@@ -114,7 +114,7 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read the first rows of a format that becomes a table of Arrow."""
-    from aucdist.data.formats.parquet import filtered
+    from aucdist.data.formats.arrow_tables import filtered
 
     of, whole, some, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
     if source.format == "parquet":
@@ -135,7 +135,7 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 
 def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[str]]:
     """Return the first row groups of Parquet files, whether they are all rows, and the files that were read."""
-    from aucdist.data.formats.parquet import path_values, read_row_groups, row_group_sizes, text_columns
+    from aucdist.data.formats.arrow_tables import path_values, read_row_groups, row_group_sizes, text_columns
 
     # In one file alone each column of the folders would have one value.
     some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls

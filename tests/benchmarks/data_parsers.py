@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.data.formats.base import FilePart
-from aucdist.data.formats.csv_format import CsvFormat
+from aucdist.data.formats.csv_and_keel import CsvFormat
 from aucdist.data.formats.parts import survey_part
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.sources import find, parse_source

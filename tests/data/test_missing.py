@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aucdist.data import column_statistics
 from aucdist.data.block import Block, each_of
 from aucdist.data.column_statistics import MEDIAN_ERROR, Means, Medians
+from aucdist.data.own_files import parse_checked
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
@@ -32,6 +33,12 @@ def fit(blocks, **options):
     return fit_preprocessor(each_of(blocks), names, **{"log1p": None, "scale": "none", "categories": {}} | options)
 
 
+def again_from(content):
+    fitted = parse_checked(json.dumps(content, allow_nan=False).encode(), Preprocessor, "the preprocessor")
+    fitted.check(2)
+    return fitted
+
+
 def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
@@ -46,7 +53,7 @@ def dense(X):
 def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts, sparse, chunk):
     X = np.array(rows)
     edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
-    parts = [block(X[i:j], sparse).rows for i, j in itertools.pairwise(edges)]
+    parts = [block(X[i:j], sparse) for i, j in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_statistics, "CHUNK", chunk)
         means, medians = (
@@ -69,7 +76,7 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
 
 def test_medians_do_not_depend_on_the_order_of_the_blocks():
     rng = np.random.default_rng(0)
-    parts = [Medians.of(block(rng.standard_t(2, (50, 3))).rows) for _ in range(4)]
+    parts = [Medians.of(block(rng.standard_t(2, (50, 3)))) for _ in range(4)]
     one, other = sum(parts[1:], parts[0]), sum(parts[-2::-1], parts[-1])
     assert np.array_equal(one.cell, other.cell)
     assert np.array_equal(one.count, other.count)
@@ -94,15 +101,15 @@ def test_it_is_filled_in_before_all_else(sparse, impute, stands_in):
 
 def test_rows_of_other_data_may_miss_what_the_training_rows_had():
     fitted = fit([block([[1.0, 5.0], [3.0, nan]])], impute="mean", scale="standard")
-    again = Preprocessor.from_json(json.loads(json.dumps(fitted.to_json(), allow_nan=False)))
+    again = again_from(fitted.to_json())
     np.testing.assert_allclose(again.transform(block([[nan, nan]])).X, 0, atol=1e-15)
 
 
 def test_a_model_of_before_is_read():
     old = {"log1p": [], "scale": "none", "shift": None, "factor": None}
-    assert Preprocessor.from_json(old).impute == "refuse"
+    assert again_from(old).impute == "refuse"
     with pytest.raises(InputError, match="unknown impute 'guess'"):
-        Preprocessor.from_json(old | {"impute": "guess"})
+        again_from(old | {"impute": "guess"})
 
 
 @pytest.mark.parametrize("sparse", [False, True])

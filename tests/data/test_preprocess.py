@@ -13,6 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, no
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.column_statistics import moments
+from aucdist.data.own_files import parse_checked
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.errors import InputError
 
@@ -32,6 +33,12 @@ def make(n=200, seed=0, dtype=np.float64, sparse=False):
 
 def fit(blocks, scale="none", log1p=None, names=NAMES, categories=CATEGORIES):
     return fit_preprocessor(each_of(blocks), names, log1p=log1p, scale=scale, categories=categories)
+
+
+def again_from(content):
+    fitted = parse_checked(json.dumps(content, allow_nan=False).encode(), Preprocessor, "the preprocessor")
+    fitted.check(5)
+    return fitted
 
 
 def dense(block):
@@ -169,10 +176,10 @@ def test_nothing_to_do_returns_the_block():
 def test_json_gives_back_the_same_bits(scale, log1p):
     block = make()
     fitted = fit([block], scale, log1p)
-    again = Preprocessor.from_json(json.loads(json.dumps(fitted.to_json(), allow_nan=False)))
+    again = again_from(fitted.to_json())
     assert np.array_equal(again.transform(block).X, fitted.transform(block).X)
     with pytest.raises(InputError, match="unknown scale 'z'"):
-        Preprocessor.from_json(fitted.to_json() | {"scale": "z"})
+        again_from(fitted.to_json() | {"scale": "z"})
 
 
 @pytest.mark.parametrize("sparse", [False, True])

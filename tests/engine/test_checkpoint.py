@@ -277,7 +277,7 @@ def test_on_workers_the_chain_of_steps_is_cut_and_the_bits_are_the_same(client, 
 
     def callback(record):
         kept.round_done(4, np.inf)
-        calls.append(max(len(branch._inner._chain) for branch in kept._branches.values()))
+        calls.append(max(len(branch._inner._chain) for branch in kept.branches.values()))
         if record["round"] == 6:
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         if record["round"] == 9:

@@ -393,7 +393,7 @@ def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(m
         monkeypatch.setattr(near.rpc, "connect", connect)
         # A warning that workers cannot be reached would be an error.
         assert chain_of(DaskBlocks.load(near, load, N_BLOCKS)) == EXPECTED
-        assert worker_calls.is_direct(near)
+        assert worker_calls._direct[near]
 
 
 def test_a_worker_that_dies_while_it_gets_the_handlers_is_no_error(mortal, monkeypatch, tmp_path):

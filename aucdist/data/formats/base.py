@@ -1,11 +1,10 @@
-"""What a format is: the keys of a source it takes, how its files are split into parts, how their bytes become rows; and what parts
-hold, with their surveys.
+"""What a format is: the keys of a source it takes, how its files are split into parts, how their bytes become rows; and what
+parts hold, with their surveys.
 
 A new format is a subclass of `FileFormat` and a row in `aucdist.data.formats.registry`. Modules of formats import
 their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
 """
 
-import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -39,7 +38,7 @@ class FilePart:
     `columns`: for a range of a CSV file the names of its columns.
     `row`: the number of its first row in the data set (from 0), once known.
     `line`: the number of its first line in the file (from 1); None: not counted, for no error has to name a line yet.
-    `folder_texts`: columns that folders stand for (`aucdist.data.formats.parquet`) and that hold a text in some folder of
+    `folder_texts`: columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of
         the data set.
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
@@ -161,14 +160,6 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
             raise InputError(f"{name}: {stated[what]} {what} are expected, but {value} were found")
 
 
-def column_features(survey: Survey) -> tuple[str, ...]:
-    """Return the names of the features of columns.
-
-    Raises InputError if two features get the same name.
-    """
-    return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
-
-
 def feature_names(
     columns: Sequence[str], categories: Mapping[str, Sequence[str]], hashed: Mapping[str, int]
 ) -> list[str]:
@@ -279,7 +270,7 @@ class Format(ABC):
 
     def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
-        return column_features(survey)
+        return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Tell whether rows become CSR where the source leaves the layout open; by default if columns are hashed."""
@@ -345,7 +336,7 @@ class FileFormat(Format):
         if part.stop is not None:
             return self.read_range(source, part, schema)
         data = files.read_bytes(part.url, source.sha256)
-        digest = hashlib.sha256(data).hexdigest() if source.sha256 or digests is not None else None
+        digest = files.sha256_of(data) if source.sha256 or digests is not None else None
         if source.sha256 not in (None, digest):
             raise InputError(f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected")
         if digests is not None:

@@ -18,11 +18,14 @@ from aucdist.data.formats.base import (
     FilePart,
     Format,
     LineFormat,
+    Parsed,
+    Survey,
     TableFormat,
 )
-from aucdist.data.formats.csv_format import CsvFormat, KeelFormat
+from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import found_encoding
+from aucdist.data.labels import Labels
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_fits
 from aucdist.errors import InputError, unknown
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.base import Parsed, Survey
 
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
@@ -39,10 +41,10 @@ TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def to_arrow(reader: str, *arguments: Any) -> "pa.Table":
-    """Return what a function of `aucdist.data.formats.parquet`, named by a format, makes of its arguments."""
-    from aucdist.data.formats import parquet
+    """Return what a function of `aucdist.data.formats.arrow_tables`, named by a format, makes of its arguments."""
+    from aucdist.data.formats import arrow_tables
 
-    table: pa.Table = getattr(parquet, reader)(*arguments)
+    table: pa.Table = getattr(arrow_tables, reader)(*arguments)
     return table
 
 
@@ -52,16 +54,16 @@ class ArrowFileFormat(TableFormat, FileFormat):
     Attributes
     ----------
     reader : str
-        The function of `aucdist.data.formats.parquet` that makes one: ``reader(data, where, source)``.
+        The function of `aucdist.data.formats.arrow_tables` that makes one: ``reader(data, where, source)``.
     """
 
     fields = OF_COLUMNS | {"where"}
     needs_label = True
     reader: ClassVar[str]
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns."""
-        from aucdist.data.formats.parquet import parse_arrow
+        from aucdist.data.formats.arrow_tables import parse_arrow
 
         where = files.shown(part.url)
         return parse_arrow(to_arrow(self.reader, data, where, source), where, source, schema)
@@ -95,7 +97,7 @@ class LoadedFormat(TableFormat):
     Attributes
     ----------
     reader : str
-        The function of `aucdist.data.formats.parquet` that fetches them as a table of Arrow: ``reader(url, source)``.
+        The function of `aucdist.data.formats.arrow_tables` that fetches them as a table of Arrow: ``reader(url, source)``.
     """
 
     fields = OF_COLUMNS - {"sha256"} | {"where"}
@@ -108,9 +110,9 @@ class LoadedFormat(TableFormat):
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "Parsed":
+    ) -> Parsed:
         """Return all rows at a URL."""
-        from aucdist.data.formats.parquet import digest_of, parse_arrow
+        from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
 
         table = to_arrow(self.reader, part.url, source)
         if digests is not None:
@@ -173,7 +175,7 @@ class ParquetFormat(TableFormat, FileFormat):
 
     def whole_files(self, source: SourceFields) -> list[FilePart]:
         """Return each file as one part, which knows the columns of folders that hold texts."""
-        from aucdist.data.formats.parquet import text_columns
+        from aucdist.data.formats.arrow_tables import text_columns
 
         urls = self.part_urls(source)
         texts = text_columns(urls)
@@ -197,29 +199,29 @@ class ParquetFormat(TableFormat, FileFormat):
                 in_range = size
         return ranges or [replace(parts[-1], stop=0)]
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns."""
-        from aucdist.data.formats.parquet import parse_parquet
+        from aucdist.data.formats.arrow_tables import parse_parquet
 
         return parse_parquet(source, part, schema, data)
 
     def digest_of_path(self, url: str) -> str:
         """Return the columns that the folders of a file stand for, if there are any."""
-        from aucdist.data.formats.parquet import path_values
+        from aucdist.data.formats.arrow_tables import path_values
 
         values = path_values(url)
         return json.dumps(values) if values else ""
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return what is in some row groups."""
-        from aucdist.data.formats.parquet import parse_parquet
+        from aucdist.data.formats.arrow_tables import parse_parquet
 
         return parse_parquet(source, part, schema)
 
 
 def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tuple[FilePart, int, int]]:
     """Yield the file, the number and the bytes of each row group that is needed."""
-    from aucdist.data.formats.parquet import row_group_sizes
+    from aucdist.data.formats.arrow_tables import row_group_sizes
 
     for part in parts:
         for i, size in row_group_sizes(source, part).items():
@@ -241,17 +243,14 @@ class SvmlightFormat(LineFormat):
     fields = UNSHARDED | {"n_features", "zero_based", "labels", "qid"}
     suffixes: ClassVar = {".svm": {}, ".svmlight": {}, ".libsvm": {}}
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the rows as CSR."""
         from aucdist.data.formats.svmlight import parse_svmlight
 
-        return parse_svmlight(
-            data, files.shown(part.url), n_features=len(schema.feature_names) if schema else source.n_features,
-            zero_based=source.zero_based, topics=source.labels == "topics", qid=source.qid,
-            dtype=source.dtype or "float64", first_line=part.line or 1,
-        )  # fmt: skip
+        n_features = len(schema.feature_names) if schema else source.n_features
+        return parse_svmlight(data, files.shown(part.url), source, n_features, part.line or 1)
 
-    def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:
+    def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
         if survey.width == 0:
             raise InputError(f"{survey.where}: no row has a feature")
@@ -264,7 +263,7 @@ class SvmlightFormat(LineFormat):
         start = 0 if source.zero_based else 1
         return tuple(str(i) for i in range(start, start + (source.n_features or survey.width)))
 
-    def is_sparse(self, survey: "Survey", n_features: int) -> bool:
+    def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Tell whether at most half of the entries are not zero."""
         return survey.stored <= DENSE_ABOVE * survey.rows * n_features
 
@@ -314,20 +313,23 @@ class EmbeddedFormat(Format):
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> "Parsed":
+    ) -> Parsed:
         """Return all rows; their checksum is that of the numbers."""
+        import numpy as np
         import sklearn.datasets
-
-        from aucdist.data.formats.tables import embedded_table
 
         if not isinstance(source.source, str):
             raise InputError("format 'embedded' takes the name of one data set")
         if source.source not in EMBEDDED:
             raise unknown("embedded data set", source.source, EMBEDDED)
-        table, digest = embedded_table(getattr(sklearn.datasets, f"load_{source.source}")(), source.source)
+        bunch = getattr(sklearn.datasets, f"load_{source.source}")()
+        X = np.ascontiguousarray(bunch.data, dtype=np.float64)
+        codes = np.asarray(bunch.target, dtype=np.int64)
+        labels = Labels.of(codes, [str(c) for c in bunch.target_names])
         if digests is not None:
-            digests.append(digest)
-        return table
+            digests.append(files.sha256_of(X.tobytes() + codes.tobytes()))
+        columns = tuple(map(str, bunch.feature_names))
+        return Parsed(Survey.of(source.source, labels, label="target", columns=columns), labels, X)
 
 
 FORMATS: dict[str, Format] = {

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from aucdist.data.formats import svmlight_kernels as kernels
 from aucdist.data.formats.base import Parsed, Survey
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
@@ -64,37 +65,28 @@ class Text:
 
 
 def parse_svmlight(
-    data: bytes,
-    where: str,
-    *,
-    n_features: int | None,
-    zero_based: bool,
-    topics: bool = False,
-    qid: str = "refuse",
-    dtype: str = "float64",
-    first_line: int = 1,
+    data: bytes, where: str, source: SourceFields, n_features: int | None, first_line: int = 1
 ) -> Parsed:
     """Read a file, or a part of one that consists of whole lines. It may have no rows.
 
+    Every number is that which Python's `float` makes of it, or the nearest float32 to that.
+
     `n_features`: the width; None takes the largest index that occurs.
-    `zero_based`: whether the first feature is number 0 instead of 1.
-    `topics`: whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.
-    `qid`: ``ignore``: query ids are passed over; ``use``: they are the rows' groups; ``refuse``: they are an error.
-    `dtype`: ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
     `first_line`: the number of the first line, for errors.
     Raises InputError if a line is malformed, naming line and column; if an index is below the first, above
         `n_features`, or not above the one before it; or if a value or a label is not finite.
     """
-    text = Text.of(data, where, first_line)
-    array, first = text.array, 0 if zero_based else 1
+    text, dtype = Text.of(data, where, first_line), source.dtype or "float64"
+    array, first = text.array, 0 if source.zero_based else 1
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
     hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
     last = LAST if n_features is None else n_features - 1 + first
-    queries = np.empty(most_rows if qid == "use" else 0, dtype=np.int64)
+    queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
+    topics = source.labels == "topics"
     n, n_values, n_hard, width, fault, offset = kernels.parse_rows(
-        array, first, last, float(np.finfo(dtype).max), topics, qid == "ignore", queries, spans, offsets, indices, values,
+        array, first, last, float(np.finfo(dtype).max), topics, source.qid == "ignore", queries, spans, offsets, indices, values,
         hard,
     )  # fmt: skip
     if fault != kernels.SOUND:
@@ -107,7 +99,7 @@ def parse_svmlight(
             raise text.fault(start, f"value {shown(raw)} {problem}")
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
-    group = queries[:n] if qid == "use" else None
+    group = queries[:n] if source.qid == "use" else None
     if group is not None and (group == kernels.NO_QUERY).any():
         at = int(spans[int(np.argmax(group == kernels.NO_QUERY)), 0])
         raise text.fault(

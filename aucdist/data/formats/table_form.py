@@ -34,11 +34,6 @@ AS_PANDAS = (
     "null",
 )  # fmt: skip
 """What pandas takes for missing as well, in this spelling: a category `none` is one. Among numbers any case counts."""
-MISSING_NUMBER = (
-    "", "?", "<null>", "nan", "na", "null", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "none", "-nan", "1.#ind", "-1.#ind",
-    "1.#qnan", "-1.#qnan",
-)  # fmt: skip
-"""What says in a column of numbers, in any case, that a value is missing."""
 NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
 NOT_OF_LABELS = ("None",)
 """A class may be called so."""
@@ -92,7 +87,7 @@ class Spelling:
     @cached_property
     def number_words(self) -> frozenset[str]:
         """What says, in small letters, that a number is missing."""
-        return frozenset(text.lower() for text in (*MISSING_NUMBER, *self.missing))
+        return frozenset(text.lower() for text in (*ANY_CASE, *self.words))
 
     @cached_property
     def missing_numbers(self) -> np.ndarray:

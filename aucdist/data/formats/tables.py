@@ -1,6 +1,5 @@
 """Columns of Arrow, wherever they come from, as a table: numbers as a matrix, everything else as categories."""
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,15 +31,6 @@ Place = Callable[[int, str], str]
 """Names the place of a cell, given its row (from 0) and its column."""
 SHOWN = 40
 CACHED = 2**17  # values
-
-
-def embedded_table(bunch: Any, where: str) -> tuple[Parsed, str]:
-    """Return a data set that comes with scikit-learn, and the checksum of its numbers."""
-    X = np.ascontiguousarray(bunch.data, dtype=np.float64)
-    codes = np.asarray(bunch.target, dtype=np.int64)
-    labels = Labels.of(codes, [str(c) for c in bunch.target_names])
-    survey = Survey.of(where, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
-    return Parsed(survey, labels, X), hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
 
 
 def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:

@@ -108,7 +108,9 @@ def to_parquet(block: Block) -> tuple[bytes, int | None]:
     The bytes depend on the block alone (and on the version of Arrow that writes them).
     """
     values = np.ascontiguousarray(block.rows.values)
-    run = isinstance(block.rows, DenseRows) and 0 < values.nbytes <= LARGEST_RUN and not _shrinks(values)
+    sample = values.reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
+    run = isinstance(block.rows, DenseRows) and 0 < values.nbytes <= LARGEST_RUN
+    run = run and len(pa.compress(sample, codec="lz4", asbytes=True)) >= WORTHWHILE * len(sample)
     n = max(1, block.n_samples)
     out = io.BytesIO()
     # One row group, so that a column comes back in one piece; 0/1 features shrink well even by the fastest codec.
@@ -117,22 +119,14 @@ def to_parquet(block: Block) -> tuple[bytes, int | None]:
         **({"max_rows_per_page": n, "data_page_size": 2 * LARGEST_RUN - 1} if run else {}),
     )  # fmt: skip
     data = out.getvalue()
-    return data, _offset_of(values, data) if run else None
-
-
-def _shrinks(values: np.ndarray) -> bool:
-    sample = values.reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
-    return len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
-
-
-def _offset_of(values: np.ndarray, data: bytes) -> int | None:
-    """Return where the values lie in a file: at the end of their column's only page, if there is one only."""
+    if not run:
+        return data, None
+    # At the end of their column's only page, if there is one only.
     group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
     column = group.column(group.num_columns - 1)
     start = column.data_page_offset + column.total_compressed_size - values.nbytes
-    raw = values.reshape(-1).view(np.uint8)
     tail = np.frombuffer(data, np.uint8, values.nbytes, start)
-    return start if np.array_equal(tail, raw) else None
+    return data, start if np.array_equal(tail, values.reshape(-1).view(np.uint8)) else None
 
 
 def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None = None) -> Block:

@@ -12,7 +12,6 @@ reads the old one to its end. A generation is committed by creating its manifest
 """
 
 import functools
-import hashlib
 import json
 import re
 import zlib
@@ -61,7 +60,7 @@ class StoredFile:
     @classmethod
     def of(cls, data: bytes, stem: str, suffix: str = "parquet") -> "StoredFile":
         """Name a file after its content."""
-        digest = hashlib.sha256(data).hexdigest()
+        digest = files.sha256_of(data)
         return cls(f"{stem}-{digest[:16]}.{suffix}", len(data), digest)
 
 
@@ -196,7 +195,7 @@ def read_manifest(url: str) -> Manifest:
 def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
-    if GENERATION.fullmatch(url.rpartition("/")[2])[1] != hashlib.sha256(data).hexdigest()[:16]:  # type: ignore[index]
+    if GENERATION.fullmatch(url.rpartition("/")[2])[1] != files.sha256_of(data)[:16]:  # type: ignore[index]
         raise InputError(f"{where} is damaged: its checksum is not the one in its name")
     version = parse_checked(data, _Version, where).format
     if version > FORMAT:
@@ -225,7 +224,7 @@ class _Version(BaseModel):
 def _features_of(manifest: Manifest) -> pa.Table:
     url = manifest.url_of(manifest.features)
     data = files.read_bytes(url)
-    if hashlib.sha256(data).hexdigest() != manifest.features.sha256:
+    if files.sha256_of(data) != manifest.features.sha256:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
     with as_input_error(f"{files.shown(url)} is not a sound Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
@@ -317,12 +316,23 @@ def verify_shard(url: str, index: int) -> str | None:
     try:
         manifest = read_manifest(url)
         shard, data = _stored(manifest, index)
-        if (len(data), zlib.crc32(data)) != (shard.size, shard.crc32) or (
-            hashlib.sha256(data).hexdigest() != shard.sha256
-        ):
+        if (len(data), zlib.crc32(data)) != (shard.size, shard.crc32) or (files.sha256_of(data) != shard.sha256):
             raise _altered(manifest, shard)
         block = _decoded(data, manifest, shard, index)
-        fault = _fault(block, shard, manifest) or _fault_of_run(data, block, manifest, shard, index)
+        fault = _fault(block, shard, manifest)
+        if not fault and shard.values_at is not None:  # are the values of the run of bytes those that Parquet decodes?
+            try:
+                values = from_parquet(data, manifest.form, index).rows.values
+                if not np.array_equal(values, block.rows.values, equal_nan=True):
+                    fault = f"the values at byte {shard.values_at} are not those of the column"
+            except (
+                pa.ArrowException,
+                OSError,
+                ValueError,
+                KeyError,
+                MemoryError,
+            ) as e:  # an InputError is a ValueError
+                fault = f"the column of values cannot be decoded: {type(e).__name__}: {e}"
         statistics = read_statistics(manifest)
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
             fault = "a value lies beyond the range of its column in the manifest"
@@ -360,18 +370,6 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         if (step <= 0).any():
             return "the indices of a row do not ascend"
     return None
-
-
-def _fault_of_run(data: pa.Buffer, block: Block, manifest: Manifest, shard: Shard, index: int) -> str | None:
-    """Compare values that were read as one run of bytes with those that Parquet decodes."""
-    if shard.values_at is None:
-        return None
-    try:
-        decoded = from_parquet(data, manifest.form, index)
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:  # an InputError is a ValueError
-        return f"the column of values cannot be decoded: {type(e).__name__}: {e}"
-    same = np.array_equal(decoded.rows.values, block.rows.values, equal_nan=True)
-    return None if same else f"the values at byte {shard.values_at} are not those of the column"
 
 
 def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:

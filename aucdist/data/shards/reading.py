@@ -5,7 +5,6 @@ classes, features and categories. `open_parts` keeps what was parsed on the loca
 it in memory, and returns all rows as one block.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +127,7 @@ class BlockReader:
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
         data = json.dumps(self.to_json()).encode()
-        url = below(folder, f"reader-{hashlib.sha256(data).hexdigest()[:16]}.json")
+        url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
         return SavedReader(url, carried(*self.source.urls(), self.manifest), self)
 
@@ -175,11 +174,11 @@ class SavedReader:
 
     def __call__(self, item: int | StoredPart) -> Block:
         """Read a block; see `BlockReader.read`."""
-        return (self.reader or _reader_at(self.url, self.secret_urls)).read(item)
+        return (self.reader or _reader_at(self.url)).read(item)
 
 
 @lru_cache(maxsize=4)  # the file is named after its content
-def _reader_at(url: str, urls: tuple[Url, ...]) -> BlockReader:
+def _reader_at(url: str) -> BlockReader:
     where = files.shown(url)
     return parse_reader(parse_any(files.read_bytes(url), where), where)
 
@@ -213,7 +212,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     reader, items, _ = _surveyed(source, parts, map, partial(_in_memory, digests), schema, True, name)
     block = stacked([reader.read(item) for item in items])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
-    fingerprint = hashlib.sha256(f"{' '.join(digests)} {options}".encode()).hexdigest()
+    fingerprint = files.sha256_of(f"{' '.join(digests)} {options}".encode())
     return Dataset(block, reader.schema, fingerprint, name or files.shown(str(source.source)))
 
 
@@ -270,7 +269,12 @@ def open_parts(
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts or default_parts(source))
     reader, items, surveys = _surveyed(source, parts, each, hold, schema, labelled, name)
-    return replace(reader, fingerprint=fingerprint, positives=_positives(reader, surveys, items, each)), items
+    positive = reader.schema.positive
+    if source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
+        n_pos = tuple(each(partial(_count_positives, reader), items))
+    else:
+        n_pos = tuple(sum(part.classes.get(name, 0) for name in positive) for part in surveys)
+    return replace(reader, fingerprint=fingerprint, positives=n_pos), items
 
 
 def _surveyed(
@@ -321,15 +325,6 @@ def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> Sequence[Stor
     return parts
 
 
-def _positives(
-    reader: BlockReader, surveys: Sequence[Survey], items: Sequence[Any], each: ParallelMap
-) -> tuple[int, ...]:
-    positive = reader.schema.positive
-    if reader.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
-        return tuple(each(partial(_count_positives, reader), items))
-    return tuple(sum(part.classes.get(name, 0) for name in positive) for part in surveys)
-
-
 def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:
     return reader.read(item).n_pos
 
@@ -353,7 +348,7 @@ def fingerprint_of(source: Source) -> str:
     if manifest := manifest_of(source):
         return digest_of(manifest)
     content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+    return files.sha256_of(content.encode())
 
 
 def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
@@ -385,4 +380,4 @@ def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labell
 def digest_of(manifest: Manifest) -> str:
     """Return what identifies a sharded data set: the SHA-256 of its rows' and features' checksums."""
     content = json.dumps([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])
-    return hashlib.sha256(content.encode()).hexdigest()
+    return files.sha256_of(content.encode())

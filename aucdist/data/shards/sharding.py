@@ -17,15 +17,13 @@ all of the work, and those that end later find the shards of the first.
 """
 
 import functools
-import hashlib
 import io
 import itertools
 import json
 import math
-import operator
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
@@ -89,24 +87,18 @@ def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     `n`: at most 2**62.
     Returns ndarray of int64: from 0 to n - 1; different numbers have different places.
     """
-    half = max(1, ((n - 1).bit_length() + 1) // 2)
+    half = np.uint64(max(1, ((n - 1).bit_length() + 1) // 2))
     keys = scrambled(np.arange(ROUNDS), seed)
+    mask = (np.uint64(1) << half) - np.uint64(1)
     places = numbers.astype(np.uint64)
     walking = np.arange(len(places))
     while len(walking):
-        places[walking] = _encrypted(places[walking], np.uint64(half), keys)
+        left, right = places[walking] >> half, places[walking] & mask
+        for key in keys:  # the halves change places, one mixed with a hash of the other
+            left, right = right, left ^ (scrambled(right ^ key, 0) & mask)
+        places[walking] = (left << half) | right
         walking = walking[places[walking] >= np.uint64(n)]
     return places.astype(np.int64)
-
-
-def _encrypted(x: np.ndarray, half: np.uint64, keys: np.ndarray) -> np.ndarray:
-    """Return the numbers of 2 * half bits after all rounds: the halves change places, one mixed with a hash of the other."""
-    mask = (np.uint64(1) << half) - np.uint64(1)
-    left, right = x >> half, x & mask
-    for key in keys:
-        left, right = right, left ^ (scrambled(right ^ key, 0) & mask)
-    mixed: np.ndarray = (left << half) | right
-    return mixed
 
 
 JOB = "job.json"
@@ -232,7 +224,7 @@ def request(
         source = source.model_copy(update={"dtype": dtype})
     key = json.dumps([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     target = absolute(target)
-    made = Request(source, target, rows_per_shard, seed, hashlib.sha256(key.encode()).hexdigest())
+    made = Request(source, target, rows_per_shard, seed, files.sha256_of(key.encode()))
     files.refuse_link(made.work)
     files.write_bytes(below(made.work, IN_PROGRESS), b"these files belong to a run that has not ended\n")
     return made
@@ -293,8 +285,12 @@ def survey(
     sharded = manifest_of(source)
     manifest = "" if sharded is None else sharded.url
     urls = carried(*source.urls(), manifest)
-    if known := _resumed(asked, urls, manifest):
-        return known
+    with suppress(InputError):  # else no earlier run, or its job is damaged
+        known = read_job(below(asked.work, JOB), urls)
+        elsewhere = {part.url for part in known.reader.parts} - set(source.format_of().part_urls(source))
+        same = (known.origin.get("key"), known.seed, known.reader.manifest) == (asked.key, asked.seed, manifest)
+        if same and not elsewhere:
+            return known
     reader, items = open_parts(source, each=each, hold=hold, n_parts=n_parts, name=name)
     rows = reader.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
@@ -305,18 +301,6 @@ def survey(
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
     content = to_jsonable(replace(job, work="", urls=(), items=()), ShardJob)  # without the secrets of URLs
     files.write_bytes(job.url, json.dumps(content).encode())
-    return job
-
-
-def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> ShardJob | None:
-    """Return the job of an earlier run of the same request; None if there is none that is sound and reads the same files."""
-    try:
-        job = read_job(below(asked.work, JOB), urls)
-        elsewhere = {part.url for part in job.reader.parts} - set(asked.source.format_of().part_urls(asked.source))
-    except InputError:
-        return None
-    if job.origin.get("key") != asked.key or job.seed != asked.seed or job.reader.manifest != manifest or elsewhere:
-        return None
     return job
 
 
@@ -351,34 +335,30 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
         Where the rows of each shard start in the file: an Arrow stream for each. Empty if an equal run has ended meanwhile.
     """
     try:
-        return _routed(_job_at(url, urls), item)
+        job, index = _job_at(url, urls), index_of(item)
+        record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
+        known = _read_record(record, list[Count])
+        known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
+        if known and files.exists(file) and files.stat(file).size == known[-1]:
+            return known
+        block = job.reader.read(item)
+        shards = job.shards_of(block, index)
+        order = np.argsort(shards, kind="stable")
+        table = to_table(block.take(order))
+        edges = np.searchsorted(shards[order], np.arange(job.n_shards + 1)).tolist()
+        out, starts = io.BytesIO(), [0]
+        for first, last in itertools.pairwise(edges):
+            if last > first:
+                with pa.ipc.new_stream(out, table.schema) as stream:
+                    stream.write_table(table.slice(first, last - first))
+            starts.append(out.tell())
+        files.write_bytes(file, out.getvalue())
+        files.write_bytes(record, json.dumps(starts).encode())
+        return starts
     except InputError:
         if _committed_beside(url.rpartition("/")[0]) is None:
             raise
         return []
-
-
-def _routed(job: ShardJob, item: int | StoredPart) -> list[int]:
-    index = index_of(item)
-    record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
-    known = _read_record(record, list[Count])
-    known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
-    if known and files.exists(file) and files.stat(file).size == known[-1]:
-        return known
-    block = job.reader.read(item)
-    shards = job.shards_of(block, index)
-    order = np.argsort(shards, kind="stable")
-    table = to_table(block.take(order))
-    edges = np.searchsorted(shards[order], np.arange(job.n_shards + 1)).tolist()
-    out, starts = io.BytesIO(), [0]
-    for first, last in itertools.pairwise(edges):
-        if last > first:
-            with pa.ipc.new_stream(out, table.schema) as stream:
-                stream.write_table(table.slice(first, last - first))
-        starts.append(out.tell())
-    files.write_bytes(file, out.getvalue())
-    files.write_bytes(record, json.dumps(starts).encode())
-    return starts
 
 
 def _part(job: ShardJob, index: int) -> str:
@@ -396,7 +376,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         The shard's number, and of each part's file the first byte of its rows and the one after the last.
     """
     try:
-        return _gathered(_job_at(url), item)
+        return _gathered(_job_at(url), *item)
     except InputError:
         manifest = _committed_beside(url.rpartition("/")[0])
         if manifest is None or item[0] >= len(manifest.shards):
@@ -404,8 +384,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         return manifest.shards[item[0]]
 
 
-def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
-    index, ranges = item
+def _gathered(job: ShardJob, index: int, ranges: Sequence[Sequence[int]]) -> Shard:
     record = below(job.work, f"shard-{index:05d}.json")
     known = _read_record(record, Shard)
     stored = below(job.target, known.file) if known else ""
@@ -413,10 +392,14 @@ def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard
         known
         and files.exists(stored)
         and files.exists(_statistics(job, index))
-        and (hashlib.sha256(files.read_bytes(stored)).hexdigest() == known.sha256)
+        and (files.sha256_of(files.read_bytes(stored)) == known.sha256)
     ):
         return known
-    tables = [_rows_of(_part(job, i), first, stop) for i, (first, stop) in enumerate(ranges) if stop > first]
+    tables = []
+    for i, (first, stop) in enumerate(ranges):
+        if stop > first:
+            with _damaged(_part(job, i)):
+                tables.append(pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all())
     if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
         raise InputError(
             f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
@@ -428,11 +411,6 @@ def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard
     files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
     files.write_bytes(record, json.dumps(asdict(shard)).encode())
     return shard
-
-
-def _rows_of(url: str, first: int, stop: int) -> pa.Table:
-    with _damaged(url):
-        return pa.ipc.open_stream(files.read_range(url, first, stop)).read_all()
 
 
 def _damaged(url: str) -> AbstractContextManager[None]:
@@ -451,18 +429,6 @@ def _statistics(job: ShardJob, index: int) -> str:
     return below(job.work, f"statistics-{index:05d}.parquet")
 
 
-def _statistics_of(job: ShardJob, n_shards: int) -> Iterator[ColumnStatistics]:
-    for index in range(n_shards):
-        url = _statistics(job, index)
-        with _damaged(url):
-            statistics = statistics_of_table(
-                pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False)
-            )
-            if statistics is None or len(statistics.mean) != job.reader.form.n_features:
-                raise OSError("it has other features")
-        yield statistics
-
-
 def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """Make the shards the data set of the target, and remove the files of the work folder.
 
@@ -473,15 +439,22 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """
     manifest = _committed(job.target, job.origin["key"])
     if manifest is None or list(manifest.shards) != list(shards):
+        total: ColumnStatistics | None = None
         try:
-            statistics = functools.reduce(operator.add, _statistics_of(job, len(shards)))
+            for url in (_statistics(job, index) for index in range(len(shards))):
+                with _damaged(url):
+                    table = pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False)
+                    statistics = statistics_of_table(table)
+                    if statistics is None or len(statistics.mean) != job.reader.form.n_features:
+                        raise OSError("it has other features")
+                total = statistics if total is None else total + statistics
         except InputError:
             manifest = _committed(job.target, job.origin["key"])  # an equal run has ended, and removed the files
             if manifest is None:
                 raise
         else:
             manifest = commit(
-                job.target, job.reader.schema, job.reader.form, shards, statistics=statistics, origin=job.origin
+                job.target, job.reader.schema, job.reader.form, shards, statistics=total, origin=job.origin
             )
     _remove_work(job.work)
     return manifest

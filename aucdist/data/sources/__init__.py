@@ -5,7 +5,6 @@ folder where it is looked up.
 """
 
 import functools
-import hashlib
 import lzma
 import re
 from collections.abc import Callable, Iterable
@@ -231,7 +230,7 @@ def fetch(
             f"{name} cannot be fetched: the catalog has no {'checksum' if source.sha256 is None else 'address'} of it"
             f"{f' (it is from {source.origin})' if source.origin else ''}; save it as {target}"
         )
-    if target.is_file() and _digest(target.read_bytes()) == source.sha256:
+    if target.is_file() and files.sha256_of(target.read_bytes()) == source.sha256:
         return [str(target)], False
     if origin is None or mirror:
         url = f"{mirror.rstrip('/')}/{source.source}"
@@ -246,13 +245,9 @@ def fetch(
         data = files.read_bytes(url)
     if packed_here:
         data = lzma.compress(unpacked(data, url))
-    if (digest := _digest(data)) != source.sha256:
+    if (digest := files.sha256_of(data)) != source.sha256:
         raise InputError(
             f"{name}: what is at {files.shown(url)} has sha256 {digest}, and the catalog says {source.sha256}: it has changed"
         )
     files.write_bytes(str(target), data)
     return [str(target)], True
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

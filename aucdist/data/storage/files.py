@@ -4,6 +4,7 @@ Every function raises an InputError if a store cannot be reached, or if what is 
 """
 
 import functools
+import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,26 +50,18 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with explained(url, "read"):
         fs, path = open_fs(url)
-        paths = retried(lambda: _found(fs, path, url.endswith("/")))
-    if paths is None:
-        return [url]
+        if any(c in path for c in "*?["):
+            paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
+        elif retried(lambda: url.endswith("/") or fs.isdir(path)):
+            paths = retried(lambda: fs.find(path))
+            # No data are hidden files, those like ``_SUCCESS``, and S3's marks of folders.
+            places = {p: p.removeprefix(path).split("/") for p in paths if not p.endswith("/")}
+            paths = [p for p, parts in places.items() if not any(part[:1] in (".", "_") for part in parts if part)]
+        else:
+            return [url]
     if not paths:
         raise InputError(f"nothing matches {shown(url)}: there is no file to read")
     return [fs.unstrip_protocol(p) for p in sorted(paths)]
-
-
-def _found(fs: Any, path: str, folder: bool) -> list[str] | None:
-    """Return the files that a pattern or a folder means; None where the path is a file's own, if anything's."""
-    if any(c in path for c in "*?["):
-        return [p for p in fs.glob(path) if not fs.isdir(p)]
-    if folder or fs.isdir(path):
-        return [p for p in fs.find(path) if not _marker(p.removeprefix(path))]
-    return None
-
-
-def _marker(path: str) -> bool:
-    """Tell whether a path below a folder is no data: a hidden file, one like ``_SUCCESS``, or S3's mark of a folder."""
-    return path.endswith("/") or any(part[:1] in (".", "_") for part in path.split("/") if part)
 
 
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
@@ -182,13 +175,6 @@ def exists(url: str) -> bool:
         return bool(retried(lambda: fs.exists(path)))
 
 
-def is_vacant(url: str) -> bool:
-    """Tell whether nothing is in a folder, or there is none."""
-    with explained(url, "read"):
-        fs, path = open_fs(url)
-        return not retried(lambda: fs.exists(path) and fs.find(path))
-
-
 def names_in(url: str) -> list[str]:
     """Return the names of what lies directly in a folder, sorted; none where there is no folder."""
     with explained(url, "read"):
@@ -285,6 +271,11 @@ class RangeFile(AbstractBufferedFile):
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return read_range(self.path, start, min(end, self.size), self.version)
+
+
+def sha256_of(data: bytes) -> str:
+    """Return the SHA-256 of bytes, hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def local_path(url: str) -> Path | None:

@@ -7,6 +7,7 @@ here; a format that needs another one has it beside its reader.
 import asyncio
 import bz2
 import gzip
+import importlib
 import io
 import lzma
 import os
@@ -198,12 +199,6 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     check_fits(unpacked, where)
 
 
-def _zstd(raw: io.BytesIO) -> Any:
-    import pyarrow as pa
-
-    return pa.CompressedInputStream(raw, "zstd")
-
-
 def _zip(raw: io.BytesIO) -> Any:
     """Return the one file of an archive."""
     archive = zipfile.ZipFile(raw)
@@ -217,7 +212,8 @@ def _zip(raw: io.BytesIO) -> Any:
 
 
 OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile, ".zst": _zstd, ".zip": _zip,
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile,
+    ".zst": lambda raw: importlib.import_module("pyarrow").CompressedInputStream(raw, "zstd"), ".zip": _zip,
 }  # fmt: skip
 FIRST_BYTES = {
     b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
@@ -252,33 +248,27 @@ def unpacked(data: bytes, url: str) -> bytes:
     if packing := _packing(url, data):
         kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
         with as_input_error(f"{shown(url)} is truncated or damaged", *kinds):
-            data = _expanded(data, url, packing)
+            limit, pieces, size, raw = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data)), [], 0, io.BytesIO(data)
+            try:
+                with OPENERS[packing](raw) as file:
+                    while piece := file.read(CHUNK):
+                        pieces.append(piece)
+                        size += len(piece)
+                        allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
+                        if size > allowed:
+                            raise InputError(
+                                f"{shown(url)}: {raw.tell()} bytes unpack to more than {allowed}; {TRUSTED}unpack it by hand"
+                            )
+                data = b"".join(pieces)
+            except MemoryError:
+                raise InputError(
+                    f"{shown(url)}: {len(data)} bytes unpack to more than {size}, which do not fit into the memory; unpack it by "
+                    "hand, so that it can be read in parts"
+                ) from None
     data = data.removeprefix(BOM)
     if not data or data.isspace():
         raise InputError(f"{shown(url)} is empty")
     return data
-
-
-def _expanded(data: bytes, url: str, packing: str) -> bytes:
-    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data))
-    pieces, size = [], 0
-    raw = io.BytesIO(data)
-    try:
-        with OPENERS[packing](raw) as file:
-            while piece := file.read(CHUNK):
-                pieces.append(piece)
-                size += len(piece)
-                allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
-                if size > allowed:
-                    raise InputError(
-                        f"{shown(url)}: {raw.tell()} bytes unpack to more than {allowed}; {TRUSTED}unpack it by hand"
-                    )
-        return b"".join(pieces)
-    except MemoryError:
-        raise InputError(
-            f"{shown(url)}: {len(data)} bytes unpack to more than {size}, which do not fit into the memory; unpack it by "
-            "hand, so that it can be read in parts"
-        ) from None
 
 
 def size_of_arrow(data: "pa.Buffer") -> int:

@@ -10,7 +10,6 @@ room for others: a fit reads its blocks in turn, so each would go just before it
 several are in one file, which is gone when the last of them is.
 """
 
-import copy
 import mmap
 import os
 import pickle
@@ -21,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aucdist.errors import InputError
 
@@ -107,12 +106,6 @@ class Stored(Generic[Kept]):
         self._copy = scratch().copy(made)
         return made
 
-    def without_copy(self) -> Self:
-        """Return this object as others get it: with nothing on the disk."""
-        other = copy.copy(self)
-        other._copy = None
-        return other
-
 
 class Scratch:
     """Copies on the local disk.
@@ -144,7 +137,9 @@ class Scratch:
         try:
             size = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
             with self._lock:
-                if not self._has_room(size):
+                disk = shutil.disk_usage(self.folder)
+                fits = disk.free - size >= SHARE_THAT_STAYS_FREE * disk.total
+                if not (fits if self._limit is None else self.used + size <= self._limit):
                     return None
                 file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
                 file = NamelessFile(self.folder) if file is None else file
@@ -157,12 +152,6 @@ class Scratch:
             self._works = False
             return None
         return Copy(file, start, size, tuple(pieces))
-
-    def _has_room(self, size: int) -> bool:
-        if self._limit is not None:
-            return self.used + size <= self._limit
-        disk = shutil.disk_usage(self.folder)
-        return disk.free - size >= SHARE_THAT_STAYS_FREE * disk.total
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

@@ -9,6 +9,7 @@ opens it, and `hide` removes the secrets from what a client says in an error.
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, unquote_plus
@@ -208,17 +209,14 @@ def candidates(source: str, folders: Sequence[Path] = ()) -> list[Path]:
 
 def find(source: str, folders: Sequence[Path] = ()) -> str | None:
     """Return the first of `candidates` that is there, or that a pattern matches; None if there is none."""
-    return next((str(path) for path in candidates(source, folders) if _is_there(path)), None)
-
-
-def not_found(source: str, folders: Sequence[Path] = ()) -> InputError:
-    """Return the error for a relative path that `find` does not find; it lists what was tried."""
-    tried = ", ".join(str(path) for path in candidates(source, folders))
-    yaml = "beside the YAML file, " if folders else ""
-    return InputError(
-        f"cannot read {source}: no such file or folder. Relative paths are looked up {yaml}in the current folder, and below "
-        f"AUCDIST_DATA ({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {tried}"
-    )
+    for path in candidates(source, folders):
+        with suppress(OSError, ValueError):
+            pattern = str(path.relative_to(path.anchor))
+            if path.exists() or (
+                any(c in pattern for c in "*?[") and any(True for _ in Path(path.anchor).glob(pattern))
+            ):
+                return str(path)
+    return None
 
 
 def require(source: str, folders: Sequence[Path] = ()) -> str:
@@ -228,18 +226,13 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:
-        raise not_found(source, folders)
+        tried = ", ".join(str(path) for path in candidates(source, folders))
+        yaml = "beside the YAML file, " if folders else ""
+        raise InputError(
+            f"cannot read {source}: no such file or folder. Relative paths are looked up {yaml}in the current folder, and below "
+            f"AUCDIST_DATA ({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {tried}"
+        )
     return place
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        if path.exists():
-            return True
-        pattern = str(path.relative_to(path.anchor))
-        return any(c in pattern for c in "*?[") and next(Path(path.anchor).glob(pattern), None) is not None
-    except (OSError, ValueError):
-        return False
 
 
 def locate(source: str) -> str:

@@ -41,7 +41,10 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     if expected is not None and target.is_file() and _digest(target) == expected:
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    _remove_partial(folder.parent)
+    for path in folder.parent.glob("*/.*.part"):  # left by downloads whose process was killed
+        with suppress(OSError), path.open("rb") as partial:
+            fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its process lives
+            path.unlink()
     aside = folder / f".{uuid.uuid4().hex}.part"
     try:
         with aside.open("wb") as file:
@@ -61,14 +64,6 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     return target
 
 
-def _remove_partial(folder: Path) -> None:
-    """Remove what downloads have left whose process was killed."""
-    for path in folder.glob("*/.*.part"):
-        with suppress(OSError), path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its process lives
-            path.unlink()
-
-
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -80,22 +75,21 @@ Received = Callable[[int, int | None], None]
 
 def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
     """Download a file; give up if the server is too slow, sends without an end, or more than there is room for."""
-    progress = Progress()
-    sync(fs.loop, watched, _receive(fs, url, received, file, progress), progress)
+    progress, where, folder = Progress(), shown(url), Path(file.name).parent
 
+    async def receive() -> None:
+        session, checked = await fs.set_session(), 0
+        async with session.get(fs.encode_url(reveal(url)), **fs.kwargs) as answer:
+            fs._raise_not_found_for_status(answer, where)
+            packed = answer.headers.get("Content-Encoding", "identity") != "identity"
+            stated = None if packed else answer.content_length
+            check_download(stated or 0, stated, folder, where)
+            while chunk := await answer.content.read(CHUNK):
+                file.write(chunk)
+                progress.add(len(chunk))
+                received(progress.received, stated)
+                if progress.received - checked > CHUNK:
+                    checked = progress.received
+                    check_download(checked, stated, folder, where)
 
-async def _receive(fs: Any, url: str, received: Received, file: IO[bytes], progress: Progress) -> None:
-    session, where, folder = await fs.set_session(), shown(url), Path(file.name).parent
-    async with session.get(fs.encode_url(reveal(url)), **fs.kwargs) as answer:
-        fs._raise_not_found_for_status(answer, where)
-        packed = answer.headers.get("Content-Encoding", "identity") != "identity"
-        stated = None if packed else answer.content_length
-        check_download(stated or 0, stated, folder, where)
-        checked = 0
-        while chunk := await answer.content.read(CHUNK):
-            file.write(chunk)
-            progress.add(len(chunk))
-            received(progress.received, stated)
-            if progress.received - checked > CHUNK:
-                checked = progress.received
-                check_download(checked, stated, folder, where)
+    sync(fs.loop, watched, receive(), progress)

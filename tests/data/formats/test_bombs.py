@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats import parquet
+from aucdist.data.formats import arrow_tables
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
@@ -22,8 +22,8 @@ ROWS = 10_000
 @pytest.fixture
 def small_limits(monkeypatch):
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**12)
-    monkeypatch.setattr(parquet, "ALWAYS_ALLOWED", 2**12)
-    monkeypatch.setattr(parquet, "MOST_GROWTH", 20)
+    monkeypatch.setattr(arrow_tables, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 20)
 
 
 def a_table(path, values):
@@ -40,7 +40,7 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
         read(source)
     with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
         open_reader(source, n_parts=2)
-    monkeypatch.setattr(parquet, "MOST_GROWTH", 24 * ROWS // size + 1)
+    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 24 * ROWS // size + 1)
     assert read(source).block.n_samples == ROWS
 
 

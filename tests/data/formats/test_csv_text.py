@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aucdist.data.formats import csv_format
-from aucdist.data.formats.csv_format import CsvText, parse_cells
+from aucdist.data.formats import csv_and_keel
+from aucdist.data.formats.csv_and_keel import CsvText, parse_cells
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.text import BLANKS
 from aucdist.errors import InputError
@@ -98,7 +98,7 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
     expected = [-8.0 if cell == "(8)" else float(cell) for cell in numbers]
     data = "".join(f"{cell},y\n" for cell in numbers)
     assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
-    monkeypatch.setattr(csv_format, "HEAD", 4)  # the head is tried first, and holds none of the odd ones
+    monkeypatch.setattr(csv_and_keel, "HEAD", 4)  # the head is tried first, and holds none of the odd ones
     assert parse_cells(text_of(data, "ab"), TableForm("b", ("a",))).X[:, 0].tolist() == expected
     rounded = parse_cells(text_of("0.1,y\n", "ab"), TableForm("b", ("a",), dtype="float32")).X
     assert rounded.dtype == np.float32

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.figures import fit_the_model_alone
 
-from aucdist.data.formats.parquet import digest_of, from_query
+from aucdist.data.formats.arrow_tables import digest_of, from_query
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError

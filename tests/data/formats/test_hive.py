@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucdist.data.formats.parquet import can_hold, path_values, typed
+from aucdist.data.formats.arrow_tables import can_hold, path_values, typed
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError

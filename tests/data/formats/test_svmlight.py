@@ -19,8 +19,12 @@ from aucdist.errors import InputError
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
+def source(zero_based=False):
+    return Source(source="f.svm", format="svmlight", zero_based=zero_based)
+
+
 def parse(text, n_features=None, zero_based=False):
-    rows = parse_svmlight(text.encode(), "f.svm", n_features=n_features, zero_based=zero_based)
+    rows = parse_svmlight(text.encode(), "f.svm", source(zero_based), n_features)
     return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.codes]
 
 
@@ -86,7 +90,7 @@ def test_zero_based_files_have_a_feature_zero():
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data):
     try:
-        rows = parse_svmlight(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)
+        rows = parse_svmlight(b"1 1:1\n" + data, "f", source(), 9)
     except InputError:
         return
     X, y = rows.X, rows.labels.codes
@@ -180,4 +184,4 @@ def test_many_distinct_labels_and_a_long_line(tmp_path):
 @pytest.mark.parametrize("label", ["1_0", "0x1", "1e", "--1"])
 def test_a_label_that_only_python_would_read_is_refused(label):
     with pytest.raises(InputError, match="is not a number"):
-        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", n_features=None, zero_based=False)
+        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", source(), None)

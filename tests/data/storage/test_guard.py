@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from aucdist.data.formats.parquet import from_excel, from_ipc, from_json_lines
+from aucdist.data.formats.arrow_tables import from_excel, from_ipc, from_json_lines
 from aucdist.data.own_files import parse_checked, read_parquet
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source

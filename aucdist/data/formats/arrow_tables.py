@@ -282,7 +282,7 @@ def path_values(url: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> from aucdist.data.formats.parquet import path_values
+    >>> from aucdist.data.formats.arrow_tables import path_values
     >>> path_values("s3://bucket/a=1/rows/year=2024/city=S%C3%A3o/part-0.parquet")
     {'year': '2024', 'city': 'São'}
     """
@@ -361,14 +361,17 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
     """Read a Parquet file, or row groups of one; numbers and booleans become numbers, float32 stays float32.
 
     `data`: the whole file, where that was read.
-    `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.parquet.path_values`.
+    `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.arrow_tables.path_values`.
     `schema`: that of the training data, for a file that must be encoded like it.
     Raises InputError if the file is damaged, a column is neither of numbers nor declared categorical, a value is
         missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
         than its folder.
     """
     with _sound(part.url), opened(part.url) if data is None else pa.BufferReader(data) as file:
-        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
+        parquet = pq.ParquetFile(file, pre_buffer=True)
+        form, read = _form(source, schema, _names(parquet, part.url), files.shown(part.url))
+        table, first, where = _rows(parquet, file, source, part, read, form.texts)
+        return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
@@ -464,14 +467,6 @@ def _conditions_explained(where: str) -> AbstractContextManager[None]:
     )
 
 
-def _parsed(
-    file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, schema: Schema | None
-) -> Parsed:
-    form, read = _form(source, schema, _names(file, part.url), files.shown(part.url))
-    table, first, where = _rows(file, raw, source, part, read, form.texts)
-    return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
-
-
 def _names(file: pq.ParquetFile, url: str) -> list[str]:
     """Return the columns of a file, and behind them those of its folders."""
     return list(dict.fromkeys([*unique(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
@@ -493,7 +488,18 @@ def _rows(
     needed = _needed_groups(raw, source, part, groups, of_file)
     _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
-    if repeated := _repeated(file.metadata, needed, columns):
+    # Columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory.
+    chunks = (group.column(j) for group in map(file.metadata.row_group, needed) for j in range(group.num_columns))
+    repeated = sorted(
+        {
+            chunk.path_in_schema
+            for chunk in chunks
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
+            if chunk.num_values * chunk.total_uncompressed_size > ALWAYS_ALLOWED
+        }
+        & set(columns)
+    )
+    if repeated:
         file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated, pre_buffer=True)
     table = file.read_row_groups(needed, columns=columns, use_threads=False)
     check_growth(raw.size(), size_of_texts(table), where, "write it without compression", MOST_GROWTH_OF_LARGE)
@@ -523,14 +529,3 @@ def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: in
             f"{TRUSTED}name the columns that are needed under `keep`, or write it without compression"
         )
     check_fits(cells, where)
-
-
-def _repeated(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> list[str]:
-    """Return the columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory."""
-    repeated = set()
-    for group in map(metadata.row_group, groups):
-        for chunk in map(group.column, range(group.num_columns)):
-            texts = chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
-            if texts and chunk.num_values * chunk.total_uncompressed_size > ALWAYS_ALLOWED:
-                repeated.add(chunk.path_in_schema)
-    return sorted(repeated & set(columns))

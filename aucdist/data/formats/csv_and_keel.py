@@ -17,6 +17,7 @@ from aucdist.data.formats.base import (
     FileFormat,
     FilePart,
     LineFormat,
+    Parsed,
     TableFormat,
     refuse_shared_roles,
 )
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aucdist.data.dataset import Schema
-    from aucdist.data.formats.base import Parsed
     from aucdist.data.formats.table_form import TableForm
 
 
@@ -117,7 +117,19 @@ class CsvText:
             while not end.endswith("\n"):
                 match = cell.match(text, at)
                 if match is None:
-                    raise self._bad_quotes(quote.match(text, at), line, len(cells))
+                    if len(cells) >= len(self.names):
+                        raise InputError(
+                            f"{self.where}, line {line}: more than {len(self.names)} cells, and quotes among them"
+                        )
+                    beginning = quote.match(text, at)
+                    said = (
+                        "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed "
+                        "files are"
+                        if beginning is None
+                        else "there is something between the closing quote and the next cell: "
+                        + shown(beginning[0].strip().encode(errors="surrogateescape"))
+                    )
+                    raise InputError(f"{self.where}, line {line}, column {self.names[len(cells)]!r}: {said}")
                 quoted, plain, end = match.groups()
                 cells.append((line, (plain if quoted is None else quoted.replace(2 * self.quote, self.quote)).strip()))
                 at, line = match.end(), line + match[0].count("\n")
@@ -126,17 +138,6 @@ class CsvText:
                     f"{self.where}, line {cells[0][0]}: {len(cells)} cells, but there are {len(self.names)} columns"
                 )
             yield cells
-
-    def _bad_quotes(self, quoted: re.Match[str] | None, line: int, column: int) -> InputError:
-        if column >= len(self.names):
-            return InputError(f"{self.where}, line {line}: more than {len(self.names)} cells, and quotes among them")
-        said = (
-            "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed files are"
-            if quoted is None
-            else "there is something between the closing quote and the next cell: "
-            + shown(quoted[0].strip().encode(errors="surrogateescape"))
-        )
-        return InputError(f"{self.where}, line {line}, column {self.names[column]!r}: {said}")
 
     def _read_in_python(self, names: Sequence[str]) -> "pa.Table":
         import pyarrow as pa
@@ -205,14 +206,14 @@ class CsvText:
         return table.unify_dictionaries() if table.num_rows else table
 
 
-def parse_cells(text: CsvText, form: "TableForm") -> "Parsed":
+def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     """Return lines of cells as a table. Each number is that which Python's `float` makes of its text.
 
     Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
     """
     import pyarrow as pa
 
-    from aucdist.data.formats.tables import table_of
+    from aucdist.data.formats.tables import as_numpy, table_of
 
     numbers, spelling = form.parsed_numbers, form.spelling
     names = [*form.texts, *numbers]
@@ -221,17 +222,13 @@ def parse_cells(text: CsvText, form: "TableForm") -> "Parsed":
     # Beyond 2**53 the digits decide whether a float64 has the number, and what is not finite has to be named.
     most = min(2.0**53, float(np.finfo(form.dtype or "float64").max))
     for i, name in enumerate(columns.column_names):
-        if pa.types.is_float64(columns[name].type) and not all(_within(chunk, most) for chunk in columns[name].chunks):
+        if not pa.types.is_float64(columns[name].type):
+            continue
+        chunks = (as_numpy(chunk.drop_null()) for chunk in columns[name].chunks)
+        within = all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks)
+        if not within:  # as nan is not
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
     return table_of(columns, form, text.where, text.place, are_cells=True)
-
-
-def _within(numbers: "pa.DoubleArray", most: float) -> bool:
-    """Tell whether all numbers are smaller than `most` in size; nan is not."""
-    from aucdist.data.formats.tables import as_numpy
-
-    values = as_numpy(numbers.drop_null())
-    return len(values) == 0 or bool(-most < values.min() and values.max() < most)
 
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
@@ -274,7 +271,7 @@ class CsvFormat(TableFormat, LineFormat):
         names, after, _ = csv_head(head, where, source, source.encoding)
         return start + after, tuple(names)
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns. A range of a file, which has no header, brings their names."""
         from aucdist.data.formats.table_form import TableForm
 
@@ -365,7 +362,7 @@ class KeelFormat(FileFormat):
         """Read neither groups nor costs."""
         return {"groups": None, "cost_column": None}
 
-    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
 
         The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
