@@ -12,7 +12,7 @@ GUIDES = script("guides")
 OTHERS = {"coming-from": ("lightgbm", "imblearn")}
 """Packages beside which a page shows ours."""
 ON_A_CLUSTER, AFTER_COMMANDS = GUIDES.ELSEWHERE
-"""Of the second one the code reads what its commands write; tests/flows/export runs both."""
+"""Of the second one the code reads what its commands write; tests/flows/test_shapes_page.py runs both."""
 
 
 def text_of(page: str) -> str:

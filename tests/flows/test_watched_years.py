@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = " ".join((DOCS / "pages" / "benchmarks.md").read_text(encoding="utf-8").split())
 
 

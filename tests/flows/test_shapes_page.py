@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from support.command_line import run
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "shapes.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "shapes.md"
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to
 from aucdist.metrics.compare import partial_delong_test
 from aucdist.model import load_model
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "in-service.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "in-service.md"
 
 
 def trained(folder: Path, lam: float, seed: int = 0) -> str:
