@@ -200,7 +200,7 @@ def fit_columns(
     for j in numbers:
         edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
-    columns = sorted(columns, key=lambda column: column.at[0])
+    columns.sort(key=lambda column: column.at[0])
     totals = blocks.sum(_count_step, tuple(columns))
     ranges: ColumnRanges = totals["ranges"]
     counted, place = [], 0
