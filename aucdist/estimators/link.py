@@ -21,7 +21,7 @@ from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
-from aucdist.papers.gev.shape import BayesShape, GEVShape, bayes_shape, map_shape
+from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
 from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, fraction
 from aucdist.solvers.base import Round, Solution, Solver, solver_table
 
@@ -258,7 +258,7 @@ class LinkClassifier(LinearClassifier):
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
-    def _find_shape(self, blocks: Blocks) -> GEVShape | BayesShape | None:
+    def _find_shape(self, blocks: Blocks) -> ShapeEstimate | None:
         """Look for the shape; None where there is nothing to look for."""
         self.__dict__.pop("xi_trace_", None)
         method = self._shape_method()
@@ -267,7 +267,7 @@ class LinkClassifier(LinearClassifier):
         most_xi = MOST_XI if self.loss == "calibrated" else np.inf
         options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
         most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
-        estimates: Sequence[GEVShape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
+        estimates: Sequence[ShapeEstimate] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
         if method == "bayes":
             limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
             options |= {name: value for name, value in limits.items() if value is not None}

@@ -43,24 +43,34 @@ MOST_SHAPE_HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class GEVShape:
+class ShapeEstimate:
     """The estimate of the shape after a round.
 
     Attributes
     ----------
     theta : ndarray of shape (n_features + 1,), float64
-        Weights and intercept for this shape.
-    log_posterior : float
-        Logarithm of the posterior, up to a constant.
+        Weights and intercept for this shape, or their means.
     """
 
     xi: float
     theta: np.ndarray
-    log_posterior: float
 
     def row(self) -> dict[str, float]:
-        """Return shape and log-posterior as a row of the trace."""
-        return {"xi": self.xi, "log_posterior": self.log_posterior}
+        """Return all attributes except theta as a row of the trace."""
+        return {name: value for name, value in vars(self).items() if name != "theta"}
+
+
+@dataclass(frozen=True, eq=False)
+class GEVShape(ShapeEstimate):
+    """The mode of the posterior.
+
+    Attributes
+    ----------
+    log_posterior : float
+        Logarithm of the posterior, up to a constant.
+    """
+
+    log_posterior: float
 
 
 def map_shape(
@@ -147,13 +157,11 @@ MOST_VALUES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class BayesShape:
-    """The estimate of the shape after a round of EM.
+class BayesShape(ShapeEstimate):
+    """The means after a round of EM.
 
     Attributes
     ----------
-    theta : ndarray of shape (n_features + 1,), float64
-        The means of weights and intercept.
     log_likelihood : float
         Mean log-likelihood of the samples.
     acceptance : float
@@ -162,15 +170,9 @@ class BayesShape:
         Effective sample size for the mean of xi, as in `effective_size`.
     """
 
-    xi: float
-    theta: np.ndarray
     log_likelihood: float
     acceptance: float
     effective_samples: float
-
-    def row(self) -> dict[str, float]:
-        """Return all attributes except theta as a row of the trace."""
-        return {name: value for name, value in vars(self).items() if name != "theta"}
 
 
 def bayes_shape(
