@@ -13,16 +13,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from aucdist import __version__
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location, enter, hide_error, reveal
 from aucdist.drift.batch import Z
-from aucdist.errors import InputError, RunError, unknown
+from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.linear_model import LinearModel
@@ -57,14 +58,23 @@ class PromoteConfig(Strict):
     """A run folder, a path or URL"""
     store: Annotated[Location, Cli(place=2, metavar="URL")]
     """The model store, a folder or URL, made if need be; or models:/NAME in MLflow"""
-    condition: Annotated[str, Cli(flag="--if", metavar="better|not-worse|always")] = "always"
+    condition: Annotated[
+        Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")
+    ] = "always"
     """When to replace the version in use"""
-    margin: Annotated[float, Cli()] = 0.0
+    margin: Annotated[float, Cli()] = Field(default=0.0, ge=0.0, lt=1.0)
     """The difference that counts: better by more, or not worse by as much"""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen; by default the run's"""
-    keep: Annotated[int | None, Cli(metavar="N")] = None
+    keep: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
     """Remove old versions until N are left; by default none is removed"""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "PromoteConfig":
+        for what, value in (("a margin", self.margin), ("--data", self.data)):
+            if value and self.condition == "always":
+                raise InputError(f"{what} has no effect with --if always: give --if better or --if not-worse")
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,9 +407,6 @@ def _explained(mlflow: Any, target: Registered) -> Iterator[None]:
         raise RunError(text) from None
 
 
-CONDITIONS = ("better", "not-worse", "always")
-
-
 def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> Json:
     """Promote the model of a run, if it is as good as asked.
 
@@ -409,7 +416,6 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
     Raises InputError if there is no such run, an argument is wrong, a model was trained on rows of the test, or another
         promotion was made at the same moment.
     """
-    _check(config)
     run = config.run.rstrip("/")
     if config.store.startswith(SCHEME):
         if config.keep is not None:
@@ -448,15 +454,3 @@ def _version_of(run: str) -> dict[str, bytes]:
     return files_of_model(folder) | {
         name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
     }
-
-
-def _check(config: PromoteConfig) -> None:
-    if config.condition not in CONDITIONS:
-        raise unknown("condition", config.condition, CONDITIONS)
-    if not 0.0 <= config.margin < 1.0:
-        raise InputError(f"the margin is a difference of AUC, at least 0 and below 1, not {config.margin:g}")
-    for what, value in (("a margin", config.margin), ("--data", config.data)):
-        if value and config.condition == "always":
-            raise InputError(f"{what} has no effect with --if always: give --if better or --if not-worse")
-    if config.keep is not None and config.keep < 1:
-        raise InputError(f"at least 1 version is kept, not {config.keep}")

@@ -98,10 +98,10 @@ def test_a_bucket_is_a_store(runs: list[str], monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("{bad}", "{store}", "--if", "perhaps"), "unknown condition 'perhaps'"),
-        (("{bad}", "{store}", "--if", "better", "--margin", "2"), "at least 0 and below 1"),
+        (("{bad}", "{store}", "--if", "perhaps"), "condition: Input should be 'better', 'not-worse' or 'always'"),
+        (("{bad}", "{store}", "--if", "better", "--margin", "2"), "margin: Input should be less than 1"),
         (("{bad}", "{store}", "--margin", "0.1"), "a margin has no effect with --if always"),
-        (("{bad}", "{store}", "--keep", "0"), "at least 1 version is kept"),
+        (("{bad}", "{store}", "--keep", "0"), "keep: Input should be greater than or equal to 1"),
         (
             ("{other}", "{store}", "--if", "better"),
             r"was trained on \d+ of the 719 test rows of .*: the same data was split in another way",
