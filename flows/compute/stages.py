@@ -20,7 +20,7 @@ COMPILING = "compiling kernels, once per machine"
 
 
 class StageRunner(Protocol):
-    """Runs one stage: as a plain function (`call_stage`), or as a Prefect task (`flows.orchestration.tasks.run_as_task`)."""
+    """Runs one stage: as a plain function (`call_stage`), or as a Prefect task (`flows.orchestration.flows.run_as_task`)."""
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
         """Return what ``stage(*args)`` returns; with `retry` an error of storage is worth another attempt."""

@@ -3,8 +3,14 @@
 # No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
 
 import base64
+import logging
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
+import numpy as np
+from prefect import task
 from prefect.artifacts import (
     create_image_artifact,
     create_markdown_artifact,
@@ -12,10 +18,17 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import FlowRun, State, TaskRun
 from prefect.events import emit_event
+from prefect.flows import Flow
 from prefect.logging import get_run_logger
+from prefect.logging.loggers import flow_run_logger
+from prefect.runtime import flow_run as this_run
+from prefect.tasks import Task
 
 from aucdist.data.storage.files import shown
+from aucdist.errors import InputError
 from aucdist.report.plots import roc_curves, standalone_svg
 from aucdist.report.text import Json, certificate_text, search_verdict, summary_rows
 from aucdist.store import split_version
@@ -27,8 +40,6 @@ from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
-from flows.orchestration.flow import data_run_name, flow, training_run_name
-from flows.orchestration.tasks import run_as_task
 from flows.progress.console import ForwardingObserver, RunObserver, Tasks, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
@@ -39,6 +50,95 @@ from flows.shard import ShardConfig
 from flows.train import run as training
 from flows.train.config import TrainConfig
 from flows.watch import WatchConfig
+
+DAY = 24 * 3600.0
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Remove the Kubernetes clusters of a run that could not do so itself: it was killed, or lost its machine.
+
+    Prefect calls this both by position and with these names.
+    """
+    cluster = (flow_run.parameters.get("config") or {}).get("cluster")
+    if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
+        return
+    from flows.compute.kubernetes.lifecycle import remove_clusters_of
+    from flows.config.cluster import KubernetesConfig
+
+    removed = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(flow_run.id))
+    flow_run_logger(flow_run).info("removed clusters that the run had left: %s", ", ".join(removed) or "none")
+
+
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """Tell whether a record of Prefect's engine belongs in the log: not the traceback of wrong input.
+
+    Its message is in the record of the final state, which follows. Every other exception keeps its traceback.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], InputError)
+
+
+def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
+    """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).addFilter(is_worth_logging)
+    common: dict[str, Any] = {
+        "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
+    }  # fmt: skip
+    return lambda function: Flow(function, **common, **options)
+
+
+def training_run_name() -> str:
+    """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
+    config: Any = this_run.parameters["config"]
+    model, auto = config.model.built, config.model.chooses_features
+    lam = config.model.lam if auto else getattr(model, "lam", None)
+    penalty = "" if lam is None else f"-lam{short(lam)}"
+    return f"{config.name}-{model.resolved_solver.name}{penalty}{'-auto' if auto else ''}"
+
+
+def data_run_name() -> str:
+    """Return the name of a run that reads a data set, such as ``score-a9a``."""
+    config: Any = this_run.parameters["config"]
+    source = config.source.source if config.name is None else config.name
+    first = shown(source if isinstance(source, str) else source[0])
+    return f"{this_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
+
+
+def short(number: float) -> str:
+    """Return a number as people write it: 1e-3, 2.5e-4."""
+    return str(np.format_float_scientific(number, trim="-", exp_digits=1))
+
+
+def run_as_task(name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
+    """Run a stage as a Prefect task and return its result; see `flows.compute.stages.StageRunner`.
+
+    Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
+    """
+
+    def body() -> Any:
+        return stage(*args)
+
+    body.__doc__ = stage.__doc__
+    make_task = task(
+        name=name, retries=2 if retry else 0, retry_delay_seconds=1, retry_condition_fn=_failed_in_storage,
+        cache_policy=NO_CACHE, persist_result=False,
+    )  # fmt: skip
+    return make_task(body)()
+
+
+def _failed_in_storage(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Tell whether a task failed by an error of storage, which may pass, and not by wrong input."""
+    try:
+        state.result(raise_on_failure=True)
+    except OSError:
+        return True
+    except Exception:
+        return False
+    return False
+
 
 ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
 """The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.orchestration import flow as hooks
+from flows.orchestration import flows as hooks
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train.config import TrainConfig
