@@ -196,9 +196,9 @@ TABLES = {
         "auto",
         {
             "table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short),
-            "AUC, auto": ("AUC auto", area), "LightGBM": ("AUC LightGBM", area), "HistGB": ("AUC HGB", area),
+            "AUC, auto": ("AUC auto", area), "AUC, LightGBM": ("AUC LightGBM", area), "AUC, HistGB": ("AUC HGB", area),
             "AP, auto": ("AP auto", area), "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area),
-            "CPU s, auto": ("CPU s auto", short), "CPU s, LightGBM": ("CPU s LightGBM", short),
+            "s, auto": ("CPU s auto", short), "s, LightGBM": ("CPU s LightGBM", short),
         },
         has("AUC auto"),
         mean_of="table",
