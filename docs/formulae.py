@@ -27,7 +27,8 @@ SIGNS = {
         "quad": "EM SPACE", ",": "THIN SPACE", "{": "LEFT CURLY BRACKET", "}": "RIGHT CURLY BRACKET",
     }.items()
 }  # fmt: skip
-PLAIN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}"}
+PLAIN = {"-": "\N{MINUS SIGN}", "'": "\N{PRIME}", "*": "\N{ASTERISK OPERATOR}"}
+"""Signs that are drawn as others; two asterisks of a paragraph would be emphasis in Markdown."""
 WORDS = ("max", "min", "log", "exp", "sign", "arg")
 
 

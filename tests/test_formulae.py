@@ -25,6 +25,7 @@ def formulae() -> ModuleType:
     ("tex", "inner"),
     [
         ("x_i^2", "<msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup>"),
+        ("w^*", "<msup><mi>w</mi><mo>\N{ASTERISK OPERATOR}</mo></msup>"),
         (r"\sum_{i} a", "<munder><mo>\N{N-ARY SUMMATION}</mo><mrow><mi>i</mi></mrow></munder><mi>a</mi>"),
         (r"\frac{1}{n_+}", "<mfrac><mrow><mn>1</mn></mrow><mrow><msub><mi>n</mi><mo>+</mo></msub></mrow></mfrac>"),
         (
