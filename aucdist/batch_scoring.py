@@ -1,4 +1,4 @@
-"""Scores of any data set by a saved model: Parquet files, one for each part of the rows.
+"""Score any data set by a saved model, into one Parquet file for each part of the rows.
 
 A part that is there is not scored again, so that the same command resumes a run that was ended. A folder belongs to one model
 and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
@@ -146,13 +146,13 @@ def begin(
     model = model if is_card(model) else resolve(model, ABOUT)
     loaded = load_model(model)
     if contributions:
-        loaded.contribution_names()  # refuses models without them
+        loaded.contribution_names()  # raises an error for models without contributions
     if top:
         n_classes = len(loaded.classes)
         if not 1 <= top <= n_classes:
-            few = f"this one has {n_classes}" if n_classes else "this one has two"
             raise InputError(
-                f"top is {top}: it is for models of several classes, of which {few}, and from 1 to their number"
+                f"top is {top}; it lists the best classes of a model of several classes, and this one has {n_classes or 2}. "
+                "Give a number from 1 to the number of classes, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
     source = to_score(source, loaded).model_copy(update={} if cost is None else cost.columns_of(source))
@@ -185,7 +185,8 @@ def begin(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
         )
-    files.write_bytes(url, json.dumps({"key": key}).encode())  # before the long survey: can it be written?
+    # Check that the output can be written before the long survey.
+    files.write_bytes(url, json.dumps({"key": key}).encode())
     reader, items = open_parts(
         source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
     )
@@ -232,7 +233,7 @@ def _as_trained(source: Source, model: LinearModel) -> Source:
     own = source.model_dump(include=source.model_fields_set)
     rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
     if own.get("header"):
-        rules.pop("columns", None)  # those of files without a header
+        rules.pop("columns", None)  # the column names of files without a header
     return parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
 
 
@@ -255,7 +256,9 @@ def _read_scoring(url: str) -> _ScoringFile:
 def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
     known = _read_scoring(url)
     if known.key != key or known.reader is None:
-        raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
+        raise InputError(
+            f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
+        )
     reader = parse_reader(known.reader, files.shown(url))
     scoring = Scoring(
         known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top, known.cost

@@ -1,4 +1,4 @@
-"""The errors a user is meant to read."""
+"""Errors whose messages are written for users."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     near = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(names) > MOST_NAMES:
-        # One screen: the nearest, or the first.
+        # Show one screen of names: the nearest ones, or the first ones.
         shown = near if len(near) > 1 else names[:MOST_NAMES]
         names = [*shown, f"and {len(names) - len(shown)} more"]
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Optional packages: which extra of aucdist brings each, and one clear line where it is missing."""
+"""Optional packages: the extra of aucdist that installs each, and the error where one is missing."""
 
 import importlib
 from types import ModuleType

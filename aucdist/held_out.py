@@ -1,4 +1,4 @@
-"""Labelled rows under a model: their scores, and how many of them the model was trained on."""
+"""Score labelled rows by a model, and count how many of them the model was trained on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.drift.batch import more_than
+from aucdist.drift.leaks import RowDigests, digests_of
 from aucdist.drift.profile import Profile
-from aucdist.drift.traps import RowDigests, digests_of
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_model

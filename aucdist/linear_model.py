@@ -172,7 +172,10 @@ class LinearModel:
             scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
-            raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
+            raise InputError(
+                f"the score of row {row} (from 0) is not finite, because a value of the row is missing or too large: "
+                "correct it, or leave the row out"
+            )
         return scores
 
     def encoded(self, X: Any) -> Block:
@@ -195,7 +198,10 @@ class LinearModel:
         rows, n_features = as_rows(X), len(self.schema.feature_names)
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         if block.n_features != n_features:
-            raise InputError(f"X has {block.n_features} features, but the model was fitted on {n_features}")
+            raise InputError(
+                f"X has {block.n_features} features, but the model was fitted on {n_features}: give the columns of "
+                "the training data"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             return self.preprocessor.transform(block)
 

@@ -1,4 +1,4 @@
-"""Models on disk: weights as ``.npy``, feature maps as ``.npz``, everything else as JSON, nothing that runs on loading.
+"""Save and load models: weights as ``.npy``, feature maps as ``.npz``, all else as JSON. Loading runs no code of the files.
 
 A model is a list of classes, each against the rest, which share features and encoding. For two classes the list has one entry.
 """
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, model_validator
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
@@ -102,7 +102,8 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
 
     if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
         raise InputError(
-            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: fit it, or take the last step"
+            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit` first, or pass the "
+            "last step of a pipeline"
         )
     known, classes = names_of_features(estimator), tuple(map(class_name, estimator.classes_))
     names = [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else list(map(str, known))
@@ -161,7 +162,8 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
             for name, own in zip(model.classes or ("",), model.weights, strict=True)
         ],
     }
-    return files | {ABOUT: json.dumps(content, indent=2, allow_nan=False).encode()}  # what lists the others is last
+    # the file that lists the others is written last
+    return files | {ABOUT: json.dumps(content, indent=2, allow_nan=False).encode()}
 
 
 def load_model(url: str) -> LinearModel:
@@ -208,7 +210,7 @@ def load_model(url: str) -> LinearModel:
     try:
         content = _read_json(folder)
         if content.get("format") != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
-            read_bytes(f"{folder}/{WEIGHTS}")  # says why it cannot be read
+            read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
     except InputError as e:
         raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
     if content.get("format", 0) > FORMAT:
@@ -219,7 +221,9 @@ def load_model(url: str) -> LinearModel:
     if k is None:
         return model
     if k >= len(model.classes):
-        raise InputError(f"{where} has no class at position {k}")
+        raise InputError(
+            f"{where} has no class at position {k}: positions are from 0, in the order of the classes of the model"
+        )
     return model.of_class(k)
 
 
@@ -275,7 +279,7 @@ def _read_json(folder: str) -> dict[str, Any]:
     if version is not None and type(version) is not int:
         raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
     if version is None or version < 1:
-        raise InputError(f"{where} is not a model of aucdist")
+        raise InputError(f"{where} is not a model of aucdist: name a folder that `aucdist train` or `save_model` wrote")
     return content
 
 
@@ -324,7 +328,7 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
-        raise InputError(f"{where} is damaged: {reason}") from None
+        raise InputError(f"{where} is damaged: {reason}. {REPAIR}") from None
     return LinearModel(weights, schema, checked.preprocessor, checked.reading)
 
 
@@ -335,10 +339,10 @@ def _read_folders(url: str, content: dict[str, Any]) -> LinearModel:
     for member in listed.classes:
         folder = f"{url}/{member.folder}"
         if digest_of_model(folder) != member.about_sha256:
-            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}")
+            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}. {REPAIR}")
         models.append(load_two_classes(folder, "each of its folders"))
     if len({model.schema.feature_names for model in models}) > 1:
-        raise InputError(f"{where} is damaged: its classes have different features")
+        raise InputError(f"{where} is damaged: its classes have different features. {REPAIR}")
     weights = tuple(replace(model.weights[0], spread=m.spread) for m, model in zip(listed.classes, models, strict=True))
     first = models[0]
     schema = replace(first.schema, classes=tuple(m.name for m in listed.classes), topics=listed.topics)

@@ -27,13 +27,13 @@ Constraints = Mapping[str, Constraint]
 class Number:
     """A number in a range, or one of a few words.
 
-    `wanted`: the range in words, as in ``"above 0 and finite"``.
+    `range_text`: the range in words, as in ``"above 0 and finite"``.
     `holds`: tells whether a number is in the range.
     `whole`: only integers are allowed.
     `words`: allowed in place of a number.
     """
 
-    wanted: str
+    range_text: str
     holds: Callable[[Any], bool]
     whole: bool = False
     words: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Number:
             )
         if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
             return
-        allowed = [f"{'an integer' if self.whole else 'a number'} {self.wanted}", *map(repr, self.words)]
+        allowed = [f"{'an integer' if self.whole else 'a number'} {self.range_text}", *map(repr, self.words)]
         raise InputError(f"{name} is {value!r}; {_listed(allowed, self.optional)} is needed")
 
 

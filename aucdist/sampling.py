@@ -84,7 +84,8 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
 
         Returns
         -------
-        self
+        self : object
+            The fitted estimator.
         """
         self.fit_resample(X, y)
         return self
@@ -365,7 +366,7 @@ class DistanceUnderSampler(Sampler):
         """Return the rule that decides which rows of the blocks are kept."""
         n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
         if n_minority == 0:
-            raise InputError("all rows are of one class: there is no hyperplane, and nothing to sample")
+            raise InputError("all rows are of one class, so no hyperplane separates classes: give rows of both")
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self.svm
@@ -387,7 +388,7 @@ class DistanceUnderSampler(Sampler):
         measured = blocks.sum(measure_distances, model, majority, seed)
         distances, lots = np.concatenate(measured["distances"]), np.concatenate(measured["lots"])
         if not len(distances) or not np.isfinite(distances).all():
-            raise InputError("the distances to the hyperplane are not all finite")
+            raise InputError("the distances to the hyperplane are not all finite: scale the features")
         low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
         n_near = int(self.ratio * n_minority)
         lopsided = n_majority >= LOPSIDED * n_minority

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
-from aucdist.data.own_files import CHECKED, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 
@@ -29,7 +29,7 @@ Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
 
 @dataclass(frozen=True, eq=False)
 class CardFeature:
-    """The points of one feature.
+    """The points that one feature adds, by ranges of its values.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class CardFeature:
 
 @dataclass(frozen=True, eq=False)
 class Scorecard:
-    """Points that add up: a row with more than `cutoff` points is called positive.
+    """A scorecard: the points of a row are added up, and a row with more than `cutoff` points is predicted positive.
 
     Attributes
     ----------
@@ -213,7 +213,10 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     """
     card = parse_checked(data, _CardFile, where)
     if card.version != VERSION:
-        raise InputError(f"{where} is a card of version {card.version}; this aucdist reads version {VERSION}")
+        raise InputError(
+            f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export the card "
+            "again"
+        )
     try:
         preprocessor = card.preprocessor
         preprocessor.check(len(card.schema_.feature_names))
@@ -226,7 +229,7 @@ def parse_card(data: bytes, where: str) -> Scorecard:
         if min(places, default=0) < 0 or places != sorted(set(places)):
             raise InputError("its features are not features of its schema, in their order and once each")
     except InputError as e:
-        raise InputError(f"{where} is damaged: {e}") from None
+        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
     return Scorecard(
         card.base, card.cutoff, features, card.schema_, preprocessor, card.probability, card.reading,
         card.scaling, card.rounding, card.about,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.own_files import CHECKED, Count, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened, shown
@@ -108,7 +108,7 @@ class RowCosts:
             of_classes: list[Any] = []
             about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST, b""), Largest, shown(url))
             if self.labelled and len(about) != len(self.names):
-                raise InputError(f"{shown(url)} is damaged: it says the largest costs of {len(about)} classes")
+                raise InputError(f"{shown(url)} is damaged: it has the largest costs of {len(about)} classes. {REPAIR}")
             for k, name in enumerate(self.names):
                 table = parquet.read(columns=[column("score", name), column("cost", name)])
                 flagged, cost = (values.to_numpy() for values in table.columns)

@@ -142,7 +142,9 @@ def read_store(url: str) -> Store:
     url = url.rstrip("/")
     names = [name for name in files.names_in(f"{url}/{HISTORY}") if CHANGE.fullmatch(name)]
     if names != [_name(number) for number in range(1, len(names) + 1)]:
-        raise InputError(f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {names[-1]}")
+        raise InputError(
+            f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {names[-1]}. Copy the store again"
+        )
     return Store(url, tuple(read_json(f"{url}/{HISTORY}/{name}", Change) for name in names))
 
 
@@ -178,7 +180,9 @@ def append(store: Store, change: Change) -> None:
     """
     number = len(store.changes) + 1
     if number > MOST_CHANGES:
-        raise InputError(f"{files.shown(store.url)} has had {MOST_CHANGES} changes: begin another store")
+        raise InputError(
+            f"{files.shown(store.url)} has had {MOST_CHANGES} changes, which is the limit: begin another store"
+        )
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
     if not files.create_bytes(f"{store.url}/{HISTORY}/{_name(number)}", data):
         raise InputError(
@@ -212,7 +216,10 @@ def resolve(url: str, marker: str) -> str:
     change = store.current if number is None else store.version(number)
     folder = store.folder_of(change)
     if not files.exists(f"{folder}/{marker}"):
-        raise InputError(f"version {change.version} of {files.shown(store.url)} was removed, or its files are lost")
+        raise InputError(
+            f"version {change.version} of {files.shown(store.url)} was removed, or its files are lost: name another "
+            "one, as in URL@2"
+        )
     return folder
 
 
@@ -256,7 +263,7 @@ def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
     """Raise an InputError unless each file of a version has its checksum."""
     for name, sha256 in sums.items():
         if files.sha256_of(files.read_bytes(f"{folder}/{name}")) != sha256:
-            raise InputError(f"{files.shown(folder)}/{name} is not what was written: {otherwise}")
+            raise InputError(f"{files.shown(folder)}/{name} is damaged, because its checksum is wrong: {otherwise}")
 
 
 def rollback(store: Store, marker: str, to: int | None = None) -> Change:
@@ -268,12 +275,16 @@ def rollback(store: Store, marker: str, to: int | None = None) -> Change:
     """
     current = store.current
     if current is None:
-        raise InputError(f"{files.shown(store.url)} is not a model store, so there is nothing to roll back")
+        raise InputError(
+            f"{files.shown(store.url)} is not a model store, so there is nothing to roll back: name a store"
+        )
     target = store.version(current.version).replaced if to is None else to
     if target is None:
         raise InputError(f"version {current.version} of {files.shown(store.url)} replaced none: name one, as in URL@2")
     if target == current.version:
-        raise InputError(f"version {target} of {files.shown(store.url)} is the current one already")
+        raise InputError(
+            f"version {target} of {files.shown(store.url)} is the current one already: name another, as in URL@2"
+        )
     promoted = store.version(target)
     folder = store.folder_of(promoted)
     if not files.exists(f"{folder}/{marker}"):
@@ -298,7 +309,7 @@ def keep(store: Store, marker: str, most: int) -> list[int]:
     `most`: at least 1.
     """
     if most < 1:
-        raise InputError(f"at least 1 version is kept, not {most}")
+        raise InputError(f"at least 1 version must be kept, not {most}")
     current = store.current
     if current is None:
         return []

@@ -1,4 +1,4 @@
-"""`aucdist audit`: a page and a JSON file of what a reviewer asks about a run, and the same run once more to compare digests.
+"""`aucdist audit`: write a page and a JSON file of evidence about a run, or repeat the run and compare digests.
 
 The headings are those of articles 11 to 15 of the EU's AI Act (Regulation 2024/1689), where a reviewer looks for them. The page
 does not claim conformity.
@@ -72,7 +72,9 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
     run = config.run.rstrip("/")
     about = read_about(run)
     if "classes" in about:
-        raise InputError(f"{shown(run)} has several classes, and an audit is for two")
+        raise InputError(
+            f"{shown(run)} has several classes, but an audit is for two: train a model with `positive` set to one class"
+        )
     if config.verify:
         return _verified(run, about, observer)
     with as_input_error(f"{shown(run)} does not hold what an audit reads", KeyError, TypeError, AttributeError):
@@ -118,7 +120,7 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
 
 
 def audit_lines(result: Json) -> list[str]:
-    """Return what `aucdist audit` prints."""
+    """Return the lines that `aucdist audit` prints."""
     if "same" in result:
         return [*(f"the same: {name} {digest[:16]}" for name, digest in result["same"].items()), *result["notes"]]
     return [*_sentences(result), f"written: {result['page']} and {result['json']}"]
@@ -128,24 +130,24 @@ def audit_lines(result: Json) -> list[str]:
 
 
 def digests_of_run(run: str, about: Json) -> dict[str, str]:
-    """Return the SHA-256 of what a run has decided: the weights, the rest of the model, and the test scores."""
+    """Return the SHA-256 digests of the results of a run: the weights, the rest of the model, and the test scores."""
     content = json.loads(files_of_model(f"{run}/model")[ABOUT])
     model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
     # Where the threshold was changed, the scores and the map to probabilities were shifted, which rounds once more.
     shifted = "threshold_of" in about
     model["classes"] = [
-        {key: one[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
-        for one in content["classes"]
+        {key: entry[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
+        for entry in content["classes"]
     ]
-    found = {**content["files"], "model": hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()}
+    sums = {**content["files"], "model": hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()}
     if exists(f"{run}/{SCORES}"):
         table = read_scores(run)
         columns = ["row_id", "y"] if shifted else ["row_id", "y", "score"]
         data = [table[name].to_numpy() for name in columns] + [(table["score"] > 0).to_numpy()]
-        found["test rows and decisions" if shifted else "test scores"] = hashlib.sha256(
+        sums["test rows and decisions" if shifted else "test scores"] = hashlib.sha256(
             b"".join(np.ascontiguousarray(column).tobytes() for column in data)
         ).hexdigest()
-    return found
+    return sums
 
 
 def _verified(run: str, about: Json, observer: RunObserver) -> Json:
@@ -250,7 +252,7 @@ def reasons_of(run: str, model: LinearModel) -> Json:
 
 
 def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
-    """Return what each column adds to the scores of rows, those of the categories of one column together, and the scores."""
+    """Return the contribution of each column to the scores of rows, with the categories of a column summed, and the scores."""
     table = model.explain(block.X)
     scores = table.sum(axis=1)
     column = {f"{name}={value}": name for name, values in model.schema.categories.items() for value in values}
@@ -261,6 +263,8 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
 
 def _sentences(record: Json) -> list[str]:
     point = record["operating_point"]
-    found = [] if point is None else [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
-    found.append(f"The objective is {certificate_text(record['certificate'])}.")
-    return [sentence for sentence in found if sentence]
+    sentences = (
+        [] if point is None else [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
+    )
+    sentences.append(f"The objective is {certificate_text(record['certificate'])}.")
+    return [sentence for sentence in sentences if sentence]

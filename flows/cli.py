@@ -33,7 +33,7 @@ class Commands(click.Group):
         self.rows = {row.name.removeprefix(above): row for row in COMMANDS if row.name.startswith(above)}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let the URLs among the arguments enter before anything can print them.
+        """Register the secrets of URLs among the arguments before anything can print them.
 
         Those of ``--set`` enter when they are parsed as YAML.
         """
@@ -92,7 +92,7 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
 
     with report_errors(debug=False):
         if kind is not None:
-            os.environ[LOG_FORMAT] = kind  # where the flows read it, too
+            os.environ[LOG_FORMAT] = kind  # the environment, which the flows read as well
         log_format()
 
 
@@ -122,7 +122,8 @@ def _on_sighup(number: int, frame: object) -> None:
 
 
 def _on_sigint(number: int, frame: object) -> None:
-    for name in ("distributed", "tornado", "asyncio"):  # what its workers miss from now on is nobody's error
+    # silence the errors of workers that lose their scheduler from now on
+    for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     raise KeyboardInterrupt
 
@@ -133,7 +134,7 @@ def main() -> None:
     gc.set_threshold(50_000, 10, 10)
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it was started by nohup
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # otherwise the command was started by nohup
         signal.signal(signal.SIGHUP, _on_sighup)
     try:
         app()

@@ -279,7 +279,7 @@ def report_errors(debug: bool) -> Iterator[None]:
     except (
         click.exceptions.Exit,
         BrokenPipeError,
-    ):  # nobody reads on, as after `| head`: click ends the command silently
+    ):  # the output was closed, as after `| head`: click ends the command silently
         raise
     except KeyboardInterrupt:
         _print_error("interrupted", "", INTERRUPTED)

@@ -126,7 +126,9 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
     comparable(runs, skipped)
     several = runs[0].several
     if several and max_fpr is not None:
-        raise InputError("max_fpr is for runs of two classes: runs of several are compared by the AUC of each class")
+        raise InputError(
+            "max_fpr is for runs of two classes; runs of several are compared by the AUC of each class: leave it out"
+        )
     with run_folder(output, timestamped("compare")) as folder:
         compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
         result: Json = {"run": folder.url, **jsonable(compared), "skipped": skipped}
@@ -138,7 +140,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
 
 
 def compared_lines(result: Json) -> list[str]:
-    """Return what `aucdist compare` prints."""
+    """Return the lines that `aucdist compare` prints."""
     skipped = [f"skipped {folder}: it is not the folder of a run" for folder in result["skipped"]]
     return [*skipped, *sentences(result), f"report: {result['run']}/report.html"]
 
@@ -154,10 +156,13 @@ def read_run(url: str) -> Run:
     table = read_scores(url)
     missing = [row["name"] for row in about.get("classes", ()) if f"score {row['name']}" not in table]
     if missing or ("classes" in about and not {"topics", "metrics"} <= about.keys()):
-        raise InputError(f"{shown(url)} is damaged: its {METRICS} and its {SCORES} have other classes")
+        raise InputError(
+            f"{shown(url)} is damaged: its {METRICS} and its {SCORES} have other classes. Copy the run again"
+        )
     if "weight" in table:
         raise InputError(
-            f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
+            f"{shown(url)}: its test rows are weighted, so the number of independent rows is unknown: compare runs "
+            "without weights"
         )
     return Run(url, about["name"], about, table)
 
@@ -168,7 +173,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
         more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""
         raise InputError(f"at least two runs are needed to compare, and {len(runs)} were found{more}")
     if len({run.url for run in runs}) < len(runs):
-        raise InputError("a run is given twice")
+        raise InputError("a run is given twice: name each run once")
     first = runs[0]
     for run in runs[1:]:
         if run.several != first.several:
@@ -187,7 +192,8 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
             values, others_values = run.column(what), first.column(what)
             if values is not None and others_values is not None and not np.array_equal(values, others_values):
                 raise InputError(
-                    f"{shown(run.url)} and {shown(first.url)} have different {what}s of the same test rows"
+                    f"{shown(run.url)} and {shown(first.url)} have different {what}s of the same test rows: give both "
+                    "the same data"
                 )
 
 
@@ -262,7 +268,7 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
         return {}
     grade = runs[0].column("grade")
     y = runs[0].y if grade is None else grade
-    weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
+    weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # missing in older runs
     try:
         return {
             run.name: auc_of_groups(y, run.score(), groups=runs[0].column("group"), group_weight=weight) for run in runs
@@ -332,7 +338,7 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
     tested = [[row["name"] for row in run.about["classes"] if row["test_auc"] is not None] for run in runs]
     classes = [name for name in tested[0] if all(name in others for others in tested[1:])]
     if not classes:
-        raise InputError("there is no class that test rows of all runs have")
+        raise InputError("no class has test rows in every run: compare runs of the same classes")
     labels = {name: runs[0].labels(name) for name in classes}
 
     compared = {
@@ -408,7 +414,7 @@ def _flat(content: Any, key: str = "") -> Json:
 def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) -> str:
     """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
     if not all(all_runs):
-        return ""  # nothing is known of one of them
+        return ""  # one of the runs has no such value
     keys = list(dict.fromkeys(key for run in all_runs for key in run))
     differing = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
     parts = ([k for k in differing if k.startswith(start)] for start in ("model.", "data.", ""))

@@ -61,7 +61,7 @@ def list_data(config: ListConfig, observer: RunObserver) -> Json:
 
 
 def list_lines(result: Json) -> list[str]:
-    """Return what `aucdist data list` prints."""
+    """Return the lines that `aucdist data list` prints."""
     lines = []
     for name, entry in result.items():
         shape = f"{entry['rows'] or '?'} x {entry['features'] or '?'}"
@@ -95,7 +95,7 @@ def show(config: ShowConfig, observer: RunObserver) -> Json:
 
 
 def show_lines(result: Json) -> list[str]:
-    """Return what `aucdist data show` prints."""
+    """Return the lines that `aucdist data show` prints."""
     return [yaml.safe_dump(result, sort_keys=False, allow_unicode=True).rstrip()]
 
 
@@ -116,7 +116,7 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
 
 
 def fetch_lines(result: Json) -> list[str]:
-    """Return what `aucdist data fetch` prints."""
+    """Return the lines that `aucdist data fetch` prints."""
     return [
         f"{name}: {', '.join(entry['files']) or 'comes with scikit-learn'}{'' if entry['fetched'] else ', is here already'}"
         for name, entry in result.items()
@@ -154,7 +154,7 @@ def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
 
 
 def verified_lines(result: dict[str, list[str]]) -> list[str]:
-    """Return what `aucdist data verify` prints."""
+    """Return the lines that `aucdist data verify` prints."""
     return [f"{name}: {'sound' if not faults else f'{len(faults)} faults'}" for name, faults in result.items()]
 
 

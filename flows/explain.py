@@ -73,7 +73,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         model = load_model(model_folder(config.model))
         models = _of_classes(model, config.classes)
         rows = stacked(list(_first_rows(config, next(iter(models.values()))[0])))
-        model.decision_function(rows.X)  # refuses rows with a score beyond floating point
+        model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
         if config.output is not None:
             tables = [_table(own, spread, rows, name) for name, (own, spread) in models.items()]
@@ -93,7 +93,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
 
 
 def _of_classes(model: LinearModel, names: Sequence[str]) -> dict[str, tuple[LinearModel, float]]:
-    """Return the models of some classes, by default of all, and what their scores are divided by; that of two has no name."""
+    """Return the models of some classes, by default of all, with the divisors of their scores; that of two has no name."""
     if names and not model.classes:
         raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
     for name in names:
@@ -152,7 +152,7 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
 
 
 def _reasons(model: LinearModel, spread: float, rows: Block, n: int) -> list[Json]:
-    """Return for each row the columns that raise its score most, beside the best cell and beside the average row."""
+    """Return for each row the columns that raise its score most, compared with the best cell and with the average row."""
     reasons, scores = model.reasons(rows.X), model.decision_function(rows.X) / spread
 
     def largest(adds: np.ndarray) -> list[Json]:
@@ -182,7 +182,7 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 
 
 def explanation_lines(result: Json) -> list[str]:
-    """Return what `aucdist explain` prints: a paragraph for each row, or where the table is."""
+    """Return the lines that `aucdist explain` prints: a paragraph for each row, or where the table is."""
     if result["output"] is not None:
         return [f"{result['output']}: contributions of {result['rows']} rows"]
     lines = []
@@ -194,7 +194,7 @@ def explanation_lines(result: Json) -> list[str]:
 
 
 def _row_lines(row: Json) -> Iterator[str]:
-    """Yield what is printed of a row below its score: its reasons, or its contributions."""
+    """Yield the lines that are printed below the score of a row: its reasons, or its contributions."""
     if "contributions" not in row:
         for beside, what in (("beside_best", "best cell"), ("beside_average", "average row")):
             reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])

@@ -49,7 +49,7 @@ class CardConfig(Strict):
         return self
 
     def scaling(self) -> Scaling:
-        """Return what the points are to mean."""
+        """Return the scaling of the points."""
         return Scaling(self.points_to_double_odds, self.base_points, self.base_odds, self.total)
 
 
@@ -85,14 +85,16 @@ class ExportConfig(Strict):
     @model_validator(mode="after")
     def _only_for_sql(self) -> "ExportConfig":
         if self.to != "sql" and (self.table is not None or self.ids):
-            raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}")
+            raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave them out")
         if self.contributions and self.to == "scorecard":
-            raise InputError("`contributions` belong to onnx, sql and json; the lines of a scorecard are contributions")
+            raise InputError(
+                "`contributions` belong to onnx, sql and json; the lines of a scorecard are contributions: leave it out"
+            )
         if self.to != "scorecard":
             if self.card is not None:
                 raise InputError(
-                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, and this is "
-                    f"an export to {self.to}"
+                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, "
+                    f"and this is an export to {self.to}: leave them out"
                 )
         elif self.suffix not in CARD_SUFFIXES:
             raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
@@ -135,7 +137,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
 
 
 def export_lines(result: Json) -> list[str]:
-    """Return what `aucdist export` prints."""
+    """Return the lines that `aucdist export` prints."""
     lines = f"{result['lines']} lines, " if "lines" in result else ""
     return [f"{result['output']}: {lines}{len(result['columns'])} columns, {result['bytes']:,} bytes"]
 
@@ -150,7 +152,7 @@ def _name_of(folder: str) -> str:
 
 
 def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
-    """Return the scorecard of a model, with what rounding costs on the rows of its run where those can be read.
+    """Return the scorecard of a model, with the loss by rounding on the rows of its run if these can be read.
 
     `folder`: of the model; the run is the folder that it is in.
     """
@@ -171,7 +173,7 @@ def _measured(model: LinearModel, card: Scorecard, run: str) -> Json:
 
 
 def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
-    """Yield the rows of a run, read again: those whose scores it kept are its test rows."""
+    """Read the rows of a run again, and yield its training and its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model lies in no run folder")
     data = data_of(run)

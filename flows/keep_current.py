@@ -54,7 +54,7 @@ class KeepCurrentConfig(Strict):
     @model_validator(mode="after")
     def _goes_together(self) -> "KeepCurrentConfig":
         if self.margin and self.condition == "always":
-            raise InputError("`margin` has no effect with `condition: always`")
+            raise InputError("`margin` has no effect with `condition: always`: leave it out")
         if self.store.startswith("models:"):
             raise InputError(
                 "`store` is a folder or URL: a registered model of MLflow is promoted by `aucdist promote`"
@@ -169,6 +169,6 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
 
 
 def keep_current_lines(result: Json) -> list[str]:
-    """Return what `aucdist keep-current` prints."""
+    """Return the lines that `aucdist keep-current` prints."""
     watched = [] if result["watched"] is None else watch_lines(result["watched"])
     return [f"trained {result['run']}", *promotion_lines(result["promotion"]), *watched]

@@ -86,7 +86,7 @@ def rollback(config: RollbackConfig, observer: RunObserver) -> Json:
 
 
 def rollback_lines(result: Json) -> list[str]:
-    """Return what `aucdist rollback` prints."""
+    """Return the lines that `aucdist rollback` prints."""
     return [f"{result['store']}: version {result['version']} is in use again; it replaces version {result['replaced']}"]
 
 

@@ -1,4 +1,4 @@
-"""What becomes of each column of a data set, before any fit: as a table, and as a page with a histogram of each column."""
+"""Show how each column of a data set is encoded, before any fit: as a table, and as a page with a histogram of each column."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import shown
-from aucdist.drift.traps import Sample, columns_alone, sample_of, traps_of
+from aucdist.drift.leaks import Sample, columns_alone, leaks_of, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.report.html import render_template
@@ -50,12 +50,12 @@ def classes_of(schema: Schema, block: Block) -> list[Json]:
     return classes
 
 
-def traps_of_classes(schema: Schema, block: Block) -> list[str]:
-    """Return what is suspicious in the rows, a sentence each; what several classes share is said once."""
+def leaks_of_classes(schema: Schema, block: Block) -> list[str]:
+    """Return sentences on what is suspicious in the rows; each sentence occurs once, also if it applies to several classes."""
     said: dict[str, list[str]] = {}
     for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
         if rank < MOST_CLASSES:
-            for text in traps_of(sample_of(LocalBlocks([view])), schema):
+            for text in leaks_of(sample_of(LocalBlocks([view])), schema):
                 said.setdefault(text, []).append(name)
     looked_at = min(MOST_CLASSES, len(schema.classes))
     return [
@@ -65,7 +65,7 @@ def traps_of_classes(schema: Schema, block: Block) -> list[str]:
 
 
 def _against_the_rest(schema: Schema, block: Block) -> Iterator[tuple[str, Block]]:
-    """Yield the name of each class, that of the most rows first, and the rows with the labels of it against the rest."""
+    """Yield the name of each class, the largest first, and the rows with labels for this class against the rest."""
     assert block.code is not None
     sets = LabelSets.of_schema(schema)
     names = sets.names()
@@ -88,7 +88,7 @@ class PreviewConfig(Strict):
 
 
 def preview(config: PreviewConfig, observer: RunObserver) -> Json:
-    """Read a data set, and return what becomes of each of its columns.
+    """Read a data set, and return how each of its columns is encoded.
 
     Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
         see `classes_of`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
@@ -108,7 +108,8 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
     classes = classes_of(schema, data_set.block) if schema.classes else []
     if page is not None:
         write_page(page, data_set, warnings, classes)
-    Encoding(data, schema).fit(each_of([data_set.block]))  # what cannot be imputed or scaled is an error here already
+    # raises an error for columns that cannot be imputed or scaled
+    Encoding(data, schema).fit(each_of([data_set.block]))
     steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
     if data.log1p is not None:
         steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")
@@ -129,8 +130,8 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
 
 
 def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
-    """Return columns that give the label away, identifiers, rows in order of their classes, and rows that are there twice."""
-    of_rows = traps_of_classes(schema, block) if schema.classes else traps_of(sample_of(LocalBlocks([block])), schema)
+    """Return warnings of columns that give the label away, identifiers, rows sorted by class, and duplicate rows."""
+    of_rows = leaks_of_classes(schema, block) if schema.classes else leaks_of(sample_of(LocalBlocks([block])), schema)
     warnings = of_rows + _files_of_one_class(source, schema)
     again = block.n_samples - len(np.unique(duplicates(block)))
     if again:
@@ -142,7 +143,7 @@ def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
 
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
-    """Return what to say where each of several files has rows of one class only."""
+    """Return the warning that each of several files has rows of one class only."""
     of = source.format_of()
     parts = of.whole_files(source)
     if not 2 <= len(parts) <= MOST_FILES or set(schema.positive) & set(schema.negative):
@@ -172,7 +173,7 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
 
 
 def _columns(schema: Schema, block: Block) -> list[Json]:
-    """Return what becomes of the columns, in their order; of wide data the first ones."""
+    """Return how the columns are encoded, in their order; only the first ones of wide data."""
     columns = itertools.islice(schema.by_column().items(), MOST_COLUMNS)
     return [_column(schema, block, column, list(features)) for column, features in columns]
 
@@ -198,7 +199,7 @@ def _range(values: np.ndarray) -> str:
 
 
 def preview_lines(result: Json) -> list[str]:
-    """Return what `aucdist data preview` prints."""
+    """Return the lines that `aucdist data preview` prints."""
     return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
 
 

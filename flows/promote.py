@@ -114,7 +114,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         measured = measured_classes(pair.y)
         if not len(measured):
             raise InputError(
-                f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured"
+                f"{pair.rows}: no class has two rows and two others, so nothing can be measured: name more rows by --data"
             )
         tests = [delong_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
         classes = [
@@ -153,11 +153,11 @@ def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> Json | None:
         if (probability := model.probabilities(scores)) is None:
             return None
         losses.append(((probability - (pair.y > 0)) ** 2).reshape(len(scores), -1).mean(axis=1))
-    of_new, of_old = losses
-    better = of_old - of_new
+    new_losses, old_losses = losses
+    better = old_losses - new_losses
     value, reach = float(better.mean()), Z * float(better.std(ddof=1)) / math.sqrt(len(better))
-    of_each = [float(of_new.mean()), float(of_old.mean())]
-    return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": of_each}
+    means = [float(new_losses.mean()), float(old_losses.mean())]
+    return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": means}
 
 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
@@ -187,7 +187,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
                     "give --if always"
                 )
     data = data_of(run)
-    assert data.test is not None  # there are test scores
+    assert data.test is not None  # because there are test scores
     apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
     again = _scored_by(in_use, IN_USE, source_of(data.test if apart else data), name, None if apart else new.row_id)
     if not (np.array_equal(again.row_id, new.row_id) and np.array_equal(again.y, y)):
@@ -310,7 +310,7 @@ def _fetched(mlflow: Any, target: Registered, version: int, folder: Path) -> str
     model = there / "data" / DATA
     if not (model / ABOUT).is_file():
         raise InputError(
-            f"version {version} of {target.url} is no model of aucdist: give --if always, or another alias"
+            f"version {version} of {target.url} is not a model of aucdist: give --if always, or another alias"
         )
     return str(model)
 
@@ -420,16 +420,16 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
     if config.store.startswith(SCHEME):
         if config.keep is not None:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
-        registered_model(config.store)  # refuses a wrong one before anything is read
+        registered_model(config.store)  # raises an error for a wrong URL before anything is read
         if load_model(model_folder(run)).classes:
             raise InputError(
                 "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
             )
         return promote_registered(config, run, _version_of(run))
     check_name(config.store)
-    store = read_store(config.store)  # before the decision: what changes meanwhile makes the promotion fail
+    store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
     for change in store.versions.values() if config.keep is not None else ():
-        refuse_link(store.folder_of(change))  # before anything is promoted
+        refuse_link(store.folder_of(change))  # checked before anything is promoted
     content, current, condition = _version_of(run), store.current, config.condition
     result: Json = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision: Any = None

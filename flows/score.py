@@ -59,7 +59,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
 
 
 def score_lines(result: Json) -> list[str]:
-    """Return what `aucdist score` prints."""
+    """Return the lines that `aucdist score` prints."""
     lines = [f"{result['output']}: {result['rows']} rows in {result['parts']} parts"]
     if "cost" in result:
         lines.append(cost_line(result["cost"]))

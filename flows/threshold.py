@@ -62,9 +62,9 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     model = load_two_classes(folder, "another threshold")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     cut, shift, changed = _decide(config, run, about, model, test)
-    wanted = config.wanted
+    requirement = config.options
     model = model.with_weights(
-        intercept=0.0 - cut, about=model.about | {"operating_point": wanted},
+        intercept=0.0 - cut, about=model.about | {"operating_point": requirement},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )  # fmt: skip
     files = model_content(model)
@@ -90,7 +90,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
         version = promote(store, files | others, ABOUT, {"run": text}).version
         return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
-        own = wanted | {"out_of_fold": point["set_on"] == "out_of_fold"}
+        own = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}
         others[CONFIG] = yaml_text(configuration_of(run) | {"operating_point": own}).encode()
     parent = config.output or run.rpartition("/")[0] or "."
     with run_folder(parent, timestamped(f"{about['name']}-threshold")) as made:
@@ -118,7 +118,7 @@ def _decide(
     weight = None if test is None or "weight" not in test else test["weight"].to_numpy()
     if kept is not None and exists(f"{run}/{SETTERS}"):
         rows, setters = kept["rows"], read_setters(run, about)
-    elif test is not None:  # of an older version
+    elif test is not None:  # the run is of an older version
         rows, kept = "test", {}
         setters = ScoreCounts.from_scores(test["y"].to_numpy(), test["score"].to_numpy(), weight)
     else:
@@ -149,7 +149,7 @@ def _decide(
         counts = ScoreCounts.from_scores(test["y"].to_numpy(), scores, weight)
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
         details["test"] = detail_of(counts, 0.0)
-    point = point_of(counts, at, config.wanted, shown_rows, per_day)
+    point = point_of(counts, at, config.options, shown_rows, per_day)
     point |= {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is not None:
         point["guarantee"] = guarantee_of(guarantee, setters)
@@ -157,5 +157,5 @@ def _decide(
 
 
 def threshold_lines(result: Json) -> list[str]:
-    """Return what `aucdist threshold` prints."""
+    """Return the lines that `aucdist threshold` prints."""
     return [*result["sentences"], f"written: {result['run']}"]

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from aucdist import batch_scoring
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
+from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -71,7 +71,7 @@ class WatchConfig(Strict):
         if self.data is None and self.labels is None:
             raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
         if self.data is None and self.scores is not None:
-            raise InputError("`scores` belong to the rows of a batch, and none are named")
+            raise InputError("`scores` belong to the rows of a batch: name the rows as well")
         return self
 
 
@@ -165,7 +165,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     again = state.has(batch)
     if again and (before := state.read(batch))["identity"] == identity:
         return batch  # the same command again
-    if again and before["rows"]:  # else its rows could not be read, and these may replace them
+    if again and before["rows"]:  # otherwise its rows could not be read, and these may replace them
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
         )
@@ -177,7 +177,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         counts, missing, unknown = _count(source, batch, scores, watched, workers, observer)
     except Unreadable as error:
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
-    if source.unknown == "error":  # a category that training did not have, and that nobody has said to expect
+    if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
     moves = jsonable(moved(watched.profile, counts))
     moves["alarms"] = alarms + moves["alarms"]
@@ -223,7 +223,9 @@ def _count(
         if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", Started)["model_sha256"] != watched.digest:
             raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
         if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
-            raise InputError(f"{where} has scores of {done['rows']:,} rows, and the batch has {reader.n_samples:,}")
+            raise InputError(
+                f"{where} has scores of {done['rows']:,} rows, but the batch has {reader.n_samples:,}: name those of the batch"
+            )
     saved = reader.saved(state.url)
     try:
         count = functools.partial(
@@ -253,7 +255,10 @@ def count_part(
     else:
         table = _read_table(_part(scores, index), columns)
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
-            raise InputError(f"{files.shown(_part(scores, index))} has scores of other rows than the batch")
+            raise InputError(
+                f"{files.shown(_part(scores, index))} has scores of other rows than the batch: name the scores of "
+                "this batch, or leave --scores out"
+            )
         values = table[list(columns)].to_numpy()
     return BatchCounts.of(profile, rows, values)
 
@@ -267,7 +272,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         raise InputError(f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels")
     batch = batch or names[-1]
     if batch not in names:
-        raise InputError(f"no batch {batch!r} was watched: there are {', '.join(names[-10:]) or 'none'}")
+        raise InputError(f"no batch {batch!r} was watched: choose one of {', '.join(names[-10:]) or 'none'}")
     record = records[batch]
     if record["identity"]["model"] != watched.digest:
         version = record["version"]
@@ -279,14 +284,17 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     folder = record["scores"] or f"{state.url}/scores/{batch}"
     parts = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not parts:
-        raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
+        raise InputError(
+            f"the scores of batch {batch} are gone: {files.shown(folder)} has none. Watch the rows of the batch again"
+        )
     scores = pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in parts], ignore_index=True)
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
             "rows: is it another batch? Name it by --batch"
         )
-    with lease(state.url, f"watch --labels of batch {batch}"):  # of two at once, one would undo what the other adds
+    # with two at once, one would undo the changes of the other
+    with lease(state.url, f"watch --labels of batch {batch}"):
         _add_labels(new, missing, batch, scores, watched)
     return batch
 
@@ -372,7 +380,7 @@ def promise(watched: Watched) -> tuple[float | None, Json | None]:
         return max_fpr, None
     table = read_scores(run)
     if missing := [column for column in watched.columns if column not in table]:
-        raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
+        raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
     return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
 
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels, class_name
-from aucdist.data.own_files import OPEN, ROW_ID, Count, read_json, read_parquet
+from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
@@ -183,8 +183,8 @@ class WatchState:
         known = []
         for name, record in self.batches().items():
             if record["identity"]["model"] == model:
-                found = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("kept")
-                known += [] if found is None else [found]
+                kept = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("kept")
+                known += [] if kept is None else [kept]
         return known
 
     def create(self, batch: str, record: Json) -> None:
@@ -206,7 +206,7 @@ class WatchState:
             return pd.DataFrame({ROW_ID: pd.Series(dtype="int64"), "y": pd.Series(dtype="str" if several else "int8")})
         table = read_parquet(url, {ROW_ID: pa.int64(), "y": label})
         if not several and not table["y"].isin([-1, 1]).all():
-            raise InputError(f"{files.shown(url)} is damaged: its labels are not -1 and +1")
+            raise InputError(f"{files.shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
         return table
 
     def write_page(self, title: str) -> str:
@@ -234,19 +234,21 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     where = files.shown(url)
     table = _table(url)
     if ROW_ID not in table:
-        raise InputError(f"{where} has no column {ROW_ID!r}: it says which row of the batch a label belongs to")
+        raise InputError(f"{where} has no column {ROW_ID!r}: add it, to say which row of the batch a label belongs to")
     others = [name for name in table.columns if name != ROW_ID]
     label = model.schema.label if model.schema.label in others else (others[0] if len(others) == 1 else None)
     if label is None:
         raise InputError(
-            f"{where}: which of {', '.join(map(repr, others[:8])) or 'no columns'} is the label? That of the training data was "
-            f"{model.schema.label!r}"
+            f"{where}: which of {', '.join(map(repr, others[:8])) or 'no columns'} is the label? Call it "
+            f"{model.schema.label!r}, as in the training data"
         )
     row_id, values = table[ROW_ID], table[label]
     if not pd.api.types.is_integer_dtype(row_id) or row_id.isna().any() or (row_id < 0).any():
         raise InputError(f"{where}: {ROW_ID} must be whole numbers from 0, as `aucdist score` writes them")
     if row_id.duplicated().any():
-        raise InputError(f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice")
+        raise InputError(
+            f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice: give one label for each row"
+        )
     known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
     y = _names(values[known], model, where) if model.classes else _signs(values[known], model, where)
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
@@ -260,9 +262,9 @@ def _table(url: str) -> pd.DataFrame:
             return pd.read_parquet(io.BytesIO(data))
         if url.endswith(".csv"):
             return pd.read_csv(io.BytesIO(data))
-    except Exception as e:  # of pandas and pyarrow: there are many
+    except Exception as e:  # pandas and pyarrow raise many kinds of errors
         raise InputError(f"cannot read {where}: {str(e).splitlines()[0]}") from None
-    raise InputError(f"{where}: labels are read from .parquet and .csv files")
+    raise InputError(f"{where}: labels are read from .parquet and .csv files: convert the file")
 
 
 def _names(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:
@@ -270,7 +272,7 @@ def _names(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarr
     labels = Labels.of(codes, list(texts), topics=model.topics)
     schema = model.schema_of_labels
     if not model.topics:
-        places(labels, schema, where)  # refuses a class that the model does not know
+        places(labels, schema, where)  # raises an error for a class that the model does not know
     return np.array(labels.names, dtype=object)[labels.codes]
 
 
@@ -280,6 +282,7 @@ def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarr
     unknown = [value for value, y in distinct.items() if y is None]
     if unknown:
         raise InputError(
-            f"{where}: label {unknown[0]!r} is none of the classes of the model: {', '.join([*sign][:20])}"
+            f"{where}: label {unknown[0]!r} is not a class of the model: {', '.join([*sign][:20])}. Correct it, or "
+            "leave the row out"
         )
     return values.map(distinct).to_numpy(np.int8)

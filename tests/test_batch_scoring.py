@@ -210,7 +210,7 @@ def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp
 def test_features_of_another_kind_are_refused(tmp_path, table):
     (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
     with pytest.raises(
-        InputError, match=r"the model's features have names \(a, \.\.\.\), but those of svmlight files are numbers"
+        InputError, match=r"features with names \(a, \.\.\.\), but features of svmlight files have only numbers"
     ):
         run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
     with pytest.raises(InputError, match="not those of the training data"):

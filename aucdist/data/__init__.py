@@ -1,1 +1,1 @@
-"""From bytes to blocks."""
+"""Read data sets: storage, formats, labels, preprocessing, splits and shards."""

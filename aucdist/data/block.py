@@ -27,7 +27,7 @@ SIDE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of X with their labels, weights and global row ids. Treat it as read-only.
+    """A block of rows: their features, labels, weights and row ids. Treat it as read-only.
 
     Attributes
     ----------
@@ -51,6 +51,16 @@ class Block:
     code : ndarray of shape (n_samples,), int32, or None
         Where each class is fitted against the rest: the place of the row's set of classes in `aucdist.data.label_sets.LabelSets`.
         `y` is then not used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.data.block import Block
+    >>> block = Block.of(np.array([[1.0, 0.0], [2.0, 3.0], [4.0, 5.0]]), np.array([1, -1, -1]))
+    >>> block.n_samples, block.n_pos, block.n_features
+    (3, 1, 2)
+    >>> block.scores(np.array([1.0, -1.0]))
+    array([ 1., -1., -1.])
     """
 
     rows: Rows
@@ -96,16 +106,21 @@ class Block:
         n = n_rows(rows)
         y = np.asarray(y)
         if y.shape != (n,):
-            raise InputError(f"{n} rows, but labels of shape {y.shape}")
+            raise InputError(f"X has {n} rows, but y has shape {y.shape}: give one label for each row, of shape ({n},)")
         if not ((y == 1) | (y == -1)).all():
-            raise InputError("labels inside a block are -1 or +1")
+            raise InputError(
+                "the labels of a block must be -1 or +1: convert them, as in np.where(y == positive, 1, -1)"
+            )
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
         sides = {
             name: np.ascontiguousarray(values, dtype=SIDE[name]) for name, values in side.items() if values is not None
         }
         for name, values in {"row id": ids, **sides}.items():
             if values.shape != (n,):
-                raise InputError(f"{n} rows, but {name}s of shape {values.shape}")
+                raise InputError(
+                    f"X has {n} rows, but the {name}s have shape {values.shape}: give one {name} for each row, of "
+                    f"shape ({n},)"
+                )
         if "weight" in sides:
             weight = sides["weight"]
             wrong = ~((weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)))
@@ -160,8 +175,8 @@ class Block:
         """
         if isinstance(self.rows, BinRows):
             raise InputError(
-                "these rows are codes of a feature map, which only solvers with row kernels can read; "
-                "for this one hand over the map's own `transform(X)`"
+                "this solver cannot read rows that a feature map has replaced by the numbers of bins: fit it to the "
+                "output of the map's `transform(X)`"
             )
         if isinstance(self.rows, CsrRows):
             return as_csr(self.rows)
@@ -186,7 +201,7 @@ class Block:
         return replace(self, rows=rows_between(self.rows, start, stop), index=index, **self._labels(slice(start, stop)))
 
     def _labels(self, at: Any) -> dict[str, Any]:
-        """Return all that belongs to some rows except their features."""
+        """Return the labels, ids, weights and groups of some rows."""
         named = {name: getattr(self, name) for name in ("y", "row_id", *SIDE)}
         return {name: None if values is None else values[at] for name, values in named.items()}
 
@@ -194,7 +209,9 @@ class Block:
         """Return the same rows with other features."""
         rows = as_rows(X)
         if n_rows(rows) != self.n_samples:
-            raise InputError(f"{self.n_samples} rows, but new features for {n_rows(rows)}")
+            raise InputError(
+                f"the block has {self.n_samples} rows, but the new features have {n_rows(rows)}: give all rows features"
+            )
         return replace(self, rows=rows)
 
 
@@ -203,7 +220,7 @@ EachBlock = Callable[[Callable[[Block], Any]], Iterable[Any]]
 
 
 def each_of(blocks: Iterable[Block]) -> EachBlock:
-    """Return what calls a function on each of these blocks."""
+    """Return a function that calls another one on each of these blocks."""
     return lambda function: map(function, blocks)
 
 
@@ -221,7 +238,9 @@ def as_rows(X: Any) -> Rows:
         )  # fmt: skip
     dense = np.asarray(X)
     if dense.ndim != 2:
-        raise InputError(f"X has {dense.ndim} dimensions; 2 are expected (rows, features)")
+        raise InputError(
+            f"X has {dense.ndim} dimensions, but 2 are needed (rows, features): use X.reshape(-1, 1) for one feature"
+        )
     return DenseRows(np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in FLOATS else np.float64))
 
 
@@ -250,11 +269,11 @@ def rows_at(rows: Rows, which: np.ndarray) -> Rows:
         return BinRows(rows.codes.take(which, axis=0), rows.basis)
     if isinstance(rows, CsrRows):
         return as_rows(as_csr(rows)[which])
-    return DenseRows(rows.values.take(which, axis=0))  # several times as fast as by an index
+    return DenseRows(rows.values.take(which, axis=0))  # several times as fast as indexing
 
 
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:
-    """Return the rows from one position up to another, as views but for the offsets of sparse rows."""
+    """Return the rows from one position up to another as views, with a copy of the offsets of sparse rows."""
     if isinstance(rows, BinRows):
         return BinRows(rows.codes[start:stop], rows.basis)
     if isinstance(rows, CsrRows):
@@ -291,7 +310,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
 
 
 def partition(block: Block, n_blocks: int) -> list[Block]:
-    """Deal the rows out to blocks, each class on its own, so that every block gets its share of positives.
+    """Divide the rows among blocks, each class separately, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.
 
@@ -375,7 +394,7 @@ def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:
 
 def row_squares(rows: Rows) -> np.ndarray:
     """Return the squared Euclidean length of each row, float64 of shape (n_samples,)."""
-    if isinstance(rows, DenseRows):  # without a copy of all values
+    if isinstance(rows, DenseRows):  # avoids a copy of all values
         return np.einsum("ij,ij->i", rows.values, rows.values, dtype=np.float64)
     out = np.empty(n_rows(rows))
     project(elementwise(rows, np.square), np.ones(n_columns(rows)), out)

@@ -1,4 +1,4 @@
-"""Statistics of columns that merge over blocks: ranges, means, spreads, and medians; and what stands in for missing numbers.
+"""Statistics of columns that merge over blocks: ranges, means, spreads and medians, and the values that replace missing ones.
 
 Ranges decide about shifts and bound rounding.
 """
@@ -77,7 +77,7 @@ ROWS_AT_ONCE = 4096
 
 
 def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
-    """Yield the rows in float64, some at a time."""
+    """Yield the rows as float64 in chunks."""
     for start in range(0, n_rows(rows), ROWS_AT_ONCE):
         yield rows.values[start : start + ROWS_AT_ONCE].astype(np.float64)
 
@@ -101,7 +101,7 @@ class ColumnStatistics:
         fraction = other.count / np.maximum(count, 1)
         return ColumnStatistics(
             count,
-            self.mean * (1.0 - fraction) + other.mean * fraction,  # no difference of the means, which may overflow
+            self.mean * (1.0 - fraction) + other.mean * fraction,  # does not subtract the means, which might overflow
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )
@@ -116,7 +116,8 @@ class ColumnStatistics:
             x, column = rows.values[there].astype(np.float64), rows.indices[there]
             count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
             mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
-            return cls(count, mean.astype(np.float64), ranges.low, ranges.high)  # int64 without values
+            # the type is int64 if there are no values
+            return cls(count, mean.astype(np.float64), ranges.low, ranges.high)
         total = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
         for x in _pieces(rows):
             there = ~np.isnan(x)
@@ -149,7 +150,7 @@ class Moments:
     ranges: ColumnRanges
 
     def __add__(self, other: "Moments") -> "Moments":
-        """Return the statistics of both sets of rows (pairwise update of Chan, Golub and LeVeque)."""
+        """Return the statistics of both sets of rows together (pairwise update of Chan, Golub and LeVeque)."""
         if 0 in (self.count, other.count):
             return self if other.count == 0 else other
         count = self.count + other.count
@@ -188,13 +189,13 @@ MEDIAN_ERROR = 2.0**-KEPT_BITS
 below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
 
 DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
-CHUNK = 2**20  # values that are looked at at a time
+CHUNK = 2**20  # number of values in a chunk
 KEYS = 1 << (64 - DROPPED)
 
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Number and sum of the values of each column that are there; they merge by ``+``. Both of shape (n_features,)."""
+    """Number and sum of the values of each column that are not missing, of shape (n_features,); they merge by ``+``."""
 
     count: np.ndarray
     total: np.ndarray
@@ -269,7 +270,7 @@ STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": M
 
 
 def _present(rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield column and value of all stored entries that are not missing, some at a time."""
+    """Yield column and value of all stored entries that are not missing, in chunks."""
     d = n_columns(rows)
     step = CHUNK if isinstance(rows, CsrRows) else max(1, CHUNK // max(1, d))
     for i in range(0, len(rows.values), step):
@@ -292,7 +293,7 @@ def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def _value(cell: np.ndarray) -> np.ndarray:
-    """Return the float of a cell that is next to zero."""
+    """Return the number in a cell of the histogram that is nearest to zero."""
     key = cell % KEYS - KEYS // 2
     return np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)
 
@@ -328,12 +329,12 @@ def entry_at(rows: Rows, k: int) -> tuple[int, int]:
 def has_missing(rows: Rows) -> bool:
     """Tell whether a value is missing."""
     with np.errstate(over="ignore", invalid="ignore"):
-        suspect = np.isnan(rows.values.sum())  # without an array of flags; infinite sums may cancel to nan as well
+        suspect = np.isnan(rows.values.sum())  # avoids an array of flags; infinite values may also sum to nan
     return bool(suspect) and bool(np.isnan(rows.values).any())
 
 
 def filled(rows: Rows, fill: np.ndarray) -> Rows:
-    """Return the rows with `fill`, of shape (n_features,), in place of what is missing."""
+    """Return the rows with missing values replaced by `fill`, of shape (n_features,)."""
     if not has_missing(rows):
         return rows
     values = rows.values.copy()

@@ -63,7 +63,7 @@ class Schema:
         return list(self.by_column())
 
     def by_column(self) -> dict[str, dict[int, Any]]:
-        """Return for each column the places of its features, and the category, number or part that each stands for, or None."""
+        """Return for each column the positions of its features with their category, number or part, or None."""
         made: dict[str, Any] = {f"{name}={c}": (name, c) for name, of in self.categories.items() for c in of}
         made |= {f"{name}.{part}": (name, part) for name, of in self.dates.items() for part in of}
         made |= {f"{name}#{i}": (name, i) for name, n in self.hashed.items() for i in range(n)}
@@ -82,7 +82,7 @@ class Schema:
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""
+        """Return the schema in types of JSON, without newer keys that are not needed, so that older versions can read it."""
         return {
             key: value
             for key, value in vars(self).items()

@@ -1,4 +1,4 @@
-"""Labels of rows with several classes: a table of sets of classes, and for each row its place in the table."""
+"""Labels of rows with several classes: a table of the sets of classes that occur, and the index of each row's set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class LabelSets:
 
     @classmethod
     def of_classes(cls, classes: Any) -> "LabelSets":
-        """Return the table of rows that have one class each: the place of a row's set is that of its class.
+        """Return the table of rows that have one class each, where the index of a row's set is the index of its class.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class LabelSets:
 
     @classmethod
     def of_indicator(cls, Y: Any, classes: Any = None) -> "tuple[LabelSets, np.ndarray]":
-        """Return the table of an indicator matrix, and the place of each row's set.
+        """Return the table of an indicator matrix, and the index of each row's set.
 
         Parameters
         ----------
@@ -76,8 +76,8 @@ class LabelSets:
         rows = sp.csr_array(Y)
         if not np.isin(rows.data, (0, 1)).all():
             raise InputError(
-                "the labels are a matrix whose entries are not all 0 and 1: an indicator matrix has a column for each class, and "
-                "several targets of a row cannot be fitted at once"
+                "the labels are a matrix whose entries are not all 0 and 1: give an indicator matrix with a column "
+                "for each class, or fit one model for each target"
             )
         names = np.arange(rows.shape[1]) if classes is None else np.asarray(classes)
         check_distinct(names)
@@ -121,12 +121,12 @@ class LabelSets:
         return signs
 
     def only(self, which: Sequence[int]) -> "LabelSets":
-        """Return the table with some classes; rows of the others stay, and have none of these."""
+        """Return the table of some of the classes; rows of other classes stay, with none of these classes."""
         at = np.asarray(which, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
     def counts(self, codes: np.ndarray) -> np.ndarray:
-        """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the places of their sets."""
+        """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the indices of their sets."""
         of_sets = np.bincount(codes, minlength=self.members.shape[0])
         return np.asarray(self.members.T @ of_sets, dtype=np.int64)
 
@@ -151,7 +151,7 @@ def sets_of_topics(
 
 
 def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
-    """Return the place of each row's set of classes in the table of a schema, int32 of shape (n_samples,).
+    """Return the index of each row's set of classes in the table of a schema, int32 of shape (n_samples,).
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
             table[code] = place[name]
         else:
             raise InputError(
-                f"{where}: class {name!r} is not among the classes of the training data: {listed(schema.classes)}"
+                f"{where}: class {name!r} is not among the classes of the training data: {listed(schema.classes)}. "
+                "Correct the label, or train again with this class"
             )
     return table[labels.codes]
 

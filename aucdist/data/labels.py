@@ -23,7 +23,7 @@ MOST_CLASSES = 1000
 
 
 class LabelWarning(UserWarning):
-    """Labels look as if one class had several names."""
+    """Some classes have names that look like spellings of one class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,8 @@ class Labels:
             for name, n in count_classes(self.codes, self.names).items():
                 if name not in sign:
                     raise InputError(
-                        f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: {listed(sign)}"
+                        f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
+                        f"{listed(sign)}. Correct the labels, or train again with this class"
                     )
             of_names = [sign.get(name, 0) for name in self.names]
         return np.array(of_names, dtype=np.int8)[self.codes]
@@ -92,18 +93,19 @@ class Labels:
 def _grade(name: str, where: str) -> float:
     number = _number(name)
     if number is None:
-        raise InputError(f"{where}: with `labels: grades` labels are numbers, and {name[:40]!r} is none")
+        raise InputError(f"{where}: `labels: grades` needs numbers as labels, and {name[:40]!r} is not one: correct it")
     return number
 
 
 def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the grades above the lowest, and the lowest, as `choose_positive` returns classes.
+    """Return the grades above the lowest one, and the lowest one, in the form of `choose_positive`.
 
     Raises InputError if there is one grade only, one is not a number, or `positive` was given.
     """
     if positive != "minority":
         raise InputError(
-            "`positive` does not apply to `labels: grades`: any two rows with different grades make a pair"
+            "`positive` does not apply to `labels: grades`, where any two rows with different grades make a pair: "
+            "leave it out"
         )
     ordered = sorted(counts, key=lambda name: _grade(name, where))
     if len(ordered) < 2:
@@ -176,21 +178,24 @@ def _counted(names: Iterable[str], counts: dict[str, int]) -> str:
 
 
 def choose_each(
-    counts: dict[str, int], wanted: Sequence[object] | None, where: str, *, topics: bool
+    counts: dict[str, int], chosen: Sequence[object] | None, where: str, *, topics: bool
 ) -> tuple[str, ...]:
     """Return the classes that are fitted each against the rest, in order.
 
     `counts`: rows of each class, by `class_name`.
-    `wanted`: some of the topics; by default all classes.
+    `chosen`: some of the topics; by default all classes.
     `where`: names the data in the error.
     `topics`: whether a row may be of several classes, or of none.
     Raises InputError if there are fewer than three classes, or two topics; if they are too many; or if one that is
-        wanted does not occur.
+        chosen does not occur.
     """
     there = set(counts) - ({NO_TOPIC} if topics else set())
-    names = there if wanted is None else {class_name(value) for value in wanted}
-    if wanted is not None and not topics:
-        raise InputError(f"{where}: `positive: {{each: [...]}}` chooses among topics; here each row has one class")
+    names = there if chosen is None else {class_name(value) for value in chosen}
+    if chosen is not None and not topics:
+        raise InputError(
+            f"{where}: `positive: {{each: [...]}}` chooses among topics, but here each row has one class: use "
+            "`positive: each`"
+        )
     if absent := sorted(names - there, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(there)}")
     if len(names) > MOST_CLASSES:

@@ -1,4 +1,4 @@
-"""The reader of our own JSON and Parquet, which a run wrote and another one reads back: it may be damaged, or made by others.
+"""Read JSON and Parquet files that aucdist wrote, which may be damaged or forged.
 
 Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: `CHECKED` as its
 ``__pydantic_config__`` refuses unknown keys and values of other types, `OPEN` values of other types only. That of Parquet is a
@@ -29,6 +29,8 @@ OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MOST_BYTES = 2**31
 """The largest JSON that is read. Ten million features with their names take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
+REPAIR = "Copy the file again, or make it again"
+"""What to do about a damaged file of our own."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Positive = Annotated[int, Field(ge=1, le=2**62)]
@@ -58,13 +60,13 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
         the key.
     """
     if len(data) > MOST_BYTES:
-        raise InputError(f"{where} is damaged: {len(data)} bytes, and at most {MOST_BYTES} are read")
-    parse_any(data, where)  # what a schema leaves open may have no number that is not finite, either
+        raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MOST_BYTES} are read. {REPAIR}")
+    parse_any(data, where)  # fields that a schema leaves open must be finite, too
     try:
         content: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
         return content
     except ValidationError as e:
-        raise InputError(f"{where} is damaged: {first_fault(e)}") from None
+        raise InputError(f"{where} is damaged: {first_fault(e)}. {REPAIR}") from None
 
 
 def read_json(url: str, kind: type[T]) -> T:
@@ -82,7 +84,7 @@ MOST_GROWTH = 1000
 def read_parquet(
     url: str, columns: Mapping[str, Any], optional: Callable[[str], Any] = lambda name: None
 ) -> "pd.DataFrame":
-    """Return a table that we wrote.
+    """Return a table that aucdist wrote.
 
     `columns`: the types of Arrow of the columns that it must have.
     `optional`: the type of a column that it may have, by its name; None for one that is left out.
@@ -103,7 +105,7 @@ def read_parquet(
         }
         for name in kinds_of_columns:
             if there.count(name) != 1:
-                raise InputError(f"{where} is damaged: it has {there.count(name) or 'no'} columns {name!r}")
+                raise InputError(f"{where} is damaged: it has {there.count(name) or 'no'} columns {name!r}. {REPAIR}")
         check_growth(
             len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MOST_GROWTH
         )
@@ -111,15 +113,15 @@ def read_parquet(
         for name, kind in kinds_of_columns.items():
             if table[name].null_count:
                 row = table[name].is_null().to_pylist().index(True)
-                raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing")
+                raise InputError(f"{where}, row {row + 1}, column {name!r}: the value is missing. {REPAIR}")
             values = table[name].cast(kind)
             if pa.types.is_floating(kind) and not (finite := np.isfinite(values.to_numpy())).all():
                 row = int(np.argmin(finite))
-                raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite")
+                raise InputError(f"{where}, row {row + 1}, column {name!r}: {values[row]} is not finite. {REPAIR}")
             table = table.set_column(table.column_names.index(name), name, values)
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # which anybody may have written
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # ignores the metadata, which may be forged
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
-        raise InputError(f"{where} is damaged: the numbers of its rows are not different ones from 0")
+        raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
     return frame
 
 
@@ -131,13 +133,13 @@ def parse_any(data: bytes, where: str) -> Any:
     try:
         content = from_json(data)
     except ValueError as e:
-        raise InputError(f"{where} is damaged: {e}") from None
+        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
     try:
         json.dumps(content, allow_nan=False)
         return content
     except ValueError:
         key, value = next(_infinite(content, ""))
-        raise InputError(f"{where} is damaged: `{printable(key[:SHOWN])}`: {value} is not finite") from None
+        raise InputError(f"{where} is damaged: `{printable(key[:SHOWN])}`: {value} is not finite. {REPAIR}") from None
 
 
 def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
@@ -162,7 +164,7 @@ def first_fault(error: ValidationError) -> str:
     value = first["input"]
     plain = isinstance(value, str | int | float | bool | None) and first["type"] != "value_error"
     if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
-        plain = False  # Python writes no number of so many digits
+        plain = False  # Python never writes numbers with so many digits
     shown = repr(value)[:SHOWN] if plain else ""
     return printable(f"{f'`{key}`: ' if key else ''}{cause}{f', not {shown}' if shown else ''}")
 

@@ -43,8 +43,10 @@ CENTRING = ("standard", "minmax")
 
 @dataclass(frozen=True, eq=False)
 class Preprocessor:
-    """What is done to the features of every row: missing values are filled in, then log(1 + x), then (x - shift) * factor or
-    rows of length one.
+    """Fitted preprocessing of the features: filling in, logarithms and scaling, in this order.
+
+    Missing values are filled in, chosen columns are replaced by log(1 + x), and then either each feature is replaced by
+    (x - shift) * factor, or each row is scaled to length one.
 
     Attributes
     ----------
@@ -60,6 +62,16 @@ class Preprocessor:
         What stands in for missing values; None refuses them.
     fill_error : float
         How far each of `fill` may be from the statistic that it stands for, as a share of its size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.data.block import Block
+    >>> from aucdist.data.preprocess import Preprocessor
+    >>> scaling = Preprocessor((), "standard", shift=np.array([2.0]), factor=np.array([0.5]))
+    >>> scaling.transform(Block.of(np.array([[1.0], [4.0]]), np.array([1, -1]))).X
+    array([[-0.5],
+           [ 1. ]])
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -68,7 +80,7 @@ class Preprocessor:
     scale: str
     shift: Floats | None
     factor: Floats | None
-    impute: str = "refuse"  # older models do not state it
+    impute: str = "refuse"  # missing in older models
     fill: Floats | None = None
     fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
@@ -86,7 +98,10 @@ class Preprocessor:
         fitted = self.fill if self.factor is None else self.factor
         needed = max(self.log1p, default=-1) + 1 if fitted is None else len(fitted)
         if block.n_features < needed or (fitted is not None and block.n_features != needed):
-            raise InputError(f"{block.n_features} features, but the scaling was fitted on {needed}")
+            raise InputError(
+                f"the rows have {block.n_features} features, but the scaling was fitted on {needed}: give the columns "
+                "of the training data"
+            )
         if self.impute != "keep":
             block = _complete(block, self.fill)
         if not self.log1p and self.scale == "none":
@@ -105,7 +120,7 @@ class Preprocessor:
             else:
                 of_row, squares = (slice(None), np.newaxis), np.einsum("ij,ij->i", values, values, dtype=np.float64)
             if not np.isfinite(squares).all():
-                raise InputError("a row is too long for floating point; scale its features before (`maxabs`)")
+                raise InputError("the length of a row overflows: scale the features first (`scale: maxabs`)")
             length = np.sqrt(np.where(squares > 0, squares, 1.0))
             np.divide(values, length[of_row], out=values, casting="same_kind")
         elif self.factor is not None:
@@ -148,7 +163,7 @@ def fit_preprocessor(
     categories: Mapping[str, Sequence[str]],
     impute: str = "refuse",
 ) -> Preprocessor:
-    """Learn from the training rows what is done to every row. They are read at most twice.
+    """Fit the preprocessing to the training rows, which are read at most twice.
 
     Parameters
     ----------
@@ -198,13 +213,13 @@ def fit_preprocessor(
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill, error)
-    # What is beyond floating point is refused below.
+    # Values that overflow are refused below.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         statistics = functools.reduce(
             operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))
         )
         if statistics.count == 0:
-            raise InputError("there are no rows to fit the scaling on")
+            raise InputError("there are no rows to fit the scaling on: give at least one")
         shift, factor = _scaling(statistics, scale)
     for array in (shift, factor):
         if array is not None:
@@ -239,7 +254,7 @@ def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> N
 
 
 def _scaling(total: Moments, scale: str) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return shift and factor. Where a factor is beyond floating point, it is not finite."""
+    """Return the shift and the factor of each feature. A factor that overflows is not finite."""
     ranges = total.ranges
     if scale == "standard":
         shift, spread = total.mean, np.sqrt(total.m2 / total.count)
@@ -247,7 +262,7 @@ def _scaling(total: Moments, scale: str) -> tuple[np.ndarray | None, np.ndarray]
         shift, spread = ranges.low, ranges.high - ranges.low
     else:
         shift, spread = None, np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    # By the values themselves: rounding leaves a constant column a variance just above zero.
+    # Compare the values themselves, because rounding gives a constant column a variance just above zero.
     constant = spread == 0 if scale == "maxabs" else ranges.constant
     factor = 1.0 / np.where(constant, 1.0, spread)
     return shift, np.where(factor > 0, factor, np.inf)

@@ -1,4 +1,4 @@
-"""Which rows are kept for the test: the same share of each class, in one reading of the labels and row ids.
+"""Choose the test rows: the same share of each class, whole groups, or the last rows.
 
 Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
 the choice depends neither on the order of the rows nor on the blocks that they lie in.

@@ -1,1 +1,1 @@
-"""Whether new rows are like the training rows: profiles of the rows that a model was fitted to, and tests against them."""
+"""Test whether new rows are like the training rows, by profiles of the rows that a model was fitted to."""

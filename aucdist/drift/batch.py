@@ -1,4 +1,4 @@
-"""The rows of a batch in the bins of a profile, what has moved, and how a model does on rows whose labels have become known."""
+"""Compare the rows of a batch with the profile of the training rows, and measure a model once their labels are known."""
 
 import math
 import warnings
@@ -123,7 +123,7 @@ def losses(now: Json, promised: Json | None, without: str | None = None) -> list
 
 
 def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
-    """Return how much lower a measure is than it was, as ``value``, and the one-sided ``p`` of that."""
+    """Return the decrease of a measure as ``value``, and its one-sided p-value as ``p``."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
@@ -131,7 +131,7 @@ def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str
 
 
 def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
-    """Return the tests that are significant, their p-values corrected together by Holm, and at least as large as alarms are."""
+    """Return the tests that are significant after Holm's correction and whose effect is large enough for an alarm."""
     for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p"] = corrected
     return [test for test in tests if test["p"] < ALPHA and test["value"] >= least[test["what"]]]
@@ -276,7 +276,7 @@ def _column(
     tests.append({"what": what, "column": column.name, "value": share - share_before, "p": p_none})
     beyond = _share(outside, rows)
     if column.kind == "numbers":
-        # Of as many new rows as there were, two are expected outside.
+        # Among as many new rows as training rows, two are expected outside the range.
         tests.append(
             {"what": "outside", "column": column.name, "value": beyond, "p": more_than(outside, rows, 2, profile.rows)}
         )
@@ -287,7 +287,7 @@ def _column(
 
 
 def _rare(profile: Profile, batch: BatchCounts) -> Json:
-    """Return the share of rows that the training hardly knew; what is expected of it is an upper bound."""
+    """Return the share of rows in cells with few training rows, and an upper bound on its expected value."""
     before = sum(n for column in profile.columns for n in column.counts if n < RARE)
     before = min(before + 2 * len(profile.columns), profile.rows)
     return {

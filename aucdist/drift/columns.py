@@ -1,4 +1,4 @@
-"""What one column alone says: how well it ranks the rows, whether a value gives the label away, whether it numbers the rows.
+"""Examine single columns: how well one ranks the rows, whether a value gives the label away, whether it is an identifier.
 
 Everything is computed from counts of the distinct values of a column. Importing this module loads NumPy and nothing else.
 """
@@ -94,7 +94,7 @@ def gives_away(
 
 
 def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
-    """Tell whether whole numbers number or name the rows, and so say nothing of new ones.
+    """Tell whether whole numbers are identifiers of the rows, which say nothing about new rows.
 
     `values`: the distinct ones.
     `n_rows`: rows that have a value.
@@ -111,5 +111,5 @@ def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
 
 
 def is_entity(name: str, n_values: int, n_rows: int) -> bool:
-    """Tell whether a column names what each row belongs to, such as a user, with few rows for each value."""
+    """Tell whether a column identifies the entity of each row, such as a user, with few rows for each value."""
     return ENTITY.fullmatch(name) is not None and n_values >= 10 and n_rows <= MOST_ROWS_EACH * n_values

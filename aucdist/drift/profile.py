@@ -1,4 +1,4 @@
-"""The profile of the rows that a model was fitted to: how many lie in each bin of each feature, and of the score."""
+"""The profile of the training rows of a model: the number of rows in each bin of each feature, and of the score."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.dataset import Schema
-from aucdist.data.own_files import CHECKED, Count, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked, to_jsonable
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
@@ -99,7 +99,7 @@ class ScoreBins:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a model stores about the rows that it was fitted to.
+    """A summary of the training rows that is stored with a model.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Profile:
         """Return the profile as JSON."""
         content = to_jsonable(self, Profile)
         if not self.class_scores:
-            del content["class_scores"]  # as older versions read it
+            del content["class_scores"]  # the form that older versions read
         return bytes(to_json(content, indent=1)) + b"\n"
 
     @classmethod
@@ -154,12 +154,12 @@ class Profile:
             ascending = column.kind == "categories" or all(np.diff(column.edges) > 0)
             fits = column.n_cells == len(column.counts) and max(column.at) < profile.n_features
             if not (ascending and fits and len(column.edges) <= MOST_CELLS):
-                raise InputError(f"{where} is damaged: the cells of {column.name!r} do not fit together")
+                raise InputError(f"{where} is damaged: the counts of {column.name!r} do not match its bins. {REPAIR}")
         if not profile.scores:
-            raise InputError(f"{where} is damaged: it has no bins of a score")
+            raise InputError(f"{where} is damaged: it has no bins of a score. {REPAIR}")
         for bins in profile.scores.values():
             if len(bins.counts) != len(bins.edges) + 1 or not all(np.diff(bins.edges) > 0):
-                raise InputError(f"{where} is damaged: the bins of the score do not fit together")
+                raise InputError(f"{where} is damaged: the counts of the score do not match its bins. {REPAIR}")
         return profile
 
 
@@ -207,7 +207,8 @@ def fit_columns(
     for column in columns:
         end = place + column.n_cells
         low = high = 0.0
-        if column.kind == "numbers" and ranges.low[column.at[0]] <= ranges.high[column.at[0]]:  # else all are missing
+        # otherwise all values are missing
+        if column.kind == "numbers" and ranges.low[column.at[0]] <= ranges.high[column.at[0]]:
             low, high = float(ranges.low[column.at[0]]), float(ranges.high[column.at[0]])
         counts = tuple(int(n) for n in totals["cells"][place:end])
         counted.append(replace(column, counts=counts, low=low, high=high))

@@ -1,1 +1,1 @@
-"""Where the blocks are and how work reaches them: `blocks.reduce`."""
+"""Run work on the blocks of a data set, in this process or on a cluster: `blocks.reduce`."""

@@ -1,4 +1,4 @@
-"""The one primitive: `blocks.reduce(step, *args)` runs a step on every block and adds up the summaries that it returns."""
+"""Run a step on every block of a data set and add up the summaries that it returns: `blocks.reduce(step, *args)`."""
 
 import copy
 import functools
@@ -36,7 +36,7 @@ MOST_RANGES = 10_000
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """What the client knows of a block without holding it.
+    """The sizes and weights of a block, which the client knows without its rows.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class BlockInfo:
 
 
 class StoredBlock(Stored[Block]):
-    """A block that is not kept in memory: each time a step needs it, it is read, or mapped where the local disk has a copy.
+    """A block that is not kept in memory: each step reads it, or maps a copy on the local disk.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class StoredBlock(Stored[Block]):
 
     @classmethod
     def first_read(cls, loader: Loader, index: int, item: Any = None) -> "StoredBlock":
-        """Read the block once: what is wrong with it shows before the work begins."""
+        """Read the block once, so that errors in it are reported before the work begins."""
         stored = cls(loader, index, _UNKNOWN, item)
         block = stored.read()
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
@@ -117,7 +117,7 @@ _UNKNOWN = BlockInfo(0, 0, 0, 0.0, 0.0, False)
 
 def _read_block(loader: Loader, item: Any) -> Block:
     block = load(loader, item)
-    pa.default_memory_pool().release_unused()  # it would keep three times what decompressing a block took
+    pa.default_memory_pool().release_unused()  # the pool would keep three times the memory of decompressing a block
     return block
 
 
@@ -146,7 +146,7 @@ def info_of(block: Block | StoredBlock) -> BlockInfo:
 
 
 class Blocks(ABC):
-    """The rows of a data set in blocks, wherever they are.
+    """The rows of a data set in blocks, in this process or on workers.
 
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
     until the next step (None before the first); it stays where the block is. `summary` is a dict whose values support ``+``:
@@ -164,10 +164,12 @@ class Blocks(ABC):
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:
-            raise InputError("no blocks: the data set has no part to read")
+            raise InputError("there are no blocks: give at least one")
         widths = sorted({i.n_features for i in infos})
         if len(widths) > 1:
-            raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
+            raise InputError(
+                f"the blocks have different numbers of features ({', '.join(map(str, widths))}): give all the same columns"
+            )
         self.infos = list(infos)
         self._ranges: Any = None  # ColumnRanges, once they are asked for
 
@@ -233,7 +235,7 @@ class Blocks(ABC):
 
     @property
     def lasting(self) -> bool:
-        """Whether all rows stay in memory from step to step, so that what is made of them may stay there as well."""
+        """Whether all rows stay in memory from step to step, so that values computed from them may stay there as well."""
         return all(i.lasting for i in self.infos)
 
     @property
@@ -250,7 +252,7 @@ class Blocks(ABC):
 
     @property
     def same_rows(self) -> "Blocks":
-        """The blocks that hold these rows, whatever the rows weigh: what is made of the rows alone is made of those once."""
+        """The blocks of the same rows without weights, for which values that do not depend on weights are computed once."""
         return self
 
     @property
@@ -263,7 +265,7 @@ class Blocks(ABC):
         """Return the same blocks with empty memory, for a fit that must not see another's."""
 
     def fork(self) -> Self:
-        """Return the same blocks with the memory they have now; what steps on one of both leave does not show in the other."""
+        """Return the same blocks with a copy of their memory, so that steps on one do not change the other."""
         return copy.copy(self)
 
     @abstractmethod
@@ -279,13 +281,13 @@ class Blocks(ABC):
         """
 
     def sum(self, function: Callable[..., Summary], *args: Any) -> Summary:
-        """Return the sum of what a module-level function, ``function(block, *args)``, returns of each block."""
+        """Call a module-level function, ``function(block, *args)``, on each block and return the sum of the results."""
         return self.reduce(_WithoutMemory(function), *args)
 
     # As of rows with several classes (`aucdist.engine.view.ClassBlocks`):
 
     def then(self, change: "Callable[[Blocks], Blocks]") -> "Blocks":
-        """Return what a function makes of the rows."""
+        """Return the rows after applying a function to each block."""
         return change(self)
 
     def each_class(self) -> "Iterator[Blocks]":
@@ -425,7 +427,7 @@ class LocalBlocks(Blocks):
 
 
 class _WithoutMemory:
-    """A step of a function that needs no memory: that stays as it is. Errors and journals name the function."""
+    """A step that calls a function and leaves the memory unchanged. Errors and journals show the function's name."""
 
     def __init__(self, function: Callable[..., Summary]):
         self.function, self.__name__ = function, function.__name__

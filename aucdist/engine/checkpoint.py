@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: a fit that was interrupted resumes from one and ends with the same bits.
+"""Checkpoints of a fit, from which an interrupted fit resumes and ends with the same bits.
 
 What a solver does depends only on its parameters and on the summaries of its steps. Therefore no solver is asked for its state: a
 journal keeps the summary of each step, and a resumed fit runs the same solver again, which gets its summaries from the journal
@@ -56,7 +56,7 @@ class CheckpointFolder:
         with patient():
             data = read_bytes(f"{self.url}/{name}")
         if name != f"{sha256_of(data)}.npz":
-            raise InputError(f"{self.url}/{name} is not what was written")
+            raise InputError(f"{self.url}/{name} is damaged: its checksum is not the one in its name")
         return data
 
 
@@ -257,7 +257,7 @@ class Journal:
                     raise InputError("its checksum is wrong")
                 if content.get("format") != FORMAT:
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} has format {content.get('format')}; this version reads {FORMAT}"
+                        f"the checkpoint at {self.folder.url} has format {content.get('format')}, not {FORMAT}: remove the folder"
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
                 if checkpoint.fingerprint != self._fingerprint:

@@ -1,4 +1,4 @@
-"""Blocks on a Dask cluster, and clients of one. Only this file, `worker_part` and `worker_calls` import `distributed`."""
+"""Store blocks on a Dask cluster. Only this file, `worker_part` and `worker_calls` import `distributed`."""
 
 import copy
 import itertools
@@ -73,8 +73,8 @@ class DaskBlocks(Blocks):
             What the loader gets for each block, by default its number; those that `place_items` returned are where they are
             needed.
         """
-        # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
-        # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
+        # Tasks are not bound to workers by address: if all were lost at once, Dask would wait for the old addresses for ever,
+        # even with allow_other_workers. Dask distributes tasks of equal cost evenly by itself.
         of_blocks: Sequence[Any] = range(n_blocks) if items is None else items
         return cls(
             client,
@@ -140,7 +140,7 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     What an object keeps is then used again by the next task. Where a worker is lost, Dask places its objects anew.
     """
     some = _neighbours(client, len(items))
-    # Dask deals out tasks that depend on fewer than five others as if they depended on none.
+    # Dask schedules tasks that depend on fewer than five others as if they depended on none.
     marks = client.map(int, range(max(5, MARKS_PER_WORKER * len(some))), pure=False)
     with client.as_current():  # which need not be Dask's default client
         wait(marks)
@@ -220,7 +220,10 @@ def _chunks_of_frames(X: Any, columns: Mapping[str, Any]) -> list[Any]:
 def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(X):
-            raise InputError(f"a partition of X has {len(X)} rows, but that of {name} has {len(column)}")
+            raise InputError(
+                f"a partition of X has {len(X)} rows, but that of {name} has {len(column)}: take both from one "
+                "DataFrame"
+            )
     return {"X": X.to_numpy(), **dict(zip(names, columns, strict=True))}
 
 
@@ -234,7 +237,10 @@ def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
         column = column.rechunk({1: -1}) if column.ndim == 2 else column
         if not np.isnan(np.array(X.chunks[0] + column.chunks[0], dtype=float)).any():
             if X.shape[0] != column.shape[0]:
-                raise InputError(f"X has {X.shape[0]} rows, but y, the weights or the groups have {column.shape[0]}")
+                raise InputError(
+                    f"X has {X.shape[0]} rows, but y, the weights or the groups have {column.shape[0]}: give one "
+                    "value for each row"
+                )
             column = column.rechunk({0: X.chunks[0]})
         elif X.numblocks[0] != column.numblocks[0]:
             raise InputError(
@@ -283,7 +289,7 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
         Per process, as in ``"2GiB"``; ``"auto"`` shares out the machine's memory.
     """
     settings = {
-        # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
+        # Blocks are assigned to workers. Moving them for a few milliseconds of balance costs more than it gains.
         "distributed.scheduler.work-stealing": False,
     }
     with _ctrl_c_held_back(), dask.config.set(settings):  # not longer: other clusters of this process have their own
@@ -353,7 +359,9 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
         if isinstance(refused, ssl.SSLError):
             reason = str(refused).split("] ")[-1].split(" (_ssl")[0]  # out of ``[SSL: NAME] reason (_ssl.c:1006)``
             raise InputError(f"{address}: no encrypted connection: {reason}") from error
-        raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
+        raise InputError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s: start it, or correct the address"
+        ) from error
     with client:
         yield client
 
@@ -377,8 +385,8 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
 def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
     try:
         return client.gather(futures)
-    except FutureCancelledError as error:  # nobody here cancels what is waited for
-        raise ClusterLost(f"the scheduler was lost in step '{what}'") from error
+    except FutureCancelledError as error:  # aucdist never cancels futures that it waits for
+        raise ClusterLost(f"the scheduler was lost in step '{what}': run again") from error
     except KilledWorker as error:
         raise died_again(what) from error
 

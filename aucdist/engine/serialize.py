@@ -82,7 +82,7 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
     values = [getattr(value, name) for name in _fields(kind)]
     while values and values[-1] is None and _optional(kind, len(values) - 1):
-        values.pop()  # so that versions without this field read what does not use it
+        values.pop()  # so that older versions, which lack the field, can read records that do not use it
     return ["record", kind.__module__, kind.__qualname__, *(_to_json(v, arrays) for v in values)]
 
 
@@ -127,7 +127,7 @@ def _is_record(kind: type) -> bool:
 
 
 def _optional(kind: Any, place: int) -> bool:
-    """Return whether a field of a dataclass is None where it is not given."""
+    """Return whether the default of a field of a dataclass is None."""
     return dataclasses.is_dataclass(kind) and dataclasses.fields(kind)[place].default is None
 
 

@@ -176,7 +176,7 @@ def run_step(
 
 @contextmanager
 def _blocks_in_turn(blocks: Sequence[Block | Readable], threads: int) -> Iterator[Callable[[int], Block]]:
-    """Give a function that returns a block by its position; as many as there are threads are read ahead of the last one taken."""
+    """Yield a function that returns a block by its position, while the next blocks are read ahead, one for each thread."""
     to_read = [i for i, block in enumerate(blocks) if not isinstance(block, Block)]
     reader, lock = ThreadPoolExecutor(min(threads, len(to_read)), "aucdist-read"), threading.Lock()
     upcoming, reads = iter(to_read), dict[int, Future[Block]]()
@@ -235,7 +235,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
     helpers = [_helpers.submit(work_on) for _ in range(min(threads, n) - 1)]
     try:
         work_on()
-    except BaseException:  # Ctrl-C: nobody waits for the helpers, which end after their block
+    except BaseException:  # after Ctrl-C do not wait for the helpers, which end after their block
         ended.set()
         raise
     for helper in helpers:

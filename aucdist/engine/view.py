@@ -1,4 +1,4 @@
-"""Views: what a function makes of each block, where it lies: rows scaled, sampled, weighted, turned into other features, or
+"""Views of blocks: the same rows scaled, sampled, weighted, mapped to other features, or
 labelled for one of several classes against the rest.
 
 However many views lie one over the other, steps go through one layer: the memory of a block holds what was made of it last.
@@ -32,7 +32,7 @@ Keep = Literal["memory", "disk", "nowhere"]
 
 @dataclass(eq=False)
 class ChangedBlock:
-    """How a block is made that is not kept in memory. Checkpoints hold it, and the copy is made again where it is read.
+    """The recipe of a block that is not kept in memory. Checkpoints store the recipe, from which the block is made again.
 
     Attributes
     ----------
@@ -54,13 +54,13 @@ class ChangedBlock:
         return vars(self) | {"_copy": None}
 
     def block(self, source: Any) -> Block:
-        """Return it, given the block that a step gets, which need not have been read."""
+        """Return the block, given the original block, which need not have been read."""
         if self._copy is not None:
             return self._copy.read()
         return self.keep(self.change(_block_of(self.base, source)))
 
     def keep(self, made: Block) -> Block:
-        """Copy what was made to the local disk, if that is its place, and return it."""
+        """Return the new block, after copying it to the local disk if it is kept there."""
         if self.on_disk:
             self._copy = scratch().copy(made)
         return made
@@ -68,7 +68,7 @@ class ChangedBlock:
 
 @dataclass(frozen=True, eq=False)
 class ViewMemory:
-    """A block's memory: what was made of it (None: nothing yet), and what steps left there."""
+    """The memory of a block: the new block (None before it is made), and the memory of the steps."""
 
     made: Block | ChangedBlock
     of_steps: Any
@@ -76,7 +76,7 @@ class ViewMemory:
 
 @dataclass(frozen=True, eq=False)
 class _Unread:
-    """What a step gets that reads its rows itself."""
+    """The argument of a step that reads its rows itself."""
 
     made: ChangedBlock
     source: Any
@@ -92,7 +92,7 @@ class _Unread:
 
 
 class ViewBlocks(Blocks):
-    """What a function makes of each block.
+    """Blocks to which a function has been applied.
 
     Parameters
     ----------
@@ -140,14 +140,14 @@ class ViewBlocks(Blocks):
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:
-        """Run the step on what was made of every block."""
+        """Run the step on every new block."""
         seldom = getattr(step, "without_rows", False) or getattr(step, "reads_rows_itself", False)
         on_view = _on_view_of_read if self._reads_source and not seldom else _on_view
         # The step is not the head of a tuple: Dask would take that for a task.
         return self._now.reduce(on_view, step, args)
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
-        """Return new blocks, each made of one piece of what is made of every block."""
+        """Return new blocks, each made of one piece of every block after the function."""
         return self._source.exchange(partial(_cut_view, self._changes, cut), join, n_blocks)
 
 
@@ -180,7 +180,7 @@ def _view(
 def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
-    """Run a step on what is kept of the block."""
+    """Run a step on the stored block."""
     made = memory.made
     on: Any
     if getattr(step, "without_rows", False):
@@ -193,7 +193,7 @@ def _on_view(
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
-    """Run a step on what is made of a block that was read ahead."""
+    """Run a step on the new block, made from a block that was read ahead."""
     return _ran(step, _block_of(memory.made, block), memory, args)
 
 
@@ -309,7 +309,7 @@ class ClassBlocks:
         return self._changed(blocks if self.follow is None else self.follow(k, blocks))
 
     def then(self, change: Callable[[Blocks], Blocks]) -> "ClassBlocks":
-        """Return the same classes, whose rows are what `change` makes of those of each class."""
+        """Return the same classes after applying `change` to the rows of each class."""
         return replace(self, changes=(*self.changes, change))
 
     def each_class(self) -> Iterator[Blocks]:
@@ -321,7 +321,7 @@ class ClassBlocks:
         return self._changed(self.blocks)
 
     def unlabelled(self) -> Blocks:
-        """Return the rows with the label -1 each, for what needs no classes."""
+        """Return the rows with the label -1, for steps that need no classes."""
         return self._changed(ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8)))
 
     def _changed(self, blocks: Blocks) -> Blocks:

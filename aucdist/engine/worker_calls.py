@@ -1,4 +1,4 @@
-"""The client's side of steps on workers: one call to each worker for a step, and what is done when a worker is lost."""
+"""Run steps on workers from the client: one call to each worker for a step, and the recovery of lost workers."""
 
 import asyncio
 import itertools
@@ -53,7 +53,7 @@ class CallFile:
         self._lock, self._end = threading.Lock(), 0
 
     def append(self, data: bytes) -> int:
-        """Write a call, and return where it begins; from any thread."""
+        """Write a call, and return the offset where it begins. Any thread may call this."""
         with self._lock:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="aucdist-calls-")  # noqa: SIM115  # closed by `finalize`
@@ -66,12 +66,12 @@ class CallFile:
         return start
 
     def read(self, start: int, size: int) -> bytes:
-        """Return what was written there; from any thread."""
+        """Return the call that begins at an offset. Any thread may call this."""
         return os.pread(self._file.fileno(), size, start)
 
 
 class Call:
-    """A step with its arguments, packed. What may have to be repeated lies in a file if it is large.
+    """A step with its arguments, packed. Large ones that may be repeated are kept in a file.
 
     `state`, int: the number of the state that it leaves on the workers.
     `name`, str: of the step.
@@ -138,12 +138,12 @@ class Parts:
         Raises RunError if workers are lost again and again in this step.
         """
         if self.client.status != "running":
-            raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}'")
+            raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}': look at its log, and run again")
         self._give_sign()
         tasks: list[asyncio.Task[Any]] = []
         try:
             answers = self.client.sync(self._run_everywhere, chain, tasks)
-        except BaseException:  # as Ctrl-C in this thread, of which the others know nothing
+        except BaseException:  # such as Ctrl-C in this thread, which the other threads do not see
             if tasks and self.client.loop is not None:
                 self.client.loop.add_callback(tasks[0].cancel)
             raise
@@ -184,7 +184,7 @@ class Parts:
                 losses += 1
                 if losses > ALLOWED_LOSSES:
                     raise died_again(call.name) from error
-                # Not for ever, as only the client may have lost it.
+                # Wait for a limited time, because perhaps only the client has lost the worker.
                 end = time.monotonic() + SECONDS_UNTIL_NOTICED
                 while address in await self._holders(future) and time.monotonic() < end:
                     await asyncio.sleep(0.05)
@@ -195,7 +195,7 @@ class Parts:
 
     async def _repeat(self, address: str, future: Future, chain: Sequence[Call], has: list[int] | None) -> None:
         """Repeat the calls before the last, from the newest state that is there; the part may be lost meanwhile."""
-        if has is None:  # it was moved, and the scheduler will know where to
+        if has is None:  # the part was moved, and the scheduler will know its new worker
             self._addresses.pop(future.key, None)
             await asyncio.sleep(0.1)
             return
@@ -257,14 +257,17 @@ class Parts:
             else:
                 empty_since = empty_since or time.monotonic()
                 if time.monotonic() - empty_since > SECONDS_WITHOUT_WORKERS:
-                    raise ClusterLost(f"no worker was there for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}'")
+                    raise ClusterLost(
+                        f"no worker was there for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}': look at "
+                        "the logs of the workers, and run again"
+                    )
             await asyncio.sleep(0.1)
         return address
 
     async def _holders(self, future: Future) -> list[str]:
         """Return the addresses of the workers that hold a part."""
-        if future.status == "cancelled":  # nobody here cancels one
-            raise ClusterLost("the scheduler was lost")
+        if future.status == "cancelled":  # aucdist never cancels these futures
+            raise ClusterLost("the scheduler was lost: look at its log, and run again")
         holders = await of_scheduler(self.client.who_has([future]))
         return sorted(holders.get(future.key, ()))
 
@@ -338,4 +341,4 @@ async def of_scheduler(answer: Awaitable[Any]) -> Any:
     try:
         return await answer
     except OSError as error:
-        raise ClusterLost(f"the scheduler was lost: {error}") from error
+        raise ClusterLost(f"the scheduler was lost: {error}. Look at its log, and run again") from error

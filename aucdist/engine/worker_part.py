@@ -1,4 +1,4 @@
-"""The blocks that lie on one worker, and the handler there that runs steps on them. It is imported where `distributed` is.
+"""The blocks on one worker, and the handler that runs steps on them there. It needs `distributed`.
 
 A handler is what Dask's own shuffle uses: a `WorkerPlugin` adds it to those of the worker, and a client that knows the worker's
 address calls it. A call costs a tenth of the CPU time of a task, which the scheduler, the client and the worker all handle.
@@ -120,7 +120,7 @@ class StepRunner(WorkerPlugin):
             threads = self._worker.state.nthreads
             left, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
             nodes = pack(tree.nodes())
-        except Interrupted:  # the part is not wanted here any more, as when the scheduler was lost
+        except Interrupted:  # the part was released, for example because the scheduler was lost
             return {"has": None}
         except Exception as error:
             return {"error": pack_error(error)}
@@ -147,7 +147,7 @@ class Packer(cloudpickle.Pickler):
     """Pickles values; long float64 arrays that hold integers, as counts are, as the smallest integers that hold them."""
 
     def reducer_override(self, thing: Any) -> Any:
-        """Return how a thing is made again, where that is not the way of pickle."""
+        """Return how an object is restored, where that differs from pickle."""
         if type(thing) is np.ndarray and thing.dtype == np.float64 and thing.size >= LONG and thing.flags.c_contiguous:
             integers = as_integers(thing)
             if integers is not None:
@@ -158,7 +158,7 @@ class Packer(cloudpickle.Pickler):
 def as_integers(values: np.ndarray) -> np.ndarray | None:
     """Return long float64 values as integers of at most four bytes; None where they are not these to the last bit."""
     some = values.reshape(-1)[:LONG]
-    if (some != np.trunc(some)).any():  # most arrays are no counts, and show it at once
+    if (some != np.trunc(some)).any():  # most arrays are not counts, which the first values show
         return None
     low, high = float(values.min()), float(values.max())
     if not -(2.0**31) <= low <= high < 2.0**31:
@@ -178,7 +178,7 @@ def pack_error(error: Exception) -> bytes:
     error.add_note("".join(traceback.format_exception(error)))
     try:
         data = pack(error)
-        loads(data)  # some can be written, but not read
+        loads(data)  # some errors can be pickled but not unpickled
     except Exception:
         return pack(RunError(f"{type(error).__name__}: {error}"))
     return data

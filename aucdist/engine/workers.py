@@ -1,4 +1,4 @@
-"""The workers of a cluster that others may have started, and what its scheduler shows of a run."""
+"""Check and watch the workers of a cluster, and publish a run's figures on its scheduler."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -39,7 +39,7 @@ def check_versions(client: Any) -> None:
 
 
 def _versions(answer: Any) -> dict[str, str]:
-    """Return the versions that count: of Python the first two numbers, of which cloudpickle's code objects depend."""
+    """Return the versions of packages, and the first two numbers of Python's, on which cloudpickle depends."""
     packages = answer["packages"]
     python = ".".join(str(packages["python"]).split(".")[:2])
     return {"Python": python} | {name: packages.get(name) or "missing" for name in SAME}
@@ -54,7 +54,10 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
     try:
         client.wait_for_workers(n_workers, timeout=timeout)
     except TimeoutError:
-        raise RunError(f"{len(client.nthreads())} of {n_workers} workers came within {timeout:g} s") from None
+        raise RunError(
+            f"{len(client.nthreads())} of {n_workers} workers came within {timeout:g} s: start more workers, or ask "
+            "for fewer"
+        ) from None
 
 
 @contextmanager
@@ -203,19 +206,19 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
     if not client.run_on_scheduler(has_bokeh):
         raise InputError(no_bokeh("where the scheduler runs"))
     start, count = time.time(), client.run_on_scheduler(lambda dask_scheduler: int(dask_scheduler.monitor.count))
-    client.get_task_stream(start=0, stop=0)  # from now on the scheduler keeps what the report is made of
+    client.get_task_stream(start=0, stop=0)  # from now on the scheduler records what the report shows
     yield
     page = client.sync(client.scheduler.performance_report, start=start, last_count=count, code="", mode="inline")
     file.write_text(page, encoding="utf-8")
 
 
 def has_bokeh() -> bool:
-    """Tell whether there is in this process what Dask draws its dashboard and its report with."""
+    """Tell whether bokeh, which Dask needs for its dashboard and its report, can be imported in this process."""
     return find_spec("bokeh") is not None
 
 
 def no_bokeh(where: str) -> str:
-    """Return what to say where it is missing."""
+    """Return the error message for a missing bokeh."""
     return (
         f"performance_report: Dask draws it with bokeh, which is not installed {where}: install aucdist[dashboard], or leave "
         "performance_report out"

@@ -1,4 +1,4 @@
-"""What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
+"""The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -93,7 +93,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
         Returns
         -------
-        self
+        self : object
+            The fitted estimator.
 
         Raises
         ------
@@ -202,7 +203,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     @property
     def history_(self) -> pd.DataFrame:
         """One row for each round of the last `fit`, as a new table."""
-        return as_table(self._records)  # without records `__getattr__` is asked
+        return as_table(self._records)  # if there are no records, `__getattr__` is called
 
     @property
     def ignores_zero_weight(self) -> bool:
@@ -279,7 +280,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = True
         return tags
 
-    if not TYPE_CHECKING:  # else every attribute would be known
+    if not TYPE_CHECKING:  # otherwise hasattr would be true for every name
 
         def __getattr__(self, name: str) -> Any:
             """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
@@ -321,8 +322,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             blocks = with_lowest_grade(blocks)
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
-                f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
-                "both are needed"
+                f"all rows are of one class ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight "
+                "0 do not count): give rows of both classes"
             )
         solver = self.resolved_solver
         if blocks.has_weights and not solver.sample_weight:
@@ -343,14 +344,14 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Check that the solver takes codes, if there are some, and return the rows."""
         if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
             raise InputError(
-                f"solver {own.name!r} takes no codes, and features={self.features!r} turns the rows into codes; "
-                f"{self._solvers_that('takes_codes')}. Or put the map before the estimator: "
+                f"solver {own.name!r} does not read the numbers of bins that features={self.features!r} makes of the "
+                f"rows; {self._solvers_that('takes_codes')}. Or put the map before the estimator: "
                 "make_pipeline(BinExpander(), ...) in scikit-learn"
             )
         return mapped
 
     def _find_directions(self, blocks: Blocks) -> None:
-        """Set the direction of each feature, if there are to be some."""
+        """Set the direction of each feature if `monotone` is given."""
         if self.monotone is None:
             self.__dict__.pop("monotone_", None)
         elif isinstance(self.monotone, str) and self.monotone == AUTO:

@@ -62,8 +62,8 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:
         raise InputError(
-            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows: at least 2 rows of "
-            f"each class are needed, and there is {fewest} of one"
+            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows. At least "
+            f"2 rows of each class are needed, but one class has {fewest}"
         )
     folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
     if blocks.has_groups:
@@ -97,7 +97,7 @@ def training_scores_unseen(model: Any, blocks: Blocks, cost: Mapping[str, Any] |
 def isotonic(counts: ScoreCounts) -> IsotonicMap:
     """Return the rising map with the least squared error on the rows: least squares under an order (Zadrozny & Elkan, 2002)."""
     fit = hull_probabilities(counts)
-    # Only where a step begins or ends.
+    # Keep only the points where a step begins or ends.
     ends = np.r_[True, fit[1:] != fit[:-1]] | np.r_[fit[1:] != fit[:-1], True]
     return IsotonicMap(1.0, counts.values[ends], fit[ends])
 

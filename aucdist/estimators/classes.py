@@ -82,7 +82,8 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
     model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
     widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
-    if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
+    # maps that are fitted for each class may differ in the number of basis functions
+    if len(widths) == 1 and -1 not in widths:
         model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
         for k, of_class in enumerate(models):  # views of the weights
             of_class.coef_ = model.coef_[k : k + 1]
@@ -99,7 +100,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 
 
 def forget_fit(model: Any) -> None:
-    """Remove what the last fit left, but for what describes the data."""
+    """Remove the attributes of the last fit, except those that describe the data."""
     for name in [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]:
         if name not in OF_THE_DATA:
             delattr(model, name)

@@ -1,4 +1,4 @@
-"""Columns that lie far from 0 are shifted before a fit, since sums of their values would lose the digits in which rows differ.
+"""Shift columns that are far from 0 before a fit, because sums of their values would lose the digits in which rows differ.
 
 A column is *far* where its largest absolute value is more than `FAR` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
@@ -89,13 +89,13 @@ def shift_of(ranges: ColumnRanges) -> Shift | None:
         return None
     low, high = ranges.low[columns], ranges.high[columns]
     middle = low + 0.5 * (high - low)
-    # Representable in the type of the column, and not outside its range.
+    # The shift is representable in the type of the column, and within its range.
     single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
     return Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
 
 
 def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
-    """Return the blocks to fit, and by what columns are shifted there; the blocks themselves where nothing is."""
+    """Return the blocks to fit and the shift of their columns; the blocks unchanged if no column is shifted."""
     shift = shift_of(blocks.ranges)
     if shift is None:
         return blocks, None

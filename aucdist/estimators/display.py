@@ -1,4 +1,4 @@
-"""What a user sees of a fit: printed rounds, warnings, plots as scikit-learn's displays, and the model in a notebook."""
+"""Show a fit: printed rounds, warnings, plots as scikit-learn's displays, and the model in a notebook."""
 
 import functools
 import html
@@ -247,8 +247,8 @@ class WithPlots:
             raise InputError(f"plot_gains: no row of y is of the positive class '{model.classes_[1]}'")
         order = np.argsort(-scores, kind="stable")
         last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # of rows with equal scores
-        found = np.cumsum(positive[order])[last] / np.count_nonzero(positive)
-        ax.plot(np.append(0.0, (last + 1) / len(scores)), np.append(0.0, found), label=type(self).__name__)
+        gains = np.cumsum(positive[order])[last] / np.count_nonzero(positive)
+        ax.plot(np.append(0.0, (last + 1) / len(scores)), np.append(0.0, gains), label=type(self).__name__)
         ax.plot([0, 1], [0, 1], color="gray", linestyle=":", label="random order")
         ax.set(xlabel="share of rows, highest scores first", ylabel="share of the positives among them")
         ax.legend()

@@ -51,7 +51,7 @@ class LinearClassifier(BlockClassifier):
         return True
 
     def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
-        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
+        """Return the blocks to fit, and the shift of their columns if the objective does not depend on it."""
         fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
         self._fitted_ranges = fitted.ranges
         return fitted, shift
@@ -73,7 +73,7 @@ class LinearClassifier(BlockClassifier):
         return self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
 
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
-        """Return what scores the rows as the solution scores the rows shifted."""
+        """Return the solution for the original rows, given that for the shifted rows."""
         return solution
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
@@ -189,11 +189,14 @@ class LinearClassifier(BlockClassifier):
         )
 
     def _initial_weights(self, n_features: int) -> Any:
-        """Return what the solver starts from: the weights of the last fit, or what its last round left, or None."""
+        """Return the start of the solver: the weights of the last fit, the state of its last round, or None."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
         if self.coef_.shape[1] != n_features:
-            raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
+            raise InputError(
+                f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}: fit a new "
+                "estimator, or set warm_start=False"
+            )
         return getattr(self, "resume_", self.coef_[0]) if self.resolved_solver.resumes else self.coef_[0]
 
 
@@ -248,7 +251,7 @@ def lam_path(
         raise InputError(f"lam_path {needed}, not {solver.name!r}")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]
     if not models:
-        raise InputError("lams is empty")
+        raise InputError("lams is empty: give at least one value of lam")
     for model in models:
         model.check_parameters()
     first = models[0]

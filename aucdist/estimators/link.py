@@ -202,7 +202,7 @@ class LinkClassifier(LinearClassifier):
             raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
         if isinstance(self.xi, numbers.Real):
             check_shape(float(self.xi))
-            self.loss_at(float(self.xi))  # which refuses a shape that the loss cannot have
+            self.loss_at(float(self.xi))  # raises an error for a shape that the loss cannot have
         method = self._shape_method()
         if self.shape_rounds is not None and method is None:
             raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
@@ -210,7 +210,7 @@ class LinkClassifier(LinearClassifier):
             raise InputError("shape_samples applies to xi 'bayes'; elsewhere it must be None")
         if self.penalise_intercept and not self.fit_intercept:
             raise InputError(
-                "penalise_intercept is True, but fit_intercept is False: there is no intercept to penalise"
+                "penalise_intercept is True, but fit_intercept is False, so there is no intercept: set one of the two"
             )
 
     @property
@@ -250,7 +250,7 @@ class LinkClassifier(LinearClassifier):
         return LinkLoss(Link(self.link, xi), self.loss)
 
     def _shape_method(self) -> str | None:
-        """Return how the shape is looked for; None where it is given, or the link has none."""
+        """Return the function that estimates the shape; None if it is given, or the link has none."""
         if self.link != "gev" or isinstance(self.xi, numbers.Real):
             return None
         return "map" if self.xi is None else str(self.xi)
@@ -259,7 +259,7 @@ class LinkClassifier(LinearClassifier):
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
     def _find_shape(self, blocks: Blocks) -> ShapeEstimate | None:
-        """Look for the shape; None where there is nothing to look for."""
+        """Estimate the shape; None if it is given, or the link has none."""
         self.__dict__.pop("xi_trace_", None)
         method = self._shape_method()
         if method is None:
@@ -304,13 +304,14 @@ class LinkClassifier(LinearClassifier):
         self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([last.intercept])
         whole = LinkMap(1.0, link, 1.0, last.intercept)
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
-        # Where the corrected odds are even.
+        # The threshold is where the corrected odds are even.
         threshold = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
         self._decision_intercept = 0.0 - threshold
         self.probability_: LinkMap = whole.shifted(threshold)
 
     def _set_intercept(self, intercept: float) -> None:
-        self._decision_intercept = intercept  # that of the link belongs to the probabilities, and stays
+        # the intercept of the link belongs to the probabilities, and does not change
+        self._decision_intercept = intercept
 
     @property
     def decision_intercept(self) -> float:

@@ -1,4 +1,4 @@
-"""The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
+"""The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ NO_SCALING = Preprocessor((), "none", None, None)
 
 @dataclass(frozen=True, eq=False)
 class Prepare:
-    """From rows as they came to those of the fit: scaled, sampled, without those of weight 0."""
+    """Prepare the rows of a fit: scale them, sample them, and leave out rows of weight 0."""
 
     scaling: Preprocessor
     rule: Rule | None = None
@@ -80,7 +80,7 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class GramRows:
-    """From rows to their kernel values with all rows of the fit, kept, or found some rows at a time when they are needed."""
+    """Replace rows by their kernel values with all rows of the fit, stored or computed in chunks when they are needed."""
 
     vectors: Any
     sigma: float
@@ -94,7 +94,7 @@ class GramRows:
 
 
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
-    """Return of how many rows of the Gram matrix each block may hold values at a time; None where it can keep all of its own.
+    """Return how many rows of the Gram matrix a block may hold at a time; None if it can keep all of them.
 
     `bound`: bytes, for all blocks together.
     Raises InputError if not even one row for each block is within the bound.
@@ -111,13 +111,11 @@ def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
 
 
 def standard_scaling(blocks: Blocks) -> Preprocessor:
-    """Return what gives each feature mean 0 and variance 1 over all rows; sparse rows variance 1 alone."""
-    with np.errstate(
-        over="ignore", invalid="ignore", divide="ignore"
-    ):  # what is beyond floating point is refused below
+    """Return the scaling that gives each feature mean 0 and variance 1 over all rows; of sparse rows only variance 1."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # values that overflow are refused below
         summary = blocks.sum(_moments)
         total = summary["moments"]
-        # By the values themselves: rounding leaves a constant column a variance just above zero.
+        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
@@ -318,10 +316,11 @@ class MarginMeanClassifier(BlockClassifier):
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
         if 0 in self.sample_counts_:
             raise InputError(
-                f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows: both classes are needed"
+                f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows, but both classes are "
+                "needed: change its parameters, or set sampler=None"
             )
         if self.scale == "standard" and self.sampler is not None:
-            # There is no bias: the sample's own middle is where the boundary has to pass.
+            # There is no bias, so the boundary has to pass through the mean of the sample.
             again = standard_scaling(sample)
             assert scaling.factor is not None
             assert again.factor is not None
@@ -330,7 +329,8 @@ class MarginMeanClassifier(BlockClassifier):
                 shift = scaling.shift + again.shift / scaling.factor
             scaling = Preprocessor((), "standard", shift, scaling.factor * again.factor)
             sample = ViewBlocks(sample, again.transform)
-        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):  # what another kernel's fit left
+        # remove attributes of a fit with another kernel
+        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):
             self.__dict__.pop(stale, None)
         if self.kernel == "rbf":
             bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
@@ -341,7 +341,7 @@ class MarginMeanClassifier(BlockClassifier):
                 few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:FEW]
                 self.sigma_ = median_distance(self.support_vectors_[few])
                 if not self.sigma_ > 0:
-                    raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
+                    raise InputError("all rows are equal, so there is no median distance: give sigma as a number")
             else:
                 self.sigma_ = float(self.sigma)
             sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))

@@ -67,9 +67,14 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
         else:
             j = int(feature)
             if not 0 <= j < n_features:
-                raise InputError(f"monotone has the feature {j}; positions are from 0 to {n_features - 1}")
+                raise InputError(
+                    f"monotone names feature {j}, but positions are from 0 to {n_features - 1}: correct it"
+                )
         if j in named:
-            raise InputError(f"monotone gives a direction to {named[j]!r} and to {feature!r}, which are one feature")
+            raise InputError(
+                f"monotone gives a direction to {named[j]!r} and to {feature!r}, which are one feature: remove one of "
+                "them"
+            )
         named[j] = feature
         signs[j] = DIRECTIONS[direction]
     return signs
@@ -152,7 +157,7 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
             n_folds = 1
     signs = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end
+        warnings.simplefilter("ignore")  # ignore warnings that the line ranks badly or did not converge
         for k in range(n_folds):
             inside = drawn.take(np.flatnonzero(fold != k)) if n_folds > 1 else drawn.take(np.arange(drawn.n_samples))
             line.fit(LocalBlocks([replace(inside, index=0)]))

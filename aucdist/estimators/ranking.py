@@ -33,7 +33,7 @@ from aucdist.solvers.pairs.smooth import MajorantRound
 
 
 def group_weight_of(estimator: Any) -> GroupWeight:
-    """Return what a group weighs in the objective of an estimator: its pairs, unless it says that each weighs the same."""
+    """Return how groups are weighted in the objective of an estimator: by their pairs, or equally."""
     return getattr(estimator, "group_weight", None) or "pairs"
 
 
@@ -544,7 +544,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         """
         solver = self.resolved_solver
         if not isinstance(solver, Exact):
-            raise InputError(f"path applies to solver exact, not to {solver.name!r}")
+            raise InputError(f"path applies to solver exact, not to {solver.name!r}: set solver='exact'")
         if self.features is not None:
             raise InputError("path returns weights alone, without their feature map: transform X by the map first")
         if self.monotone is not None:

@@ -84,7 +84,7 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
 
 def _inner_ends(block: Block, w: np.ndarray) -> Summary:
-    """Give the lowest score of a positive row and the highest of a negative one; of a few rows where those overlap already."""
+    """Return the lowest score of a positive row and the highest of a negative one, of only a few rows if these overlap."""
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
         some = block if n == block.n_samples else block.take(np.arange(n))
@@ -134,7 +134,8 @@ def _thresholds_of_rows(
         if strange.any():
             at = int(np.argmax(strange))
             raise InputError(
-                f"y has {labels[at]!r} at position {at} (counted from 0); the model has {model.classes_.tolist()}"
+                f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
+                f"{model.classes_.tolist()}. Correct it, or leave the row out"
             )
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
@@ -149,8 +150,9 @@ def _thresholds_of_rows(
             )
             if not promise.holds:
                 raise InputError(
-                    f"no threshold promises {promise.measure} {promise.asked:g} with confidence {confidence:g} by these "
-                    f"{len(scores)} rows; the best promise is {promise.promised:.4g}"
+                    f"no threshold promises {promise.measure} {promise.asked:g} with confidence {confidence:g} by "
+                    f"these {len(scores)} rows; the best promise is {promise.promised:.4g}. Ask for at most that, "
+                    "lower the confidence, or give more rows"
                 )
             thresholds.append(promise.threshold)
     return thresholds
@@ -192,7 +194,7 @@ class WithThreshold:
 
     @property
     def class_spreads(self) -> np.ndarray:
-        """What the scores of each class are divided by, float64 of shape (n_classes,); of two classes 1."""
+        """The divisor of the scores of each class, float64 of shape (n_classes,); 1 for two classes."""
         return vars(self).get("spreads_", np.ones(1))
 
     @property
@@ -259,10 +261,15 @@ class WithThreshold:
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
         if per is not None:
             if alerts is None or not alerts <= per:
-                raise InputError(f"alerts is {alerts} and per is {per}: `alerts` counts flagged rows among `per` rows")
+                raise InputError(
+                    f"alerts is {alerts} and per is {per}: give at most `per` alerts, which are flagged rows among "
+                    "`per` rows"
+                )
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:
-            raise InputError("set_threshold: confidence is for fpr, alerts, precision and recall, not for cost")
+            raise InputError(
+                "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave it out"
+            )
         if is_dask(X):
             raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
         if threshold is None:

@@ -1,4 +1,4 @@
-"""Rows as estimators take them: arrays, sparse matrices, and tables whose columns may be categories or texts.
+"""Convert what estimators accept as rows: arrays, sparse matrices, and tables with columns of categories or texts.
 
 A column of categories or texts becomes a 0/1 feature for each of its values in the training rows, by the code that encodes files
 (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a value
@@ -112,7 +112,9 @@ def checked_rows(
         if reset and texts:
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif strange := [name for name in texts if name not in known]:
-            raise InputError(f"column {strange[0]!r} holds texts, and held numbers in the training rows")
+            raise InputError(
+                f"column {strange[0]!r} holds texts, but held numbers in the training rows: convert it to numbers"
+            )
         encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
         schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))
         sparse = len(encoded_names) > MOST_DENSE and bool(schema.categories)
@@ -131,7 +133,10 @@ def _errors_explained(estimator: Any) -> Iterator[None]:
         raise
     except (ValueError, NotImplementedError) as e:
         if type(e).__module__.startswith("pyarrow") or isinstance(e, UnicodeError):
-            raise InputError(f"a column of X holds what is neither numbers nor texts: {str(e)[:200]}") from None
+            raise InputError(
+                f"a column of X holds values that are neither numbers nor texts: {str(e)[:200]}. Convert it, or leave "
+                "it out"
+            ) from None
         if not str(e).startswith("Input X contains NaN"):
             raise
         map_of_bins = "features='bins' has a place for missing values; or " * (
@@ -180,7 +185,9 @@ def _holds_texts(X: Any) -> bool:
     except DuplicateError:
         names = list(X.columns) if hasattr(X, "iloc") else list(X.column_names)
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"two columns are called {twice!r}: names of features must differ") from None
+        raise InputError(
+            f"two columns are called {twice!r}, but names of features must differ: rename one of them"
+        ) from None
     except TypeError:  # a table that narwhals does not know
         return False
     for at, (name, kind) in enumerate(schema.items()):
@@ -188,7 +195,10 @@ def _holds_texts(X: Any) -> bool:
         if str(own).startswith("period"):
             raise InputError(_dates(name, str(own)))
         if str(own).startswith(("interval", "complex")):
-            raise InputError(f"column {name!r} holds {own}; features are numbers, truth values, categories or texts")
+            raise InputError(
+                f"column {name!r} holds {own}; features are numbers, truth values, categories or texts: convert it, "
+                "or leave it out"
+            )
     return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())
 
 
@@ -220,7 +230,10 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
         elif pa.types.is_temporal(value):
             raise InputError(_dates(name, str(value)))
         elif not is_plain(kind):
-            raise InputError(f"column {name!r} holds {kind}; features are numbers, truth values, categories or texts")
+            raise InputError(
+                f"column {name!r} holds {kind}; features are numbers, truth values, categories or texts: convert it, "
+                "or leave it out"
+            )
     return table
 
 
@@ -309,7 +322,7 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     columns = schema.columns()
     names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
     if missing := [column for column in columns if column not in names]:
-        raise InputError(f"X has no column {missing[0]!r}, which the model was trained on")
+        raise InputError(f"X has no column {missing[0]!r}, which the model was trained on: add it")
     if hasattr(X, "iloc"):
         table = from_pandas(X.iloc[:, [names.index(column) for column in columns]], "X")
     else:

@@ -69,7 +69,7 @@ def two_classes(y: np.ndarray) -> np.ndarray:
         )
     if len(classes) < 2:
         (only,) = classes.tolist()  # 'no', and not np.str_('no')
-        raise InputError(f"the labels have one class only ({only!r}): both are needed")
+        raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
     return classes
 
 
@@ -97,7 +97,9 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
         estimator.n_features_in_ = X.n_features
         return X
     if getattr(estimator, "grade_weight", None) is not None and _is_indicator(y):
-        raise InputError("with grade_weight labels are grades: y is an array of shape (n_samples,), not a matrix")
+        raise InputError(
+            "with grade_weight, labels are grades: give y as an array of shape (n_samples,), not as a matrix"
+        )
     blocks, sets = (_blocks_here if here else _dask_blocks)(estimator, X, y, sample_weight, groups)
     names = names_of_features(estimator)
     if names is not None:
@@ -311,10 +313,13 @@ def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
     if getattr(estimator, "grade_weight", None) is None:
         return None
     if y.dtype.kind not in "biuf":
-        raise InputError("grade_weight takes the labels for grades, which are numbers: the larger, the more relevant")
+        raise InputError("grade_weight takes the labels for grades: give numbers, larger ones for more relevant rows")
     grades = y.astype(np.float64)
     if not np.isfinite(grades).all():
-        raise InputError(f"the grade of row {int(np.argmin(np.isfinite(grades)))} (from 0) is not a finite number")
+        raise InputError(
+            f"the grade of row {int(np.argmin(np.isfinite(grades)))} (from 0) is not a finite number: correct it, or "
+            "leave the row out"
+        )
     if grades.min() == grades.max():
         raise InputError(f"all rows have the grade {grades[0]:g}: at least two different ones are needed")
     return grades
@@ -337,4 +342,6 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     if getattr(estimator, "group_weight", None) is not None and not blocks.has_groups:
         raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
     if getattr(estimator, "grade_weight", None) is not None and not blocks.has_grades:
-        raise InputError("grade_weight says what a pair of grades counts, but rows have no grades")
+        raise InputError(
+            "grade_weight says what a pair of grades counts, but the labels here are not grades: leave it out"
+        )

@@ -60,7 +60,7 @@ class WithSolver(BaseEstimator, ABC):
     def _solvers_that(self, ability: str) -> str:
         """Return for an error which solvers have an ability, one of the class attributes of `Solver`."""
         able = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
-        return f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
+        return f"solvers that do: {', '.join(able)}" if able else "no solver of this estimator does"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -106,7 +106,8 @@ class WithSolver(BaseEstimator, ABC):
 
         Returns
         -------
-        self
+        self : object
+            The estimator with the new parameters.
 
         Raises
         ------
@@ -206,8 +207,7 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
         if solver_parameter.objective != objective:
             raise InputError(
                 f"solver {solver_parameter!r} minimises the {solver_parameter.objective}; this estimator minimises the "
-                f"{objective}, by "
-                f"{', '.join(cls.__name__ for cls in solvers.values())}"
+                f"{objective}, by {', '.join(cls.__name__ for cls in solvers.values())}"
             )
         return solver_parameter
     own: dict[str, Any] = {}

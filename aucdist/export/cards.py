@@ -61,7 +61,7 @@ class Scaling:
         if odds is not None and self.total is not None:
             raise InputError("give either `points_to_double_odds` or `total`: both set the size of a point")
         if odds is None and (self.base_points != 0.0 or self.base_odds != 1.0):
-            raise InputError("`base_points` and `base_odds` go with `points_to_double_odds`")
+            raise InputError("`base_points` and `base_odds` go with `points_to_double_odds`: give it as well")
         for name, value in (("points_to_double_odds", odds), ("base_odds", self.base_odds)):
             if value is not None and not 0.0 < value <= 1e6:
                 raise InputError(f"{name} is {value!r}; a number above 0 and at most 1e6 is needed")
@@ -90,7 +90,7 @@ class _Draft:
 
     @property
     def n_rows(self) -> int:
-        """How many rows of the card it takes: none if it tells no two rows apart."""
+        """The number of lines of the card that the feature takes: none if all its points are equal."""
         rows = len(self.ends) + (self.missing is not None)
         if rows == 1:
             return 0
@@ -105,7 +105,7 @@ class _Draft:
         return np.divide(weighted, share, out=plain, where=share > 0), share
 
     def cheapest(self) -> tuple[float, int]:
-        """Return by how much the mean square of the score changes if two neighbours are merged, for each row saved, and which."""
+        """Return the smallest change of the mean squared score by merging two neighbours, per line saved, and which they are."""
         if len(self.ends) < 2:
             return np.inf, -1
         value, share = self.merged()
@@ -127,7 +127,7 @@ class _Draft:
         return np.rint(factor * (value - zero)).astype(np.int64), missing, zero
 
     def merge_equal(self, factor: float) -> None:
-        """Make one row of neighbours with equal points."""
+        """Merge neighbouring lines with equal points."""
         points, _, _ = self.points(factor)
         self.ends = [end for k, end in enumerate(self.ends) if k == len(self.ends) - 1 or points[k] != points[k + 1]]
 

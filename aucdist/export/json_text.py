@@ -1,4 +1,4 @@
-"""A model as one JSON object that says all that a score needs, in words and in the units of the columns.
+"""Export a model as one JSON object that describes all that a score needs, in the units of the columns.
 
 Numbers are written with as many digits as tell them from all other floats, so that nothing is lost.
 """

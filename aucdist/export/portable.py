@@ -1,4 +1,4 @@
-"""A model in terms that other systems have: columns, conditions on them, and numbers in the units of the columns.
+"""Describe a model in terms that other systems have: columns, conditions on them, and numbers in the units of the columns.
 
 Every format of an export is written from this description. Scaling is folded into weights and into the edges of bins and trees,
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
@@ -148,7 +148,7 @@ InUnits = Callable[[np.ndarray, int], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Portable:
-    """A model to be written in another system's terms.
+    """A model in terms that other systems have.
 
     `model`: for classes, probabilities and what else is saved with it.
     `unit_rows`: whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not
@@ -171,7 +171,7 @@ class Portable:
 
     @property
     def spelling(self) -> Spelling:
-        """What says that a value is missing."""
+        """The texts and numbers that mark a missing value."""
         words: Any = self.model.reading.get("missing_values", ())
         return Spelling(missing=tuple(map(str, words)))
 
@@ -286,8 +286,8 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
     if isinstance(fitted, NystroemFeatures):
         return _kernel(fitted, model), set(range(d))
     raise InputError(
-        f"a model with the feature map {type(fitted).__name__} cannot be exported: linear models can, and those of bins, leaves "
-        "and landmarks (nystroem)"
+        f"a model with the feature map {type(fitted).__name__} cannot be exported: use none, bins, leaves or "
+        "landmarks (nystroem)"
     )
 
 

@@ -1,4 +1,4 @@
-"""From scores to probabilities: one formula for every system that adds, multiplies, divides, and has exp and a logarithm."""
+"""Convert scores to probabilities by one formula for every system that has arithmetic, exp and a logarithm."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ LARGEST = 700.0
 
 
 class Target(ABC):
-    """What a system has for formulas. Numbers and conditions are texts of its language, or names in it."""
+    """The operations of a system. Numbers and conditions are texts of its language, or names in it."""
 
     @abstractmethod
     def number(self, value: Any) -> str:
@@ -119,7 +119,10 @@ def probability_of(score: Term, probability: ProbabilityMap) -> Term:
         above = Term(score.target, score.target.interpolated(probability, score.name)).kept("p")
         below = 1.0 - above
     else:
-        raise InputError(f"probabilities by {type(probability).__name__} cannot be exported")
+        raise InputError(
+            f"probabilities by {type(probability).__name__} cannot be exported: fit the estimator with "
+            "calibration='logit', 'isotonic' or None"
+        )
     weighted = (above * probability.odds).kept("w")
     return weighted / (weighted + below)
 

@@ -43,7 +43,7 @@ class PyfuncModel:
         import pandas as pd
 
         if params:
-            raise InputError(f"the model takes no parameters, but there is {', '.join(map(repr, params))}")
+            raise InputError(f"the model takes no parameters: leave out {', '.join(map(repr, params))}")
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         scores = self._scores(model_input)
         columns = {"score": scores, "prediction": self.model.predictions(scores)}
@@ -74,7 +74,7 @@ class PyfuncModel:
                     raise InputError(str(error).replace(str(file), ROWS)) from None
         if isinstance(rows, np.ndarray) or sp.issparse(rows):
             return self.model.decision_function(rows)
-        raise InputError(f"rows are a data frame, an ndarray or a sparse matrix, not {type(rows).__name__}")
+        raise InputError(f"rows are {type(rows).__name__}: give a data frame, an ndarray or a sparse matrix")
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:

@@ -126,7 +126,7 @@ class Query(Target):
     def __post_init__(self) -> None:
         twice = [name for name in self.carried if self.carried.count(name) > 1]
         if twice:
-            raise InputError(f"column {twice[0]!r} is named twice")
+            raise InputError(f"column {twice[0]!r} is named twice: name it once")
         self._names = {name.casefold() for name in self.carried}
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
@@ -171,7 +171,7 @@ class Query(Target):
         x, p = points.scores, points.probabilities
         cases = [(f"{score} < {number(x[0])}", number(p[0]))]
         for k in np.flatnonzero(np.diff(x) > 0):
-            # A step that is too steep for floating point is a step.
+            # A slope that overflows becomes a step.
             with np.errstate(over="ignore"):
                 slope = (p[k + 1] - p[k]) / (x[k + 1] - x[k])
             rises = slope != 0 and np.isfinite(slope)
@@ -239,7 +239,8 @@ class Query(Target):
         return square
 
     def _unless_refused(self, expression: str) -> str:
-        expression = f"CAST({expression} AS DOUBLE PRECISION)"  # of the numbers of bins alone PostgreSQL makes decimals
+        # PostgreSQL reads numbers of bins without an exponent as decimals
+        expression = f"CAST({expression} AS DOUBLE PRECISION)"
         return case([(self._refused, "NULL")], expression) if self._refused else expression
 
     def _score(self, described: Portable) -> str:
@@ -345,7 +346,7 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
     already must not become a text and a number again: SQLite writes 15 digits of it.
     """
     words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
-    # In place of IN, of which DuckDB makes a join: hundreds of columns would take gigabytes.
+    # Not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes.
     missing = f"{text('|'.join(['', *words, '']))} LIKE '%|' || LOWER(TRIM(CAST({cell} AS VARCHAR))) || '|%'"
     return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
 

@@ -41,14 +41,16 @@ def text(value: str) -> str:
     Raises InputError if it has the character NUL, which no text can have.
     """
     if "\0" in value:
-        raise InputError(f"{value!r} has the character NUL, which SQL has no text for")
+        raise InputError(
+            f"{value!r} has the character NUL, which a text of SQL cannot hold: replace it, or export to json"
+        )
     return "'" + value.replace("'", "''") + "'"
 
 
 def number(value: float) -> str:
     """Return a number with as many digits as tell it from all other floats; its exponent makes it one of double precision."""
     if not math.isfinite(value):
-        raise InputError(f"{value} is not a number that SQL can write")
+        raise InputError(f"{value} cannot be written as a number of SQL: export to json")
     digits = repr(float(value)).upper()
     digits = digits if "E" in digits else f"{digits}E0"
     return f"({digits})" if digits.startswith("-") else digits

@@ -1,4 +1,4 @@
-"""Feature maps: what turns a linear model into an additive one, or into one of landmarks or of a forest's leaves."""
+"""Feature maps, which turn a linear model into an additive model, a kernel model or a model of a forest's leaves."""
 
 from collections.abc import Mapping
 from typing import Any

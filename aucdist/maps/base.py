@@ -1,4 +1,4 @@
-"""What every feature map has in common: fitted state that travels, and a scikit-learn transformer that fits it."""
+"""The base classes of feature maps: the fitted map, which is sent to workers, and the transformer that fits it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class FittedMap(ABC):
-    """A feature map that has been fitted: what it needs of the training rows, and how it encodes rows. It is pickled to workers.
+    """A fitted feature map, which encodes rows. It is pickled to workers.
 
     A subclass is a frozen dataclass of plain values, strings, arrays, and lists and tuples of those.
     """
@@ -42,7 +42,7 @@ class FittedMap(ABC):
     n_features_in: int
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel as a dataclass does: without what is made of the fields again."""
+        """Return only the fields, as cached values are computed again from them."""
         return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
     @property
@@ -83,7 +83,10 @@ class FittedMap(ABC):
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
-            raise InputError(f"{block.n_features} features, but the feature map was fitted on {self.n_features_in}")
+            raise InputError(
+                f"the rows have {block.n_features} features, but the feature map was fitted on {self.n_features_in}: "
+                "give the columns of the training data"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +111,14 @@ def with_weight(block: Block) -> Block:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie."""
+    """Return the encoded rows, each block computed where it is stored."""
     mapped = changed(blocks, Encoded(fitted))
     mapped._unmapped, mapped.feature_map = blocks, fitted
     return mapped
 
 
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
-    """Return what a function makes of each block: kept in memory or on the local disk, as the rows are."""
+    """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are."""
     in_memory = blocks.lasting or blocks.same_rows.lasting  # codes of a fold are kept too: they are small
     return ViewBlocks(blocks, change, keep="memory" if in_memory else "disk")
 
@@ -173,7 +176,8 @@ class Expander(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        self : object
+            The fitted transformer.
 
         Raises
         ------

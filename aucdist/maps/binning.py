@@ -241,8 +241,8 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     `n_bins`: at most so many bins; as many as there are different values, if those are fewer.
     """
     there = ~np.isnan(values)
-    distinct, of_value = np.unique(values[there], return_inverse=True)
-    mass = np.bincount(of_value, weight[there], minlength=len(distinct))
+    distinct, index = np.unique(values[there], return_inverse=True)
+    mass = np.bincount(index, weight[there], minlength=len(distinct))
     if len(distinct) == 0:
         return Bins(np.zeros(0), np.zeros(1), np.zeros(1))
     last = _last_of_bins(mass, n_bins)

@@ -106,7 +106,7 @@ class BinMap(FittedMap):
     def codes(self, block: Block) -> np.ndarray:
         """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
         if isinstance(block.rows, BinRows):
-            raise InputError("these rows are codes of a feature map already")
+            raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
         at_once = max(LEAST_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
@@ -150,13 +150,14 @@ class BinMap(FittedMap):
         plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps
         if self.basis == "hat" and plain[self.used].any():
             raise InputError(
-                f"the hats of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: fit the map again"
+                f"the hat functions of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: "
+                "fit the map again"
             )
-        of_features = []
+        feature_signs = []
         for j, part in zip(self.used, self.parts, strict=False):
-            of_features += [FREE if name == " missing" else int(directions[j]) for name in part.names]
+            feature_signs += [FREE if name == " missing" else int(directions[j]) for name in part.names]
         return np.concatenate(
-            [np.array(of_features, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
+            [np.array(feature_signs, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
         )
 
     def groups(self) -> np.ndarray:
@@ -168,9 +169,9 @@ class BinMap(FittedMap):
     def _corner_signs(self, a: int, b: int, directions: np.ndarray) -> np.ndarray:
         """Return the signs of the corners of a pair, in the order of `pair_part`."""
         row, column = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
-        of_a = np.where(row > self.missing[a], directions[a], 0)
-        of_b = np.where(column > self.missing[b], directions[b], 0)
-        return np.where(of_a * of_b < 0, ZERO, np.where(of_a != 0, of_a, of_b)).astype(np.int8).ravel()
+        sign_a = np.where(row > self.missing[a], directions[a], 0)
+        sign_b = np.where(column > self.missing[b], directions[b], 0)
+        return np.where(sign_a * sign_b < 0, ZERO, np.where(sign_a != 0, sign_a, sign_b)).astype(np.int8).ravel()
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
@@ -204,7 +205,8 @@ def check_basis(basis: str) -> None:
     """Raise an InputError if no signs of weights make shapes of this basis rise."""
     if basis == "one-hot":
         raise InputError(
-            "monotone needs `basis: cumulative` or `hat`: the cells of 'one-hot' rise by the order of their weights, not by signs"
+            "monotone needs `basis: cumulative` or `hat`, where the signs of weights make a shape rise or fall; "
+            "'one-hot' has no such basis"
         )
 
 
@@ -214,7 +216,7 @@ class Columns:
     def __init__(self, block: Block):
         rows = block.rows
         if isinstance(rows, BinRows):
-            raise InputError("these rows are codes of a feature map already")
+            raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
         self._sparse = sp.csc_matrix(block.X) if isinstance(rows, CsrRows) else None
         self._block = block
 

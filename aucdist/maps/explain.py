@@ -1,4 +1,4 @@
-"""What each feature says: the shape of its contribution to the score of a model of bins, and what it adds to the score of a row.
+"""Explain additive models: the shape of each feature's contribution to the score, and its contribution for each row.
 
 A score is ``constant + sum of shapes + sum of pairs``. A loss over pairs of rows depends only on differences of scores,
 so each shape is given the mean 0 over the training rows. What a pair says about one of its features alone is moved to the shape
@@ -115,12 +115,12 @@ def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
     for k, (a, b) in enumerate(fitted.pairs):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
         pair = _pair(fitted, int(a), int(b))
-        of_rows, of_columns = grid @ pair.shares[1], pair.shares[0] @ grid
-        middle = float(pair.shares[0] @ of_rows)
-        own[int(a)] += (of_rows - middle)[fitted.grid(a)]
-        own[int(b)] += (of_columns - middle)[fitted.grid(b)]
+        row_means, column_means = grid @ pair.shares[1], pair.shares[0] @ grid
+        middle = float(pair.shares[0] @ row_means)
+        own[int(a)] += (row_means - middle)[fitted.grid(a)]
+        own[int(b)] += (column_means - middle)[fitted.grid(b)]
         constant += middle
-        pairs.append(replace(pair, values=grid - of_rows[:, np.newaxis] - of_columns + middle))
+        pairs.append(replace(pair, values=grid - row_means[:, np.newaxis] - column_means + middle))
     shapes = []
     for j, cells in own.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])
@@ -273,7 +273,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
 
 
 def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
-    """Return the names of contributions that leave with the scores, the last that of the constant.
+    """Return the names of the contributions that are exported with the scores, with the constant last.
 
     Raises InputError for a map that mixes features, too many contributions, or two of one name.
     """
@@ -286,7 +286,10 @@ def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[st
 def refuse_names(names: Sequence[str]) -> None:
     """Raise an InputError for too many columns of contributions, those of rounding among them, or for two of one name."""
     if len(names) > MOST_CONTRIBUTIONS + 1:
-        raise InputError(f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} can be written")
+        raise InputError(
+            f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} can be written: leave "
+            "contributions out"
+        )
     taken: set[str] = set()
     for name in names:
         if name in taken:
@@ -325,7 +328,7 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """What each column, and each pair of features, adds to the score of each row, beside two others.
+    """The contribution of each column and pair of features to the score of each row, compared with two reference values.
 
     `names`: of columns; those of the categories of one column are one.
     `beside_best`, of shape (n_samples, n_names), float64: what it adds beyond what it would add in the cell, or for the
@@ -370,7 +373,7 @@ def reasons(
 
 
 def _least(parts: Additive, among: Sequence[int], n_categories: int) -> float:
-    """Return the least that a column, or a pair, can add."""
+    """Return the smallest possible contribution of a column or a pair."""
     cells = [
         parts.shapes[k].cells if k < len(parts.shapes) else parts.pairs[k - len(parts.shapes)].values for k in among
     ]

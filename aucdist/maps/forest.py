@@ -1,4 +1,4 @@
-"""The trees of LightGBM's text of a model, as arrays, so that rows find their leaves without LightGBM.
+"""Read the trees of LightGBM's text format into arrays that find the leaves of rows without LightGBM.
 
 The text may come from anywhere: what does not fit together is refused before a row is looked at.
 """
@@ -77,10 +77,10 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
     Raises InputError if the text is none of LightGBM's, or a value is not finite.
     """
     trees = _trees(text)
-    of_trees = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
-    if not all(np.isfinite(values).all() for values in of_trees):
+    tree_values = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
+    if not all(np.isfinite(values).all() for values in tree_values):
         raise InputError("a leaf of a tree has a value that is not finite")
-    return of_trees
+    return tree_values
 
 
 def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:

@@ -93,11 +93,11 @@ class LeafMap(FittedMap):
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
             raise InputError("the trees were grown with other directions of features: fit the map again")
-        of_trees = [np.zeros(0, dtype=np.int8)]
+        tree_signs = [np.zeros(0, dtype=np.int8)]
         for k, ranks in enumerate(self.ranks):
             free = np.full(self.n_leaves[self.used[k]], FREE, dtype=np.int8)
-            of_trees.append(free if ranks is None else step_signs(self.forest, k, ranks, self.directions))
-        return np.concatenate(of_trees)
+            tree_signs.append(free if ranks is None else step_signs(self.forest, k, ranks, self.directions))
+        return np.concatenate(tree_signs)
 
     @cached_property
     def forest(self) -> Forest:
@@ -277,7 +277,7 @@ def _by_query(drawn: Block) -> tuple[Block, np.ndarray]:
     counts = np.unique(drawn.group, return_counts=True)[1]
     order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
     n_parts = np.repeat(-(-counts // MOST_OF_A_QUERY), counts)
-    query = starts + (np.arange(len(order)) - starts) % n_parts  # rows of a part are spread over the group
+    query = starts + (np.arange(len(order)) - starts) % n_parts  # so that the rows of a part are spread over the group
     sizes = np.unique(query, return_counts=True)[1]
     return drawn.take(order[np.argsort(query, kind="stable")]), sizes
 

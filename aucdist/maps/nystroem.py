@@ -1,4 +1,4 @@
-"""A Gaussian kernel by landmarks: what is not additive, for data that are small or whose positives are rare."""
+"""A Gaussian kernel by landmarks, for scores that are not additive, on data that are small or have few positives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +97,7 @@ def dense(block: Block) -> np.ndarray:
     X = block.X
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     if np.isnan(X).any():
-        raise InputError("a kernel has no place for missing values: fill them in first, or use bins")
+        raise InputError("a kernel cannot compare rows with missing values: fill them in first, or use bins")
     return X
 
 
@@ -156,7 +156,7 @@ class NystroemMap(Expander):
         with np.errstate(over="ignore", invalid="ignore"):
             total: Moments = blocks.sum(_moments)["moments"]
             spread = np.sqrt(total.m2 / max(total.count, 1))
-        # By the values themselves: rounding leaves a constant column a variance just above zero.
+        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         constant = total.ranges.constant
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
         if not (np.isfinite(total.mean) & np.isfinite(factor)).all():
@@ -166,7 +166,9 @@ class NystroemMap(Expander):
         if isinstance(self.sigma, str):
             sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW])
             if not sigma > 0:
-                raise InputError("all landmarks are equal: there is no median distance to take as sigma")
+                raise InputError(
+                    "all landmarks are equal, so there is no median distance to take as sigma: give sigma as a number"
+                )
         else:
             sigma = float(self.sigma)
         values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))
@@ -189,17 +191,17 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     `most`: so many at most, and no more than half of all rows: half of each class, or all of the smaller one.
     """
     n = max(2, min(most, blocks.n_samples // 2))
-    of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
-    n_of_classes = (n - of_pos, of_pos)
+    n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
+    n_of_classes = (n - n_pos, n_pos)
     drawn = stacked(blocks.sum(_least_hashes, n_of_classes)["parts"])
-    return drawn.take(_of_least_hashes(drawn, n_of_classes))
+    return drawn.take(_with_least_hashes(drawn, n_of_classes))
 
 
 def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
-    return {"parts": [replace(block.take(_of_least_hashes(block, n_of_classes)), weight=None)]}
+    return {"parts": [replace(block.take(_with_least_hashes(block, n_of_classes)), weight=None)]}
 
 
-def _of_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:
+def _with_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:
     number, there = scrambled(block.row_id, SEED), block.weights() > 0
     chosen = []
     for label, n in zip((-1, 1), n_of_classes, strict=True):

@@ -57,7 +57,9 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     Raises InputError if a class has no rows.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
-        raise InputError("pairs of features are chosen by what they say of the classes: rows of both are needed")
+        raise InputError(
+            "pairs of features are chosen by how well they separate the classes: rows of both classes are needed"
+        )
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
     rounds = AllPairs().rounds(rows, LAM)
@@ -103,10 +105,10 @@ def pair_scores(
     """
     problem = PairProblem(rows, HINGE, groups)
     _, slopes = problem.sweep(w)
-    factor, of_class = np.ones(1), np.array([[rows.weight_pos], [rows.weight_neg]])
+    factor, class_weights = np.ones(1), np.array([[rows.weight_pos], [rows.weight_neg]])
     if groups is not None:
-        factor, of_class = groups.factor, groups.weights
-    partners = 0.5 * factor * of_class[:: -problem.sign]  # of an anchor, and of a row of the larger class
+        factor, class_weights = groups.factor, groups.weights
+    partners = 0.5 * factor * class_weights[:: -problem.sign]  # of an anchor, and of a row of the larger class
     cells = problem.blocks.reduce(add_up_cells, slopes, problem.offsets, partners, tables)
     G, H = (cells[name].reshape(-1, CELLS, CELLS) / problem.mass for name in ("residual", "weight"))
     prior = PRIOR / rows.n_samples
@@ -125,13 +127,13 @@ def add_up_cells(
 ) -> tuple[None, Summary]:  # fmt: skip
     """Add up over the cells of each pair the slope of the sum of hinges by the scores of rows, and what rows weigh in pairs."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
-    of_anchors = slopes[offsets[block.index] : offsets[block.index + 1]]
-    codes = np.zeros(len(of_anchors), dtype=np.int32) if memory.codes is None else memory.codes
-    of_others = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
-    for which, of_rows, groups, weighs in (
-        (memory.anchors, of_anchors, codes, partners[0]), (memory.others, memory.coefs, of_others, partners[1]),
+    anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
+    codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
+    other_groups = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
+    for which, row_slopes, groups, weighs in (
+        (memory.anchors, anchor_slopes, codes, partners[0]), (memory.others, memory.coefs, other_groups, partners[1]),
     ):  # fmt: skip
-        add_to_rows(coefs[0], which, of_rows)
+        add_to_rows(coefs[0], which, row_slopes)
         add_to_rows(coefs[1], which, weight[which] * weighs[groups])
     rows, m = block.rows, len(tables)
     assert isinstance(rows, BinRows)

@@ -14,7 +14,8 @@ from aucdist.metrics.decisions import OperatingPoint
 from aucdist.metrics.groups import OfGroups, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, IntervalWarning
-from aucdist.metrics.labelled_decisions import (
+from aucdist.metrics.probability import Reliability
+from aucdist.metrics.public_decisions import (
     confusion_counts,
     expected_cost,
     expected_cost_interval,
@@ -35,7 +36,7 @@ from aucdist.metrics.labelled_decisions import (
     recall_at_precision_interval,
     threshold_at,
 )
-from aucdist.metrics.labelled_rankings import (
+from aucdist.metrics.public_rankings import (
     average_precision_interval,
     average_precision_score,
     brier_score_loss,
@@ -54,7 +55,6 @@ from aucdist.metrics.labelled_rankings import (
     two_way_partial_auc_score,
     venn_abers_probabilities,
 )
-from aucdist.metrics.probability import Reliability
 from aucdist.metrics.ranking import Interval
 
 __all__ = [

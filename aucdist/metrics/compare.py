@@ -1,4 +1,4 @@
-"""Tests of whether one model is better than another, on the same test rows or over the same folds; the macro AUC of classes."""
+"""Test whether one model is better than another, on the same test rows or over the same folds; the macro AUC of classes."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Difference:
 
 
 def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each row the share of the other class that it is ranked correctly against; a tie counts one half.
+    """Return for each row the share of the other class against which it is ranked correctly; a tie counts one half.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ LEAST = 2
 
 
 def measured_classes(members: np.ndarray) -> np.ndarray:
-    """Return the positions of the classes that have two rows, and two of the rest.
+    """Return the positions of the classes with at least two rows and at least two rows of other classes.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def measured_classes(members: np.ndarray) -> np.ndarray:
 
 
 def _fewest(members: np.ndarray) -> np.ndarray:
-    """Return the rows of each class, or those of its rest where they are fewer."""
+    """Return the smaller one of the number of rows of each class and the number of all others."""
     n_pos = members.sum(axis=0)
     return np.minimum(n_pos, len(members) - n_pos)
 
 
 def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the macro AUC, and what each row adds to its error.
+    """Return the macro AUC, and the contribution of each row to its error.
 
     The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
     in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
@@ -122,13 +122,13 @@ def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarra
 
 
 def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the AUC of each class, and what each row adds to the error of their mean.
+    """Return the AUC of each class, and the contribution of each row to the error of their mean.
 
     With a `ddof` of 1 the sum of the squares is an unbiased variance, and with 0 the parts are the deviations over the rows.
     """
     areas, parts = np.zeros(members.shape[1]), np.zeros(len(members))
     if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
-        raise InputError("each class needs two rows, and two rows of the rest")
+        raise InputError("each class needs at least two rows, and at least two rows of other classes")
     for k in range(members.shape[1]):
         inside = members[:, k]
         pos_placements, neg_placements = placements(np.where(inside, 1, -1), scores[:, k])
@@ -209,7 +209,7 @@ def partial_delong_test(
     positive, placed = np.asarray(y) == 1, []
     for scores in (first, second):
         counts = _counts_of_two(y, scores)
-        placed.append(_of_rows(positive, scores, counts, placements_up_to(counts, max_fpr)))
+        placed.append(_row_values(positive, scores, counts, placements_up_to(counts, max_fpr)))
     moved = placed[0] - placed[1]
     moved[~positive] -= moved[~positive].mean()  # those of the positives have the difference of the areas as their mean
     carried = positive / positive.sum()
@@ -225,7 +225,7 @@ def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: 
     for sign, scores in ((1, first), (-1, second)):
         counts = _counts_of_two(y, scores)
         value += sign * average_precision(counts)
-        parts += sign * _of_rows(positive, scores, counts, precision_jackknife(counts))
+        parts += sign * _row_values(positive, scores, counts, precision_jackknife(counts))
     carried = positive / positive.sum()
     return sign_flip_test(value * carried + parts, carried, level)
 
@@ -233,14 +233,14 @@ def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: 
 def _counts_of_two(y: np.ndarray, scores: np.ndarray) -> ScoreCounts:
     counts = ScoreCounts.from_scores(y, scores)
     if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("the test needs two rows of each class")
+        raise InputError("the test needs at least two rows of each class")
     return counts
 
 
-def _of_rows(
+def _row_values(
     positive: np.ndarray, scores: np.ndarray, counts: ScoreCounts, at_scores: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Return the value of each row, given those of a positive and of a negative row at each score."""
+    """Return the value of each row, given the values of positive and of negative rows at each score."""
     at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
     return np.where(positive, at_scores[0][at], at_scores[1][at])
 
@@ -256,7 +256,7 @@ DRAWS = 2**FEW
 
 @lru_cache(maxsize=4)
 def _subsets(n: int) -> np.ndarray:
-    """Return all subsets of n things, or as many as are drawn of more, as rows of zeros and ones."""
+    """Return all subsets of n items, or random ones if there are too many, as rows of zeros and ones."""
     if n <= FEW:
         return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(np.float64)
     return np.random.default_rng(0).integers(2, size=(DRAWS, n)).astype(np.float64)
@@ -304,7 +304,7 @@ def sign_flip_test(
     moments = parts[tail] @ parts[tail], parts[tail] @ carried[tail], carried[tail] @ carried[tail]
 
     def share_beyond(difference: float, sign: int) -> float:
-        """Return how often a kept half of the rows, less the difference that it carries, is at most (1) or at least (-1) 0."""
+        """Return how often a random half of the rows, less its share of the difference, sums to <= 0 (1) or >= 0 (-1)."""
         beyond = sign * (difference * shares - sums)
         spread = math.sqrt(max(moments[0] - 2 * difference * moments[1] + difference**2 * moments[2], 0.0)) / 2
         if spread <= 1e-12 * error:
@@ -312,7 +312,7 @@ def sign_flip_test(
         return float(ndtr(beyond / spread).mean())
 
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
-    if len(head) > FEW:  # what so many draws do not resolve the normal distribution says
+    if len(head) > FEW:  # p-values that are too small for so many draws come from the normal distribution
         p_value = max(p_value, min(2 / DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
     ends = []
     for sign, end in ((1, -most), (-1, most)):
@@ -355,7 +355,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     column = as_column("differences", differences)
     n = len(column)
     if n < 2:
-        raise InputError(f"{n} differences; at least two folds are needed")
+        raise InputError(f"there are {n} differences, but at least two folds are needed")
     refuse("difference", column, ~np.isfinite(column), "is not finite")
     if not 0 <= test_over_train < math.inf:
         raise InputError(f"test_over_train is {test_over_train}; a number of at least 0 is needed")

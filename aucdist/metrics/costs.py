@@ -1,4 +1,4 @@
-"""The cost of wrong decisions where costs differ by row: the amount of a fraud that is missed, say.
+"""The cost of wrong decisions where costs differ by row, such as the amount of a missed fraud.
 
 Where costs are two numbers, a function of counts is enough: `aucdist.metrics.decisions.expected_cost`. The functions of labels
 and scores in `aucdist.metrics` take both, numbers and columns.
@@ -25,7 +25,7 @@ EXACT_RANKS = 1000
 
 
 def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:
-    """Return what a wrong decision on each row costs: a miss of a positive row, and a false alarm of a negative one.
+    """Return the cost of a wrong decision on each row: a miss of a positive row, and a false alarm of a negative one.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ def _column(name: str, value: Any, n: int) -> np.ndarray:
         return np.array(float(value))
     column = as_column(name, value)
     if len(column) != n:
-        raise InputError(f"{name} has {len(column)} values; there are {n} rows")
+        raise InputError(f"{name} has {len(column)} values, but there are {n} rows: give one value for each row")
     refuse(name, column, ~(np.isfinite(column) & (column >= 0)), "is negative or not finite")
     return column
 
 
 def costs_of_labels(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]) -> np.ndarray:
-    """Return what a wrong decision on each row costs.
+    """Return the cost of a wrong decision on each row.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def costs_of_labels(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str,
 
 @dataclass(frozen=True, eq=False)
 class CostCounts:
-    """The counts of the scores of rows, each of which weighs what a wrong decision on it costs.
+    """Counts of scores in which each row is weighted by the cost of a wrong decision on it.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class CostCounts:
     weight: float
 
     def __add__(self, other: "CostCounts") -> "CostCounts":
-        """Return those of the rows of both."""
+        """Return the counts of the rows of both."""
         return CostCounts(self.counts + other.counts, self.weight + other.weight)
 
     def cheapest_threshold(self) -> float:
@@ -109,7 +109,9 @@ class CostCounts:
         """
         for name, total in (("false_alarm", self.counts.n_neg), ("miss", self.counts.n_pos)):
             if total == 0:
-                raise InputError(f"cost: {name} is 0 for all training rows of its class")
+                raise InputError(
+                    f"cost: {name} is 0 for all training rows of its class: at least one row must cost something"
+                )
         return threshold_at(self.counts, cost=dict.fromkeys(COSTS, 1.0))
 
     def mean(self, threshold: float) -> float:
@@ -119,12 +121,12 @@ class CostCounts:
 
     @property
     def without_model(self) -> float:
-        """The mean cost of the cheaper one of flagging no row and all rows."""
+        """The mean cost of flagging no row or all rows, whichever is cheaper."""
         return min(self.counts.n_pos, self.counts.n_neg) / self.weight
 
 
 def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Return the mean over all rows of what wrong decisions cost.
+    """Return the mean cost of wrong decisions over all rows.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = N
 
 @dataclass(frozen=True, eq=False)
 class ClassCosts:
-    """How many rows of a class there are, what a wrong decision on one costs at most, and what each wrong decision costs."""
+    """The number of rows of a class, the largest cost of a wrong decision on one, and the cost of each wrong decision."""
 
     rows: int
     largest: float
@@ -152,14 +154,14 @@ class ClassCosts:
 
 @dataclass(frozen=True, eq=False)
 class DecisionCosts:
-    """What the decisions on some rows of both classes cost; ``+`` gives that of the rows of both."""
+    """The costs of the decisions on rows of both classes; ``+`` merges those of several parts."""
 
     pos: ClassCosts
     neg: ClassCosts
 
     @classmethod
     def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
-        """Return what the decisions on rows cost; parameters as of `mean_cost_interval`."""
+        """Return the costs of the decisions on rows; parameters as of `mean_cost_interval`."""
         pos, neg = (
             ClassCosts(int(np.count_nonzero(rows)), float(cost[rows].max(initial=0.0)), cost[rows & wrong])
             for rows in (positive, ~positive)
@@ -167,7 +169,7 @@ class DecisionCosts:
         return cls(pos, neg)
 
     def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
-        """Return what the decisions on the rows of both cost."""
+        """Return the costs of the decisions on the rows of both."""
         return DecisionCosts(self.pos + other.pos, self.neg + other.neg)
 
     def interval(self, level: float = 0.95) -> Estimate:
@@ -251,7 +253,7 @@ def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple
     while rank < k:
         rank = min(k, rank + max(1, rank // EXACT_RANKS))
         ranks.append(rank)
-    ends = np.array(ranks, dtype=np.float64)  # the last of each run of ranks that go together
+    ends = np.array(ranks, dtype=np.float64)  # the last rank of each run of equal ones
     low = np.where(ends > 0, betaincinv(np.maximum(ends, 1.0), n - np.maximum(ends, 1.0) + 1.0, tail), 0.0)
     under = np.minimum(ends, n - 1.0)
     high = np.where(ends < n, betaincinv(under + 1.0, n - under, 1.0 - tail), 1.0)
@@ -263,7 +265,7 @@ def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple
 def cost_by_probability(
     probability: np.ndarray, flagged: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]
 ) -> np.ndarray:
-    """Return what the decision on each row is expected to cost, its label being unknown; as good as the probabilities are.
+    """Return the expected cost of the decision on each row with an unknown label, from its probability.
 
     Parameters
     ----------

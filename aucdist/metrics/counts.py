@@ -1,4 +1,4 @@
-"""The number of rows of each class at each score. All ranking measures are functions of it, and it merges by adding."""
+"""The number of rows of each class at each score, from which all ranking measures are computed. Counts merge by adding."""
 
 import functools
 import math
@@ -47,7 +47,7 @@ class ScoreCounts:
     >>> from aucdist.metrics.ranking import auc
     >>> here = ScoreCounts.from_scores([-1, 1], [0.1, 0.5])
     >>> there = ScoreCounts.from_scores([-1, -1, 1], [0.6, 0.2, 0.9])
-    >>> round(auc(here + there), 4)  # of all five rows
+    >>> round(auc(here + there), 4)  # the AUC of all five rows
     0.8333
     """
 
@@ -83,7 +83,10 @@ class ScoreCounts:
         if weight is not None:
             w = as_column("weights", weight)
             if w.shape != scores.shape:
-                raise InputError(f"{len(scores)} scores, but weights of shape {w.shape}")
+                raise InputError(
+                    f"y_score has {len(scores)} values, but sample_weight has shape {w.shape}: give one weight for "
+                    "each score"
+                )
             refuse("weight", w, ~(np.isfinite(w) & (w >= 0)), "is negative or not finite")
             kept = w > 0
             positive, scores, w = positive[kept], scores[kept], w[kept]
@@ -129,7 +132,7 @@ class ScoreCounts:
         return floats_of_keys(keys - ((keys & ((1 << self.shift) - 1)) >> 1)) + 0.0
 
     def threshold(self, n_below: int) -> float:
-        """Return a threshold that so many of the lowest values do not exceed, and all others do.
+        """Return a threshold that the `n_below` lowest values do not exceed, and all others do.
 
         Between two scores it is their midpoint. Below all of them it is the next smaller number, and above them the highest.
         """
@@ -166,11 +169,21 @@ class ScoreCounts:
 
 @dataclass(frozen=True, eq=False)
 class BoundedCounts:
-    """Counts whose size is bounded, however many rows are added up. Blocks send these.
+    """Counts of scores whose size is bounded for any number of rows.
 
     Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
     which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
     adding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics.counts import BoundedCounts
+    >>> from aucdist.metrics.ranking import auc
+    >>> first = BoundedCounts.from_scores(np.array([1, -1]), np.array([0.9, 0.4]))
+    >>> second = BoundedCounts.from_scores(np.array([1, -1]), np.array([0.3, 0.1]))
+    >>> auc((first + second).counts)
+    0.75
     """
 
     counts: ScoreCounts
@@ -259,9 +272,9 @@ def as_column(name: str, values: object) -> np.ndarray:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} are not numbers: {error}") from None
+        raise InputError(f"{name} are not numbers: {error}. Convert them first") from None
     if column.ndim != 1:
-        raise InputError(f"{name} have shape {column.shape}; one dimension is expected")
+        raise InputError(f"{name} have shape {column.shape}, but one dimension is needed: give one value for each row")
     return column
 
 
@@ -269,7 +282,9 @@ def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
     """Return labels -1 and +1 and as many finite scores, or raise an InputError."""
     y, scores = np.asarray(y), as_column("scores", scores)
     if y.shape != scores.shape:
-        raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
+        raise InputError(
+            f"y_score has {len(scores)} values, but y_true has shape {y.shape}: give one label for each score"
+        )
     refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
     refuse("score", scores, ~np.isfinite(scores), "is not finite")
     return y, scores
@@ -279,7 +294,9 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:
     """Raise an InputError that names the first position where `wrong` is true, if there is one."""
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise InputError(f"{kind} at position {first} (counted from 0) {why}: {values[first]}")
+        raise InputError(
+            f"{kind} at position {first} (counted from 0) {why}: {values[first]}. Correct it, or leave it out"
+        )
 
 
 def counts_of(
@@ -333,7 +350,9 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
     try:
         labels = np.unique(column)
     except TypeError:
-        raise InputError("y_true mixes labels that cannot be compared, such as numbers and strings") from None
+        raise InputError(
+            "y_true mixes labels that cannot be compared, such as numbers and strings: convert them to one type"
+        ) from None
     refuse("label", column, column != column, "is missing")
     shown = ", ".join(str(label) for label in labels[:5])
     if len(labels) != 2 and not (one_class and len(labels) == 1):
@@ -349,5 +368,5 @@ def labels_of(name: str, values: Any) -> np.ndarray:
     """Return labels as an array of one dimension."""
     column = np.asarray(values)
     if column.ndim != 1:
-        raise InputError(f"{name} has shape {column.shape}; one dimension is expected")
+        raise InputError(f"{name} has shape {column.shape}, but one dimension is needed: give one value for each row")
     return column

@@ -1,4 +1,4 @@
-"""Thresholds and what they decide, and measures of the top of a ranking, as functions of counts.
+"""Thresholds and their decisions, and measures of the top of a ranking, as functions of counts.
 
 ``score > threshold`` predicts the positive class. Measures at a number of rows k take exactly k rows, and count ties at the
 boundary in part, as if they were broken at random. Measures at a threshold take all rows with equal scores or none. The area
@@ -50,7 +50,8 @@ def best_threshold(counts: ScoreCounts) -> float:
     """
     pos, neg = exact_columns(counts)
     at_most = np.cumsum(pos)
-    product = (at_most[-1] - at_most) * np.cumsum(neg)  # tp * tn of the cut above each value: G-mean squared, but exact
+    # tp * tn for a threshold at each value: the squared G-mean, exactly
+    product = (at_most[-1] - at_most) * np.cumsum(neg)
     return counts.threshold(len(product) - int(np.argmax(product[::-1])))
 
 
@@ -66,7 +67,7 @@ def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
         If the threshold is not a number.
     """
     if math.isnan(threshold):
-        raise InputError("the threshold is not a number")
+        raise InputError("the threshold is NaN, but a number is needed")
     split = int(np.searchsorted(counts.values, threshold, side="right"))
     total = float if counts.weighted else int
     below, above = slice(None, split), slice(split, None)
@@ -144,7 +145,7 @@ def _share_estimate(successes: float, n: float, level: float) -> Estimate:
 
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
-    """Return what the decisions of a threshold cost, in the mean over all rows; see `aucdist.metrics.expected_cost`."""
+    """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
     check_cost({"false_alarm": false_alarm, "miss": miss})
     exact_columns(counts)
     table = confusion(counts, threshold)
@@ -192,7 +193,7 @@ def check_requirement(name: str, value: float) -> None:
 
 
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
-    """Return how many of the highest distinct scores are flagged to meet a requirement of `threshold_at`."""
+    """Return how many of the highest distinct scores must be flagged to meet a requirement of `threshold_at`."""
     check_requirement(name, value)
     true, false = flagged_at(counts)
     if name == "recall":
@@ -201,7 +202,9 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
         shares = true[1:] / (true[1:] + false[1:])
         good = np.flatnonzero(shares >= value)
         if len(good) == 0:
-            raise InputError(f"precision is {value}; the highest precision of any threshold is {shares.max():.4g}")
+            raise InputError(
+                f"precision is {value}, but the highest precision of any threshold is {shares.max():.4g}: ask for less"
+            )
         return int(good[-1]) + 1
     rates = false / false[-1] if name == "fpr" else (true + false) / (true[-1] + false[-1])
     return int(np.searchsorted(rates, value, side="right")) - 1

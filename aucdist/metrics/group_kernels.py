@@ -1,4 +1,4 @@
-"""The pairs that a ranking wins within groups: a loop of its own, since Numba takes a second to load."""
+"""Count the pairs within groups that a ranking orders correctly, in a module of its own because Numba takes a second to load."""
 
 from aucdist.kernels.compiling import kernel
 

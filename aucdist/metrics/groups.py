@@ -141,7 +141,7 @@ def auc_of_groups(
     pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), won, pairs)
     there = pairs > 0.0
     weights = pairs[there] if group_weight == "pairs" else None
-    return _of_groups(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
+    return _group_values(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
 
 
 def group_auc_score(
@@ -230,7 +230,7 @@ def ndcg_of_groups(
         for column in (present, rows.weight, present & (rows.y > 0.0))
     )
     there = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
-    return _of_groups(gained[there] / possible[there], None, rows.names, there, "a grade above 0")
+    return _group_values(gained[there] / possible[there], None, rows.names, there, "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
@@ -271,7 +271,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
     gained, total = (np.add.reduceat(tie_sums, ties.first_ties) for tie_sums in (first, relevant))
     there = total > 0.0
-    return _of_groups(gained[there] / total[there], None, rows.names, there, "a label above 0")
+    return _group_values(gained[there] / total[there], None, rows.names, there, "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
@@ -281,7 +281,7 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
     Returns the difference, first minus second. Raises InputError if they are not of the same groups.
     """
     if not np.array_equal(first.weights, second.weights):
-        raise InputError("the measures are not of the same groups")
+        raise InputError("the two measures are of different groups: compute both from the same labels and groups")
     share = first.weights / first.weights.sum()
     return sign_flip_test(share * (first.values - second.values), share, level)
 
@@ -289,7 +289,7 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
 def measures_of_groups(
     y_true: Any, y_score: Any, groups: Any, group_weight: GroupWeight = "pairs"
 ) -> Iterator[tuple[str, OfGroups]]:
-    """Yield what a report says of groups: the AUC within them, and NDCG and recall for each k, by name."""
+    """Yield the measures within groups that a report shows, by name: AUC, and NDCG and recall for each k."""
     yield "group_auc", auc_of_groups(y_true, y_score, groups=groups, group_weight=group_weight)
     for k in FIRST_ROWS:
         yield f"ndcg@{k}", ndcg_of_groups(y_true, y_score, groups=groups, k=k)
@@ -360,10 +360,12 @@ def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
     return np.add.reduceat(tie_sums, ties.first_ties)
 
 
-def _of_groups(
+def _group_values(
     values: np.ndarray, weights: np.ndarray | None, names: np.ndarray, there: np.ndarray, what: str
 ) -> OfGroups:
     if not len(values):
-        raise InputError(f"none of the {len(names)} groups has {what}")
+        raise InputError(
+            f"none of the {len(names)} groups has {what}, so the measure is undefined: check the column of groups"
+        )
     weights = np.ones(len(values)) if weights is None else weights
     return OfGroups(values, weights, int((~there).sum()), names[there])

@@ -1,4 +1,4 @@
-"""Promises about new rows: thresholds that keep them with a known probability, and a test of whether they are still kept.
+"""Thresholds that keep a promise about new rows with a known probability, and a test of whether it is still kept.
 
 The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
 rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
@@ -40,7 +40,7 @@ ALARM = 20.0
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A threshold, and what it promises of new rows.
+    """A threshold, and its promise about new rows.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether what was asked for is promised."""
+        """Whether the promise is at least as good as the one that was asked for."""
         return self.promised == self.asked
 
 
@@ -101,7 +101,7 @@ def _recalled(positives: np.ndarray, least: float, error: float) -> tuple[int, f
 
 
 def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the share of rows that is promised not to be passed, and their number."""
+    """Return how many distinct scores are flagged, the promised largest share of flagged rows, and the number of rows."""
     from scipy.special import bdtr
 
     n = int(false[-1])

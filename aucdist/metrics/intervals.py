@@ -1,4 +1,4 @@
-"""Confidence intervals of shares and of other measures, which the measures have in common."""
+"""Confidence intervals of shares and of other measures."""
 
 import math
 from collections.abc import Callable
@@ -195,4 +195,7 @@ def check_level(level: float, lowest: float = 0.5) -> None:
 def refuse_weights(counts: ScoreCounts) -> None:
     """Raise an InputError if the rows have weights."""
     if counts.weighted:
-        raise InputError("no interval for weighted rows: weights do not say how many independent rows there are")
+        raise InputError(
+            "no interval for weighted rows, because weights do not say how many independent rows there are: leave "
+            "the weights out"
+        )

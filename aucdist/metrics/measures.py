@@ -200,7 +200,7 @@ def measure_name(metric: str, **parameters: float | str | None) -> str:
     for name, value in parameters.items():
         if value is not None and name not in needed:
             takes = " and ".join(kind for kind, (_, names) in WITH_PARAMETERS.items() if name in names)
-            raise InputError(f"{name} applies to metric {takes}, not to {metric!r}")
+            raise InputError(f"{name} applies to metric {takes}, not to {metric!r}: leave it out")
         if value is None and name in needed:
             raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
     values = (v if (v := parameters[name]) == COST_COLUMN else float(v or 0.0) for name in needed)

@@ -173,7 +173,7 @@ def _divided(x: np.ndarray, by: np.ndarray, otherwise: np.ndarray) -> np.ndarray
 
 
 def crossing(x: np.ndarray, y: np.ndarray, at: float) -> tuple[int, float]:
-    """Return the first point of a rising line beyond an abscissa, and the height of the line there; of several the highest."""
+    """Return the first point of a rising curve beyond an abscissa (the highest of several), and the height of the curve there."""
     k = int(np.searchsorted(x, at, side="right"))
     return k, float(y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])) if k < len(x) else 1.0
 
@@ -195,14 +195,14 @@ def _standardized(area: float, max_fpr: float) -> float:
 
 
 def variance_of(values: np.ndarray, counts: np.ndarray) -> float:
-    """Return the sample variance of values that occur so often; 0 for a single row."""
+    """Return the sample variance of values with the numbers of their rows; 0 for a single row."""
     n = float(counts.sum())
     mean = float(counts @ values) / n
     return float(counts @ (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
 
 
 def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:
-    """Return an interval of the area over `max_fpr` that holds its level for any number of rows.
+    """Return an interval of the area divided by `max_fpr` that keeps its level for any number of rows.
 
     If the area is perfect, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
     The sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg

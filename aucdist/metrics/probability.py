@@ -141,7 +141,7 @@ def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.
 
 def _weight(counts: ScoreCounts) -> np.ndarray:
     if len(counts.values) == 0:
-        raise InputError("there are no rows")
+        raise InputError("there are no rows: give at least one")
     return counts.pos + counts.neg
 
 

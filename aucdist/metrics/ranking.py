@@ -102,7 +102,7 @@ def delong_variance(counts: ScoreCounts) -> float:
     refuse_weights(counts)
     pos, neg = exact_columns(counts)
     if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("DeLong's variance needs two rows of each class")
+        raise InputError("DeLong's variance needs at least two rows of each class")
     area = auc(counts)
     pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
     neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)
@@ -183,7 +183,7 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
 
 
 def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a positive and a negative row at each score add to the deviation of the average precision from its mean.
+    """Return the contributions of a positive and a negative row at each score to the error of the average precision.
 
     It is (n - 1) / n times the mean over rows of the average precision without one row of the class, minus that without this row:
     Tukey's jackknife. The rows that are left weigh as much as all of the class, so that the share of positives stays.
@@ -331,6 +331,6 @@ def pr_band(counts: ScoreCounts, level: float = 0.95) -> PrBand:
 def _flagged(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     """Return the weight of the positives and of all rows with a score of at least each threshold, descending."""
     if counts.rows_pos == 0:
-        raise InputError("a precision-recall curve needs positive rows")
+        raise InputError("a precision-recall curve needs at least one positive row")
     true = np.cumsum(counts.pos[::-1])
     return true, true + np.cumsum(counts.neg[::-1])

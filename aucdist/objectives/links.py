@@ -73,7 +73,7 @@ class Link:
             raise unknown("link", self.name, LINKS)
         check_shape(self.xi)
         if self.name != "gev" and self.xi != 0.0:
-            raise InputError(f"xi is {self.xi!r}; only the link gev has a shape")
+            raise InputError(f"xi is {self.xi!r}, but only the link gev has a shape: leave xi out")
 
     def probabilities(self, scores: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return g and 1 - g at each score, both to full relative precision; outside of the support they are exactly 0 or 1.

@@ -1,4 +1,4 @@
-"""The driver of the algorithms that take steps along single rows: steps on every block, then their average.
+"""Run algorithms that take steps along single rows: steps on every block, then the average of the blocks' weights.
 
 With one block this is the algorithm as its paper prints it. With several, each block takes steps along its own rows from the same
 weights, and the weights that they reach are averaged in proportion to the blocks' numbers of rows.
@@ -19,7 +19,7 @@ from aucdist.solvers.base import Round
 
 
 class LabelledRows(NamedTuple):
-    """The rows of a block as kernels take them, with labels, -1 or +1, int8, and weights, float64."""
+    """The rows of a block in the form that kernels read, with labels -1 or +1 (int8) and weights (float64)."""
 
     rows: Rows
     y: np.ndarray
@@ -32,10 +32,10 @@ class LabelledRows(NamedTuple):
 
 
 class Epoch(Protocol):
-    """The steps of an epoch: an object of plain values, which is sent to the blocks."""
+    """The steps of an epoch, an object of plain values that is sent to the blocks."""
 
     def __call__(self, block: Block, memory: Any, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray, Summary]:
-        """Return what the block remembers, the weights after its steps, and what else the blocks' summaries add up.
+        """Return the block's memory, its weights after the steps, and the other sums of the summary.
 
         `memory`: of the epoch before; it is not changed.
         `w`: the weights to start from, which may be changed.
@@ -75,7 +75,7 @@ def epochs(
 
 @dataclass(frozen=True)
 class ResumableRound(Round):
-    """A round from which a later fit can go on.
+    """A round with the state from which a later fit can start.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ class Report:
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
     `free`: objective and AUC of the same fit without directions of features, and of this one:
         `flows.run_folder.results.MoreFits`.
-    `traps`: what makes the test look better than new rows will.
+    `leaks`: what makes the test look better than new rows will.
 
     For several classes:
 
@@ -109,7 +109,7 @@ class Report:
     map_name: str | None = None
     max_fpr: float | None = None
     free: Json | None = None
-    traps: Sequence[str] = ()
+    leaks: Sequence[str] = ()
     curves: Sequence[ScoreCounts] = ()
     confusions: np.ndarray | None = None
 
@@ -204,7 +204,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
-    return texts + more + list(report.traps)
+    return texts + more + list(report.leaks)
 
 
 def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ranking.Interval | None) -> list[str]:

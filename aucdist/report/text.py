@@ -170,7 +170,7 @@ def guarantee_text(point: dict[str, Any]) -> str:
         return ""
     words, promised = PROMISES[promise["measure"]], number_text(100 * promise["asked"], 4)
     asked = words.format(promised)
-    if not promise["holds"]:  # rounded to the safe side
+    if not promise["holds"]:  # rounded down, so that the promise holds
         least = "least" in words
         promised = (
             f"{math.floor(1e4 * promise['promised']) / 100:g}" if least else rounded_up_text(100 * promise["promised"])

@@ -102,8 +102,8 @@ def candidates(
             ]
     if not maps:
         raise InputError(
-            f"features: auto has no map for missing values and solver {estimator.resolved_solver.name!r}, which takes no "
-            "codes: fill them in (`impute: median`), or use a solver that takes codes"
+            f"features: auto has no feature map for both missing values and solver {estimator.resolved_solver.name!r}, "
+            "which cannot read numbers of bins: fill the values in (`impute: median`), or use another solver"
         )
     return maps
 

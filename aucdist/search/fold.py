@@ -229,7 +229,9 @@ def scored_groups(
         If rows have neither groups nor grades.
     """
     if not (blocks.has_groups or blocks.has_grades):
-        raise InputError(f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured")
+        raise InputError(
+            f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured. Give groups, or another metric"
+        )
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         mapped = mapped_rows(model, blocks) if mapped is None else mapped

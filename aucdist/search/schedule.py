@@ -248,9 +248,9 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
                 raise error
             raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
         if len(values) == 0:
-            raise InputError(f"the grid has no values for {name}")
+            raise InputError(f"the grid has no values for {name}: give some, or leave it out")
         if len(set(map(repr, values))) < len(values):
-            raise InputError(f"the grid has a value of {name} twice")
+            raise InputError(f"the grid has a value of {name} twice: remove one of them")
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if "monotone" in allowed and any("monotone" in _map_of(point) for point in points):
         points = [_with_directions(point, estimator.monotone) for point in points]

@@ -1,4 +1,4 @@
-"""The fold of a row: it depends on the row's id, its class and a seed, not on where the row lies."""
+"""Assign rows to folds by their ids, their class and a seed, wherever the rows are stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -263,7 +263,10 @@ def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
     """
     _refuse_one_fold(n_folds)
     if not np.isfinite(time).all():
-        raise InputError(f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number")
+        raise InputError(
+            f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number: correct it, or "
+            "leave the row out"
+        )
     earlier = np.searchsorted(np.sort(time), time, side="left")
     return earlier * (n_folds + 1) // max(len(time), 1)
 
@@ -313,7 +316,10 @@ def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: S
     torn = np.unique(g[1:][(g[1:] == g[:-1]) & (p[1:] != p[:-1])])
     if len(torn):
         first = torn[0] if names is None else names[torn[0]]
-        raise InputError(f"{len(torn)} groups straddle {sides}, such as group {first}: its rows must stay together")
+        raise InputError(
+            f"{len(torn)} groups straddle {sides}, such as group {first}: its rows must stay together. Split training "
+            "and test rows by the same groups, or leave `time` out"
+        )
 
 
 def _refuse_one_fold(n_folds: int) -> None:

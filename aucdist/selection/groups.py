@@ -1,4 +1,4 @@
-"""Groups of rows: by the values of a column, or of equal rows."""
+"""Find groups of rows: rows with the same value of a column, or equal rows."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         plain = [feature for feature in schema.feature_names if feature.partition("=")[0] not in schema.categories]
         raise unknown("column", name, [*schema.categories, *plain])
     if len(at) == block.n_features:
-        raise InputError(f"{name!r} is the only column there is: nothing would be left to learn from")
+        raise InputError(f"{name!r} is the only column, so nothing would be left to learn from: name another column")
     columns = block.X[:, at]
     values = (
         sp.csr_matrix(columns).toarray() if isinstance(block.rows, CsrRows) else np.asarray(columns, dtype=np.float64)

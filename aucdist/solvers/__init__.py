@@ -1,1 +1,1 @@
-"""Solvers: what happens in a round. Each is a generator of `Round`; `solve` is the one loop that runs them."""
+"""Solvers. Each is a generator of `Round` objects, and `aucdist.solvers.base.solve` is the loop that runs them."""

@@ -40,7 +40,7 @@ REACHED = (Status.CONVERGED, Status.STATIONARY)
 
 @dataclass(frozen=True)
 class Certificate:
-    """How near the optimum the weights are.
+    """The proof of how near the optimum the weights are: primal and dual value, gap, rounding and status.
 
     Attributes
     ----------
@@ -109,17 +109,17 @@ class Round:
 
     @property
     def relative_gap(self) -> float:
-        """The gap's share of the objective, at the bad ends of both rounding errors; 1 where the bound says nothing then.
+        """The gap divided by the objective, both with the largest rounding errors; 1 if the bound is then of no use.
 
         No objective here is ever below 0, so that 0 is a bound in any case.
         """
         high, low = self.primal + self.primal_error, self.dual - self.dual_error
-        # Written so that what is not a number says nothing.
+        # NaN gives 1.
         return max(0.0, high - low) / high if low > 0.0 and math.isfinite(high) else 1.0
 
     @property
     def impossible(self) -> bool:
-        """Whether a value contradicts what is known of all objectives and bounds, by more than rounding can explain."""
+        """Whether the values cannot be an objective and a lower bound on it, whatever the rounding."""
         error = self.rounding
         return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
@@ -150,10 +150,10 @@ def as_table(records: list[Record]) -> pd.DataFrame:
 
 
 class LamPath(Protocol):
-    """A problem whose solution for one lam helps with the next: what `Solver.path` returns."""
+    """A problem that is solved for several lam, each from the solution of the one before; see `Solver.path`."""
 
     def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, from what was found for those before."""
+        """Solve for lam, starting from the solutions of the values before."""
 
 
 class Solver(BaseEstimator, ABC):
@@ -215,7 +215,7 @@ class Solver(BaseEstimator, ABC):
 
     @abstractmethod
     def rounds(self, blocks: Blocks, *args: Any, **kwargs: Any) -> Iterator[Round]:
-        """Minimise the objective, round after round, until the loop asks for no more.
+        """Minimise the objective, and yield a `Round` after each step until the loop stops.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Solver(BaseEstimator, ABC):
         """
 
     def path(self, blocks: Blocks, *args: Any, **kwargs: Any) -> LamPath:
-        """Return the problem for several lam one after the other, which is faster than each alone."""
+        """Return the problem that is solved for several lam in turn, which is faster than separate fits."""
         raise NotImplementedError
 
     def check_parameters(self) -> None:
@@ -241,7 +241,7 @@ class Solver(BaseEstimator, ABC):
         check_constraints(self, self._parameter_constraints)
 
     def check_for(self, estimator: Any) -> None:
-        """Check what the estimator asks of this solver, beyond what the class attributes say.
+        """Check requirements of the estimator that the class attributes of the solver do not describe.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class Solver(BaseEstimator, ABC):
         """
 
     def as_plain(self) -> str | dict[str, Any]:
-        """Return what a configuration says of the solver: its name, or a mapping of its name and its parameters."""
+        """Return the solver as a configuration writes it: its name, or a mapping of its name and its parameters."""
         own = self.get_params()
         return {"name": self.name, **own} if own else self.name
 
@@ -270,7 +270,7 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
 
 @one_blas_thread()
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
-    """Run a solver until its relative gap is at most `tol`, or no slope is left, or its passes are used up.
+    """Run a solver until its relative gap is at most `tol`, its gradient is 0, or its passes are used up.
 
     BLAS has one thread meanwhile: see `aucdist.engine.steps`.
 

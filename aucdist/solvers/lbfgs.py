@@ -1,4 +1,4 @@
-"""L-BFGS (Liu & Nocedal, 1989): steps by the gradients of the last few points, for objectives without corners.
+"""L-BFGS (Liu & Nocedal, 1989): steps from the gradients of the last few points, for smooth objectives.
 
 Over a cone of signs the steps are projected: weights that are 0 and would leave the cone stay there, the others take the step of
 L-BFGS in their own gradient, and what a step would take beyond 0 ends at 0 (two-metric projection, after Bertsekas, "Projected
@@ -108,7 +108,7 @@ def line_search(
 def descend(
     evaluate: Callable[[np.ndarray], Point], point: Point, signs: np.ndarray | None = None
 ) -> Iterator[tuple[Point, int]]:
-    """Yield a point and then ever better ones, each with the number of points that were tried to find it.
+    """Yield a point and then better ones, each with the number of points that were evaluated to find it.
 
     It ends where rounding hides every better point, or no weight may move within the cone of the signs.
     """

@@ -25,7 +25,7 @@ EXTRA_OPERATIONS = 16
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """What bounds on rounding need to know of the rows.
+    """The sizes of the rows that the bounds on rounding errors depend on.
 
     Attributes
     ----------

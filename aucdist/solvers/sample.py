@@ -1,4 +1,4 @@
-"""The start on large data: the minimum over a sample of the rows, which is found sooner and is near that of all rows.
+"""Start fits to large data at the minimum over a sample of the rows, which is found sooner and is near that of all rows.
 
 Rows are drawn by their ids, from each class separately, so that the sample does not depend on how the rows lie in blocks. A
 row of the sample has its weight divided by the share drawn of its class: the objective of the sample estimates that of all rows.

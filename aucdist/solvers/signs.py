@@ -1,4 +1,4 @@
-"""Signs of weights: a cone over which an objective is minimised, as a model must rise or fall in some of its features.
+"""Constrain the signs of weights, so that a model rises or falls in some of its features: the minimum over a cone.
 
 Over the cone C of given signs ``w = proj(v / lam)`` minimises ``lam/2 |w|^2 - v.w``, and the minimum is ``-lam/2 |w|^2``, since w
 is orthogonal to what the projection takes away. So a bound that is made of a linear lower model of the loss keeps its formula.

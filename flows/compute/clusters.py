@@ -39,7 +39,7 @@ from flows.progress.console import RunObserver, Tasks
 
 @dataclass(frozen=True)
 class Workers:
-    """Where a run does its work.
+    """The workers of a run: this process, or those of a Dask cluster.
 
     `client`: None: this process does everything.
     `scratch`: a folder or URL that every worker can read and write; empty without a client.
@@ -65,7 +65,7 @@ class Workers:
         return parallel_map
 
     def hold(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Put small objects on the workers, and return what `parallel_map` takes in place of each; here they stay."""
+        """Put small objects on the workers, and return their handles for `parallel_map`; without workers return the objects."""
         if self.client is None:
             return list(items)
         from aucdist.engine.dask import place_items
@@ -114,7 +114,7 @@ def choose_cache(
     )
     if mode == "memory" or (mode == "auto" and (not limited or n_bytes <= SHARE_FOR_ROWS * total)):
         return False, f"are kept in memory ({text})"
-    tightest, threads = min(worker_memory, key=lambda one: (one[0] or float("inf")) / one[1])
+    tightest, threads = min(worker_memory, key=lambda worker: (worker[0] or float("inf")) / worker[1])
     needed = BLOCKS_WHILE_STREAMING * largest_block * threads
     if tightest and needed > SHARE_FOR_ROWS * tightest:
         raise InputError(
@@ -221,7 +221,7 @@ def _connected(config: AddressConfig) -> Iterator[Any]:
     tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
     for file in tls or ():
         if not Path(file).is_file():
-            raise InputError(f"cluster.tls: no file {file}")
+            raise InputError(f"cluster.tls: there is no file {file}: correct the path")
     with connect(config.address, config.timeout, tls) as client:
         wait_for_workers(client, config.workers, config.timeout)
         check_versions(client)
@@ -284,7 +284,9 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
 def _of_block(name: str) -> dict[str, str | None]:
     """Return the environment variables with the credentials of a Prefect block, which are stored nowhere else."""
     if not api_configured():
-        raise InputError(f"s3.block is {name!r}, but no Prefect server is configured: see PREFECT_API_URL")
+        raise InputError(
+            f"s3.block is {name!r}, but no Prefect server is configured: set PREFECT_API_URL, or leave `block` out"
+        )
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
@@ -293,24 +295,28 @@ def _of_block(name: str) -> dict[str, str | None]:
         with get_client(sync_client=True) as client:
             content: dict[str, Any] = client.read_block_document_by_name(block, kind, include_secrets=True).data
     except ObjectNotFound:
-        raise InputError(f"s3.block is {name!r}, but the Prefect server has no such block") from None
+        raise InputError(
+            f"s3.block is {name!r}, but the Prefect server has no such block: create it, or correct the name"
+        ) from None
     if kind == "secret":
         value = content.get("value")
         with suppress(json.JSONDecodeError):
             value = json.loads(value) if isinstance(value, str) else value
         if not isinstance(value, dict):
             raise InputError(
-                f"s3.block is {name!r}, but that secret is not a JSON object with the keys {', '.join(IDENTITY)}"
+                f"s3.block is {name!r}, but that secret must be a JSON object with the keys {', '.join(IDENTITY)}"
             )
         content = value
     more = {
         REGION: content.get("region_name"),
         ENDPOINT: (content.get("aws_client_parameters") or {}).get("endpoint_url"),
     }
-    given = {variable: content.get(key) for key, variable in IDENTITY.items()}
-    if not any(given.values()):
-        raise InputError(f"s3.block is {name!r}, but that block has no credentials: none of {', '.join(IDENTITY)}")
-    return given | {variable: value for variable, value in more.items() if value}
+    variables = {variable: content.get(key) for key, variable in IDENTITY.items()}
+    if not any(variables.values()):
+        raise InputError(
+            f"s3.block is {name!r}, but that block has no credentials: give it one of {', '.join(IDENTITY)}"
+        )
+    return variables | {variable: value for variable, value in more.items() if value}
 
 
 def _set_environment(changes: Mapping[str, str | None]) -> None:

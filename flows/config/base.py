@@ -33,17 +33,17 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_number_is_true(cls, given: Any) -> Any:
-        refuse_truth_values(cls, given)
-        return given
+    def _no_number_is_true(cls, content: Any) -> Any:
+        refuse_truth_values(cls, content)
+        return content
 
 
-def refuse_truth_values(model: type[BaseModel], given: Any) -> None:
+def refuse_truth_values(model: type[BaseModel], content: Any) -> None:
     """Do nothing if no key of a model that takes numbers has true or false, which pydantic would read as 1 and 0.
 
     Raises ValueError if one has; pydantic makes an error of the configuration of it.
     """
-    for key, value in given.items() if isinstance(given, dict) else ():
+    for key, value in content.items() if isinstance(content, dict) else ():
         if isinstance(value, bool) and key in model.model_fields:
             kinds = _kinds(model.model_fields[key].annotation)
             if kinds & {int, float} and not kinds & {bool, str, Any}:

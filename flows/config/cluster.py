@@ -79,7 +79,10 @@ class AddressConfig(Strict):
     @model_validator(mode="after")
     def _tls_as_the_address_says(self) -> "AddressConfig":
         if self.address.startswith("tls://") != (self.tls is not None):
-            raise InputError("`tls` (ca, cert, key) belongs to an address that starts with tls://, and only there")
+            raise InputError(
+                "`tls` (ca, cert, key) belongs to an address that starts with tls://, and only there: change the "
+                "address, or leave `tls` out"
+            )
         return self
 
 
@@ -94,7 +97,7 @@ class Adaptive(Strict):
     @model_validator(mode="after")
     def _in_order(self) -> "Adaptive":
         if self.minimum > self.maximum:
-            raise InputError(f"minimum ({self.minimum}) is more than maximum ({self.maximum})")
+            raise InputError(f"minimum ({self.minimum}) is more than maximum ({self.maximum}): swap them")
         return self
 
 

@@ -66,7 +66,7 @@ class DataFileOptions(Strict):
 class TestConfig(Strict):
     """The test rows: a part of the data, chosen at random or by time, or another data set."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    __test__ = False  # pytest must not collect this class because of its name
 
     fraction: float | None = Field(default=None, gt=0, lt=1)
     """Share of each class that is taken for the test, at random"""
@@ -93,25 +93,32 @@ class TestConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _groups_at_random(cls, given: Any) -> Any:
+    def _groups_at_random(cls, content: Any) -> Any:
         alone = (
-            isinstance(given, dict) and given.get("groups") and not {"fraction", "time", "name", "source"} & set(given)
+            isinstance(content, dict)
+            and content.get("groups")
+            and not {"fraction", "time", "name", "source"} & set(content)
         )
-        return given | {"fraction": 0.2} if alone else given
+        return content | {"fraction": 0.2} if alone else content
 
     @model_validator(mode="after")
     def _one_of_four(self) -> "TestConfig":
-        given = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
-        if len(given) != 1:
+        keys = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
+        if len(keys) != 1:
             raise InputError("give exactly one of `fraction`, `time`, `name` and `source`")
-        if "seed" in self.model_fields_set and given != ["fraction"]:
+        if "seed" in self.model_fields_set and keys != ["fraction"]:
             raise InputError(
-                "`seed` belongs to `fraction`; the last rows, or a test set of its own, are taken as they are"
+                "`seed` belongs to `fraction`; the last rows, or a test set of its own, are taken as they are: leave "
+                "it out"
             )
         for key in sorted({"last", "gap", "keep"} & self.model_fields_set if self.time is None else ()):
-            raise InputError(f"`{key}` belongs to `time`: the column that says which rows come last")
+            raise InputError(
+                f"`{key}` belongs to `time`, the column that says which rows come last: leave it out, or give `time`"
+            )
         if self.groups is not None and self.is_apart:
-            raise InputError("`groups` says how rows are split; a test set of its own is taken as it is")
+            raise InputError(
+                "`groups` says how rows are split, but a test set of its own is taken as it is: leave `groups` out"
+            )
         return _in_catalog(self)
 
     @property
@@ -123,7 +130,8 @@ class TestConfig(Strict):
     def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unused = {"seed"} if self.fraction is None else set()
         unused |= {"last", "gap", "keep"} if self.time is None else set()
-        return {key: value for key, value in dump(self).items() if key not in unused}  # else it could not be read again
+        # otherwise the configuration could not be read again
+        return {key: value for key, value in dump(self).items() if key not in unused}
 
 
 class DataConfig(DataRef):
@@ -150,13 +158,13 @@ class DataConfig(DataRef):
 
     @model_validator(mode="before")
     @classmethod
-    def _split_says_the_test(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "split" not in given:
-            return given
-        if given.get("test") is not None:
+    def _split_says_the_test(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or "split" not in content:
+            return content
+        if content.get("test") is not None:
             raise InputError("give either `split`, for test rows of this data, or `test`")
-        split = given["split"] if "test" not in given else None  # `--set data.test=null` takes it back
-        return {key: value for key, value in given.items() if key != "split"} | {"test": split}
+        split = content["split"] if "test" not in content else None  # `--set data.test=null` takes it back
+        return {key: value for key, value in content.items() if key != "split"} | {"test": split}
 
     @property
     def of_each(self) -> bool:
@@ -167,7 +175,7 @@ class DataConfig(DataRef):
 
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
-    if config.shapes.wanted:
+    if config.shapes.has_fits:
         raise InputError("shapes is for two classes: leave it out, or set `positive` to one class in place of `each`")
 
 

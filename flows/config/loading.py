@@ -72,7 +72,7 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
 
 
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
-    """Return the content of a YAML file whose URLs have entered, see `aucdist.data.storage.urls`; aliases are written out."""
+    """Return the content of a YAML file with its URLs parsed (see `aucdist.data.storage.urls`) and its aliases written out."""
     if next(count) > MOST_VALUES or depth > MOST_DEEP:
         raise ValueError(
             f"more than {MOST_VALUES} values with its aliases written out, or more than {MOST_DEEP} levels"
@@ -185,12 +185,12 @@ def find_sources(content: Any, folder: Path) -> Any:
     if not isinstance(content, dict):
         return content
     absolute = {key: find_sources(value, folder) for key, value in content.items()}
-    given = content.get("source")
+    paths = content.get("source")
     if "format" in content and content["format"] != "embedded":
-        if isinstance(given, str) and given:
-            absolute["source"] = require(given, [folder])
-        elif isinstance(given, list):
-            absolute["source"] = [require(s, [folder]) if isinstance(s, str) and s else s for s in given]
+        if isinstance(paths, str) and paths:
+            absolute["source"] = require(paths, [folder])
+        elif isinstance(paths, list):
+            absolute["source"] = [require(s, [folder]) if isinstance(s, str) and s else s for s in paths]
     return absolute
 
 
@@ -205,9 +205,11 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     for i, part in enumerate(parts[:-1]):
         below = at.setdefault(part, {})
         if not isinstance(below, dict):
-            raise InputError(f"{where}: {'.'.join(parts[: i + 1])!r} is a value, it has no keys below it")
+            raise InputError(
+                f"{where}: {'.'.join(parts[: i + 1])!r} is a value and has no keys below it: correct the key"
+            )
         at = below
-    # A class is the text that was typed: `false`, `null`, `12:30` and `2024-01-31` would be something else in YAML.
+    # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`.
     is_class = parts[-1] == "positive" and value.strip() and value.lstrip()[0] not in "[{'\""
     at[parts[-1]] = value.strip() if is_class else parse_yaml(value, where)
 

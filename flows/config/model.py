@@ -40,9 +40,9 @@ class ModelConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_number_is_true(cls, given: Any) -> Any:
-        refuse_truth_values(cls, given)
-        return given
+    def _no_number_is_true(cls, content: Any) -> Any:
+        refuse_truth_values(cls, content)
+        return content
 
     @model_validator(mode="after")
     def _estimator_takes_them(self) -> "ModelConfig":
@@ -61,28 +61,28 @@ class ModelConfig(BaseModel):
             return None
         from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, find_measure, measure_name
 
-        given = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
+        parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
         able: dict[str, tuple[str, ...]] = {m.name: () for m in MEASURES.values() if m.needs in ("ranking", "groups")}
         able |= {name: parameters for name, (_, parameters) in WITH_PARAMETERS.items()}
-        if metric is None and not given:
+        if metric is None and not parameters:
             return None
         if metric not in able:
             raise unknown("metric of features: auto", metric, able)
-        for key, value in given.items():
+        for key, value in parameters.items():
             if key not in able[metric]:
                 raise unknown(f"parameter of metric {metric!r} of features: auto", key, able[metric])
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(f"features: auto: {key} is {value!r}, and a number is needed")
-        return find_measure(measure_name(metric, **(dict.fromkeys(able[metric]) | given))).name
+                raise InputError(f"features: auto: {key} is {value!r}, but a number is needed")
+        return find_measure(measure_name(metric, **(dict.fromkeys(able[metric]) | parameters))).name
 
     @property
     def resolved(self) -> dict[str, Any]:
         """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
         left = {"features": self.features} | ({"lam": None} if self.lam is None else {})
         chosen = left if self.chooses_features else {}
-        given: dict[str, Any] = self.built.plain_params()
-        return given | {name: value for name, value in chosen.items() if name in given}
+        parameters: dict[str, Any] = self.built.plain_params()
+        return parameters | {name: value for name, value in chosen.items() if name in parameters}
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> "ModelConfig":
         """Return the same model with other values of some parameters, such as those that a search has chosen."""
@@ -103,18 +103,18 @@ class ModelConfig(BaseModel):
             _ = estimator.resolved_solver  # whose parameters are allowed, too
         allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
-        given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
+        parameters = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
         if isinstance(self.features, str) and self.features not in (*MAPS, AUTO):
             raise unknown("feature map", self.features, [*MAPS, AUTO])
         if self.chooses_features:
-            del given["features"]
+            del parameters["features"]
             _ = self.features_metric
-        for key in given:
+        for key in parameters:
             if key not in allowed:
                 if (error := moved(key, estimator.solvers)) is not None:
                     raise error
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
-        estimator.set_params(**given)
+        estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges too, before the data is read
         return estimator
 
@@ -159,7 +159,7 @@ class ShapesConfig(Strict):
     """Whether to fit the model without `monotone` as well, so that the report says what the directions cost"""
 
     @property
-    def wanted(self) -> bool:
+    def has_fits(self) -> bool:
         """Whether there is anything to fit."""
         return self.halves is not None or self.compare_free
 
@@ -167,7 +167,9 @@ class ShapesConfig(Strict):
 def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
     """Raise an InputError for fits that a model cannot have."""
     if config.compare_free and getattr(model.built, "monotone", None) is None and not model.chooses_features:
-        raise InputError("shapes: `compare_free` compares with a fit without `monotone`, which the model does not have")
+        raise InputError(
+            "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"
+        )
     features = model.features if not isinstance(model.features, dict) else model.features.get("map")
     if config.halves is not None and features not in ("bins", "auto"):
         raise InputError(

@@ -59,16 +59,18 @@ class OperatingPointConfig(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":
-        if len({*self.wanted} - {"per", "confidence"}) != 1:
+        if len({*self.options} - {"per", "confidence"}) != 1:
             raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
         if self.per is not None and self.alerts is None:
-            raise InputError("operating_point: `per` is the unit of `alerts`, which is not given")
+            raise InputError("operating_point: `per` is the unit of `alerts`: give `alerts`, or leave `per` out")
         if self.per is None and self.alerts is not None and self.alerts > 1:
             raise InputError(
                 f"operating_point: alerts is {self.alerts:g}, and a share is at most 1: name its unit by `per`, as in `per: day`"
             )
         if self.confidence is not None and self.cost is not None:
-            raise InputError("operating_point: `confidence` is for fpr, alerts, precision and recall, not for cost")
+            raise InputError(
+                "operating_point: `confidence` is for fpr, alerts, precision and recall, not for cost: leave it out"
+            )
         return self
 
     @property
@@ -84,8 +86,8 @@ class OperatingPointConfig(Strict):
         return expander is not None and expander.supervised()
 
     @property
-    def wanted(self) -> dict[str, Any]:
-        """What is given, by its name."""
+    def options(self) -> dict[str, Any]:
+        """The keys that are given, by name."""
         return self.model_dump(exclude_none=True, include={*OperatingPointConfig.model_fields} - {"out_of_fold"})
 
     def requirement(self, rows_per_day: float | None) -> dict[str, Any]:
@@ -93,9 +95,9 @@ class OperatingPointConfig(Strict):
 
         Raises InputError if alerts are counted by the day, and it is not known how many rows a day has.
         """
-        wanted = {name: value for name, value in self.wanted.items() if name not in ("per", "confidence")}
+        requirement = {name: value for name, value in self.options.items() if name not in ("per", "confidence")}
         if self.per is None or self.alerts is None:
-            return wanted
+            return requirement
         if self.per == "day" and rows_per_day is None:
             raise InputError(
                 "operating_point: alerts per day need a column of dates by which rows are split: give `split: {time: COLUMN}`, "

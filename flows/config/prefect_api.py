@@ -1,4 +1,4 @@
-"""Whether Prefect has an API configured, found out without importing Prefect (which takes a second or more)."""
+"""Find out whether Prefect has an API configured, without importing Prefect, which takes a second or more."""
 
 import os
 import tomllib

@@ -81,7 +81,7 @@ def _entry(data: str) -> dict[str, Any]:
     url = data if "://" in data else str(Path(data).absolute())
     if not files.is_web(url) and not files.exists(url):
         if "/" in data or _format_from_suffix(data):
-            raise InputError(f"cannot read {files.shown(data)}: no such file or folder")
+            raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("data set", data, catalog())
     by_suffix = _format_from_suffix(url)
     if url.endswith(".dat") and not files.is_web(url):  # KEEL's, and that of many others

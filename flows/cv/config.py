@@ -55,13 +55,13 @@ class FoldsConfig(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> "FoldsConfig":
         if self.time is not None and self.repeats > 1:
-            raise InputError("`repeats` has no effect with `time`: there is only one order")
+            raise InputError("`repeats` has no effect with `time`, because there is only one order: leave it out")
         if self.time is None and (self.gap_rows or self.gap_time):
             raise InputError("`gap_rows` and `gap_time` need `time`: the column that says which rows come first")
         if self.groups is not None and self.duplicates == "together":
             raise InputError("give either `groups` or `duplicates: together`")
         if self.groups is not None and self.groups == self.time:
-            raise InputError("`groups` and `time` name the same column")
+            raise InputError("`groups` and `time` name the same column: name another one for one of them")
         return self
 
 
@@ -167,9 +167,9 @@ class CvConfig(RunConfig):
         `grouped`: whether rows have groups.
         `lowest_grade`: where labels are grades.
         """
-        graded, given = lowest_grade is not None, "metric" in self.model_fields_set
+        graded, has_metric = lowest_grade is not None, "metric" in self.model_fields_set
         if not self.model.chooses_features:
-            return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not given else self
+            return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not has_metric else self
         from aucdist.search.auto import default_metric, trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
@@ -178,7 +178,7 @@ class CvConfig(RunConfig):
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
-        if not given:
+        if not has_metric:
             rate = trained_max_fpr(model, size["n_neg"])
             changes |= default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
         return self.model_copy(update=changes)
@@ -188,14 +188,14 @@ class CvConfig(RunConfig):
         """The full name of the metric, for `aucdist.metrics.measures.find_measure`."""
         from aucdist.metrics.measures import EXPECTED_COST, MEANING, measure_name
 
-        given = {name: getattr(self, name, None) for name in MEANING}
+        parameters = {name: getattr(self, name, None) for name in MEANING}
         if self.metric == EXPECTED_COST:
             if self.operating_point is None or self.operating_point.cost is None:
                 raise InputError(
                     f"metric {EXPECTED_COST!r} needs `operating_point.cost`: what false alarms and misses cost"
                 )
-            given |= self.operating_point.cost.model_dump()
-        return measure_name(self.metric, **given)
+            parameters |= self.operating_point.cost.model_dump()
+        return measure_name(self.metric, **parameters)
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -206,7 +206,7 @@ class CvConfig(RunConfig):
 
 
 def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: str, placement: str) -> None:
-    """Check that every setting is linear, has the probabilities that the metric needs, and can work with masks if it has to."""
+    """Check that each setting is linear, gives probabilities if the metric needs them, and allows masks if these are used."""
     from sklearn.base import clone
 
     from aucdist.metrics.measures import find_measure

@@ -62,7 +62,7 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
 def fit_on_masks(
     job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
 ) -> list[Result]:
-    """Do a job on blocks that stay where they are: rows of the other side get weight 0.
+    """Do a job on blocks that are not copied: rows outside the fold get weight 0.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
     `rows`: the rows of the search, from which the encoding learns.

@@ -86,7 +86,7 @@ class OpenedSearch:
 
 
 def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
-    """Open the data of a search as far as that takes no workers.
+    """Open the data of a search as far as possible without workers.
 
     Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
 
@@ -104,7 +104,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
         return OpenedSearch(source, None)
     here = Workers()
     search_rows = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
-    # An error that all rows have shows here.
+    # An error that concerns all rows is raised here.
     Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
     return OpenedSearch(source, search_rows)
 
@@ -174,6 +174,6 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
 
 def fit_encoding(encoding: Encoding, rows: Rows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
-    """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
+    """Fit the encoding to the rows on one side of a fold, which are read once more, and return it."""
     on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=side)))
     return encoding.fit(on_side.each(parallel_map))

@@ -1,4 +1,4 @@
-"""A search from end to end: its jobs are answered from the cache or run, the best setting is chosen, and its model is fitted."""
+"""Run a search from end to end: its jobs are read from the cache or run, the best setting is chosen, and its model is fitted."""
 
 import math
 import os
@@ -46,7 +46,7 @@ from flows.train.run import TrainRun
 
 
 class SearchRun(TrainRun):
-    """A training run whose model is chosen by folds of the training rows; `summary` is what they say."""
+    """A training run whose model is chosen by folds of the training rows; `summary` holds their results."""
 
     command = "aucdist cv"
     summary: dict[str, Any]
@@ -61,7 +61,7 @@ class SearchRun(TrainRun):
         return opened
 
     def n_parts(self, opened: OpenedSearch) -> int:
-        """Return how many workers could have something to do."""
+        """Return how many workers could be busy at a time."""
         return max(opened.source.n_blocks, self.config.folds.number * self.config.folds.repeats)
 
     def choose(
@@ -133,7 +133,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
 def _nested(
     rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure
 ) -> list[dict[str, Any]]:
-    """Return for each fold what its own training rows would have chosen, and its score on the held-out rows."""
+    """Return for each fold the setting that its own training rows choose, and the score of this setting on the held-out rows."""
     choices = []
     for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
         choice: dict[str, Any] = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
@@ -164,7 +164,7 @@ def _memory_per_task(client: Any) -> float:
 
 
 class JobRunner:
-    """Answers jobs from the cache, else by running them; stores their results, and reports progress.
+    """Reads the results of jobs from the cache or runs them, stores the results, and reports progress.
 
     `train`: all training rows, as `SearchRows.training_rows` returned them.
     `placement`: {"tasks", "masks"}.
@@ -209,7 +209,7 @@ class JobRunner:
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:
-        """What runs jobs, with the rows where it needs them: made for the first of them, as it may write rows for the workers."""
+        """The function that runs jobs. It is made when the first job runs, because it may write rows for the workers."""
         workers, settings, sides = self._workers, self._settings, self._rows.folds.sides
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "masks":
@@ -229,7 +229,7 @@ def _cache_key(job: FitJob) -> tuple[str, Any]:
 
 
 def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[str, Any]:
-    """Return what determines the results of all jobs alike, in types of JSON."""
+    """Return the values that the results of all jobs depend on, in types of JSON."""
     data = config.data.model_dump(mode="json", exclude={"name", "source"})
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
     folds = {

@@ -79,7 +79,8 @@ def survey(source: Source) -> "tuple[Survey, bool]":
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
     def read(source: Source) -> "Survey":
-        return of.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]  # both are of files
+        # both formats read files
+        return of.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
         with_missing = read(source.model_copy(update={"missing": "keep"}))
@@ -96,7 +97,7 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     names, start, line = csv_head(data, where, source)
     if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
         source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    pick(names, source.label, where, "label")  # before all cells are read
+    pick(names, source.label, where, "label")  # check this before all cells are read
     text = csv_text(data[start:], where, source, names, line)
     return FirstRows(source, text.read(names, (), ()), text.place, whole and len(urls) == 1)
 
@@ -186,14 +187,14 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     return source, data
 
 
-def found_layout(given: Source, decided: Source) -> list[str]:
+def found_layout(source: Source, decided: Source) -> list[str]:
     """Return what was found of the layout of a file, in words, but for separators, which are common."""
     said = {
         "encoding": f"It is written in {decided.encoding}.",
         "quote": "Its cells are enclosed in single quotes.",
         "skip_lines": f"Its first {decided.skip_lines} lines are no rows and are passed over (skip_lines).",
     }
-    return [text for key, text in said.items() if getattr(given, key) != getattr(decided, key)]
+    return [text for key, text in said.items() if getattr(source, key) != getattr(decided, key)]
 
 
 def _with(source: Source, **keys: object) -> Source:

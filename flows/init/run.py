@@ -95,7 +95,7 @@ def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
 
 
 def init_lines(result: dict[str, Any]) -> list[str]:
-    """Return what `aucdist init` prints."""
+    """Return the lines that `aucdist init` prints."""
     file = result["config"]
     return [
         *["\n".join(f"{column:24} {kind}" for column, kind in result["columns"].items())] * bool(result["columns"]),
@@ -223,10 +223,10 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _source_keys(
-    source: Source, label: str, columns: list[Column], spelling: Spelling, given: Source, output: Path | None
+    source: Source, label: str, columns: list[Column], spelling: Spelling, stated: Source, output: Path | None
 ) -> dict[str, Any]:
     """Return the keys of the source: those that were given, and what was found."""
-    keys = _given_keys(source, given, output) | {"label": label}
+    keys = _given_keys(source, stated, output) | {"label": label}
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed")}
 
     def with_given(key: str, names: list[Any]) -> None:
@@ -344,10 +344,10 @@ def _shown(positive: Any) -> str:
     return positive if isinstance(positive, str) else flow(positive)
 
 
-def _given_keys(source: Source, given: Source, output: Path | None) -> dict[str, Any]:
+def _given_keys(source: Source, stated: Source, output: Path | None) -> dict[str, Any]:
     """Return the keys of a source that were given or found, in types of JSON; a file below the folder of the YAML by its name."""
     keys = source.model_dump(mode="json", exclude_defaults=True)
-    keys |= given.model_dump(mode="json", include=given.model_fields_set)
+    keys |= stated.model_dump(mode="json", include=stated.model_fields_set)
     urls = []
     for url in source.urls():
         path, folder = local_path(url), None if output is None else output.absolute().parent

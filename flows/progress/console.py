@@ -219,12 +219,12 @@ def summary_table(result: Record) -> Table:
 
 
 def trained_lines(result: Record) -> list[Any]:
-    """Return what `aucdist train` prints."""
+    """Return the lines that `aucdist train` prints."""
     return [summary_table(result), f"report: {result['run']}/report.html"]
 
 
 def search_lines(result: Record) -> list[Any]:
-    """Return what `aucdist cv` prints."""
+    """Return the lines that `aucdist cv` prints."""
     from aucdist.report.text import search_verdict
 
     return [search_table(result), search_verdict(dict(result)), f"report: {result['run']}/report.html"]

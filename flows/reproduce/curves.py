@@ -137,7 +137,7 @@ class LearningCurves(ProtocolKind):
 
 
 def _first_rows(train: Block, n_pairs: int) -> Block:
-    """Return the first rows, as many as make at most so many pairs, but enough for one pair."""
+    """Return the first rows that make at most `n_pairs` pairs, and at least one."""
     pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
     n = max(int(np.searchsorted(pairs, n_pairs, side="right")), int(np.argmax(pairs > 0)) + 1)
     return train.take(np.arange(n))
@@ -298,7 +298,7 @@ def _cell(lines: pd.DataFrame) -> TableCell:
 
 
 def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many data sets a claim is about, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
+    """Return the number of data sets of a claim, and on how many the system is ahead in sweeps and in seconds, and as sparse."""
     names = [
         name
         for name, (n, d) in shapes.items()

@@ -195,7 +195,7 @@ class GMeans(ProtocolKind):
 
 
 def count_reached(test: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
+    """Return, for each system with printed test G-means, how many it reaches and the cells below the printed ones."""
     best = test.groupby("dataset")["here"].transform("max")
     compared = test.assign(best_here=best, reached=reached(test)).dropna(subset="difference")
     return {

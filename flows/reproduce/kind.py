@@ -1,4 +1,4 @@
-"""What the kinds of experiment share: their protocol, which `run` calls, data sets, folds and splits, and ranks of systems.
+"""The base of all kinds of experiment: their protocol, data sets, folds and splits, and ranks of systems.
 
 How to add a kind, in one new module and one row of `run.KINDS`:
 
@@ -150,7 +150,7 @@ class Kind(Strict):
         return set()
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every task with everything that decides its result.
+        """Yield every task with all values that its result depends on.
 
         `versions`: the version of each data set; absent data sets have no rows.
         """
@@ -163,7 +163,7 @@ class Kind(Strict):
 
     @abstractmethod
     def report(self, name: str, results: Results) -> Report:
-        """Return what the experiment shows of its results.
+        """Return the report of the experiment: its sections and its summary.
 
         `name`: the name of the experiment, for ids on the page.
         """
@@ -263,7 +263,7 @@ class ProtocolKind(Kind):
 
     @abstractmethod
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return what decides the results of each system on a data set beside rows and protocol."""
+        """Return the values that the results of each system depend on, besides the rows and the protocol."""
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every fold or split of every system on the data sets that are present."""
@@ -332,7 +332,7 @@ def auc_on(model: Any, rows: Block) -> float:
 
 
 def choose(task: Task, train: Block, score: Score) -> int:
-    """Return the one of the task's points with the highest mean score over inner folds of the training rows."""
+    """Return the task's point with the highest mean score over inner folds of the training rows."""
     points, protocol = task["points"], task["protocol"]
     seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
     fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], seed)

@@ -65,7 +65,7 @@ class PageSection:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What an experiment shows of its results.
+    """The report of an experiment: its sections and its summary.
 
     `sections`: of the page.
     `table`: what the CSV file of the experiment holds; without columns there is no file.
@@ -186,7 +186,7 @@ def line_figure(
 
 
 def reproduced_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return what `aucdist reproduce` prints."""
+    """Return the lines that `aucdist reproduce` prints."""
     tables = result["tables"].items()
     entries = [f"{quantity}: {text}" for name, summary in tables for quantity, text in summary_entries(summary, name)]
     return [*entries, f"report: {result['run']}/report.html"]

@@ -286,7 +286,7 @@ def _label(task_id: TaskId) -> str:
 
 
 def _identity(task: Task) -> Task:
-    """Return what determines the result of a task: the fingerprint of the data, but not their source, whose notes may change."""
+    """Return the values that identify the result of a task: the fingerprint of the data, but not their source and its notes."""
     return task | {"source": None}
 
 

@@ -142,7 +142,7 @@ class Table(ProtocolKind):
         for system in self.systems.values():
             system.all_points(self.grid)
         if self.figure is not None and len(self.grid) != 1:
-            raise InputError("`figure` draws the AUC against one parameter, but `grid` has another number of them")
+            raise InputError("`figure` draws the AUC against one parameter: give `grid` one parameter")
         return self
 
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:

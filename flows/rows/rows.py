@@ -210,7 +210,7 @@ class Rows:
         if rows.are_here:
             if cache == "stream":
                 raise InputError(
-                    "cache: stream is for shards or for workers; here the rows are in this process already"
+                    "cache: stream is for shards or for workers, but the rows are in this process already: leave it out"
                 )
             return rows.load(workers)
         stream, why = choose_cache(cache, rows.n_bytes, rows.largest_block, worker_memory(workers.client))
@@ -338,10 +338,10 @@ class TrainTestRows:
             train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", None))
         if config.calibration is not None:
-            wanted = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
+            split = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:
-                wanted = TestConfig(time=test.time, last=config.calibration, gap=test.gap)
-            train, calibration, _ = rows.train.split(wanted, self.schema, n_classes, parallel_map)
+                split = TestConfig(time=test.time, last=config.calibration, gap=test.gap)
+            train, calibration, _ = rows.train.split(split, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, calibration=calibration)
         if test is None or test.is_apart or test.time is None or test.keep:
             return rows
@@ -349,7 +349,10 @@ class TrainTestRows:
         growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)
         kept = [j for j, name in enumerate(schema.feature_names) if name not in growing]
         if not kept:
-            raise InputError(f"{time!r} splits the rows and is the only column, so nothing would be left to learn from")
+            raise InputError(
+                f"{time!r} splits the rows and is the only column, so nothing would be left to learn from: keep other "
+                "columns"
+            )
         return replace(rows._with(lambda side: side.with_features(kept)), schema=schema.without(growing))
 
     def without_groups(self, config: DataConfig) -> "TrainTestRows":

@@ -91,8 +91,8 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         if n_blocks is not None:
             n_shards = len(read_manifest(require(str(source.source))).shards)
             raise InputError(
-                f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded: its {n_shards} shards "
-                "are the blocks"
+                f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded, and its "
+                f"{n_shards} shards are the blocks: leave it out"
             )
         test = config.test
         if test is not None and test.is_apart and not source_of(test).is_sharded:
@@ -150,7 +150,9 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     name = config.name or shown(str(source.source))
     rows = TrainTestRows(name, source, schema, fingerprint, train, test, tables=tables)
     if tables is None and train.n_pos in (0, train.n_samples):
-        raise InputError(f"{name}: the training rows are all of one class; both are needed")
+        raise InputError(
+            f"{name}: the training rows are all of one class, but both are needed: add rows, or correct `positive`"
+        )
     return rows
 
 
@@ -169,11 +171,11 @@ def _open_blocks(
     return sharded or Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint
 
 
-def check_monotone(given: Iterable[Any], schema: Schema) -> None:
+def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
     """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or texts."""
     unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
     unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
-    for monotone in given:
+    for monotone in parameters:
         check_directions(monotone, schema.feature_names, unordered)
 
 
@@ -208,7 +210,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
     for name, signs in classes.items():
         for wrong, side, of_class in (("false_alarm", -1, "negatives"), ("miss", 1, "positives")):
-            if point.wanted["cost"][wrong] == COST_COLUMN and not of_labels[signs == side].any():
+            if point.options["cost"][wrong] == COST_COLUMN and not of_labels[signs == side].any():
                 raise InputError(
                     f"{name}operating_point.cost: {wrong} says cost_column, which is 0 for all {of_class} of the training rows: "
                     "give it a number, or these rows a cost"
@@ -243,16 +245,17 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
     table = read(source.model_copy(update=changes))
     features = {name: j for j, name in enumerate(table.schema.feature_names)}
     X, place = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
-    found = {}
+    texts_of_columns = {}
     for column in columns:
         values = table.schema.categories.get(column, ())
         if not 0 < len(values) <= MOST_GROUPS:
             raise InputError(
-                f"audit.groups: {column!r} has {len(values)} values; from 1 to {MOST_GROUPS} can be reported"
+                f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MOST_GROUPS} can be reported: "
+                "name another column"
             )
         texts, own = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)
         for k, value in enumerate(values):
             if (at := features.get(f"{column}={value}")) is not None:
                 own[X[place, at] > 0] = k + 1
-        found[column] = texts[own]
-    return found
+        texts_of_columns[column] = texts[own]
+    return texts_of_columns

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import OPEN, Count, first_fault, read_json
+from aucdist.data.own_files import OPEN, REPAIR, Count, first_fault, read_json
 from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, RunError
@@ -212,7 +212,7 @@ def configuration_of(run: str) -> Json:
     where = f"{run}/{CONFIG}"
     content = parse_yaml(read_bytes(where), shown(where))
     if not isinstance(content, dict):
-        raise InputError(f"{shown(where)} is damaged: it is not a mapping of keys")
+        raise InputError(f"{shown(where)} is damaged: it is not a mapping of keys. {REPAIR}")
     return content
 
 
@@ -222,7 +222,7 @@ def data_of(run: str) -> DataConfig:
         return DataConfig.model_validate(configuration_of(run).get("data"))
     except ValidationError as e:
         raise InputError(
-            f"{shown(run)}/{CONFIG} does not say which data the run was trained on: {first_fault(e)}"
+            f"{shown(run)}/{CONFIG} does not say which data the run was trained on: {first_fault(e)}. {REPAIR}"
         ) from None
 
 
@@ -291,7 +291,8 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
             draft.mkdir(parents=True)
         except FileExistsError:
             raise InputError(
-                f"{draft} is there already: another run of this name writes into it, or was killed"
+                f"{draft} is there already: another run of this name writes into it, or was killed. Give this run "
+                "another name, or remove the folder if no run uses it"
             ) from None
         except OSError as e:
             raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
@@ -306,10 +307,10 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
         with _full_disk_explained(parent), in_use(draft):
             yield RunFolder(str(parent / name), draft, publish)
     finally:
-        if made:  # else it is another run's
+        if made:  # otherwise it belongs to another run
             shutil.rmtree(draft, ignore_errors=True)
         for folder in missing:
-            with suppress(OSError):  # not empty: there is a run in it
+            with suppress(OSError):  # the folder is not empty, because there is a run in it
                 folder.rmdir()
 
 
@@ -336,7 +337,9 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
 
     def publish() -> None:
         if retried(lambda: fs.exists(f"{path}/{METRICS}")):
-            raise RunError(f"the run is lost: {shown(url)} is there already, and belongs to another run")
+            raise RunError(
+                f"the run is lost: {shown(url)} is there already, and belongs to another run. Name another output"
+            )
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with explained(url, "write"), patient():

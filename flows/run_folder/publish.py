@@ -92,7 +92,7 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
             {
                 "estimator": type(model).__name__,
                 "parameters": jsonable(model.plain_params()),
-                **({} if point is None else {"operating_point": point.wanted}),
+                **({} if point is None else {"operating_point": point.options}),
                 "certificate": about["certificate"],
                 "data": {"name": rows.name, "fingerprint": rows.fingerprint},
                 "versions": versions(),
@@ -123,7 +123,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str = "aucd
     )
     if fitted.several:
         tested = fitted.evaluation.scores is not None
-        curves = [one.test if tested and one.test is not None else one.train for one in fitted.evaluation.classes]
+        curves = [row.test if tested and row.test is not None else row.train for row in fitted.evaluation.classes]
         return replace(report, curves=curves, confusions=fitted.confusions)
     probabilities = None
     if hasattr(estimator, "predict_proba"):
@@ -148,14 +148,14 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str = "aucd
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
         free=None if fitted.more is None else fitted.more.free,
-        traps=fitted.seen.traps,
+        leaks=fitted.seen.leaks,
     )
 
 
 def facts_of(rows: TrainTestRows) -> Json:
     """Return what the report says of the data."""
     source, schema = rows.source.source, rows.schema
-    two = not schema.classes  # the schema of several has the first of them for the positive one
+    two = not schema.classes  # with several classes, the schema has the first of them as the positive one
 
     def positives(part: Rows) -> str:
         return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from aucdist.drift.leaks import RowDigests
 from aucdist.drift.profile import WatchedColumn
-from aucdist.drift.traps import RowDigests
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import predicted_classes
@@ -91,14 +91,14 @@ class RowsSeen:
     `columns`: how many rows lie in each bin.
     `digests`: by which a row is known again.
     `test_checked` and `test_known`: test rows that could be looked up among the digests, and how many were there.
-    `traps`: what should be known before anybody relies on the test; see `aucdist.drift.traps`.
+    `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     """
 
     columns: tuple[WatchedColumn, ...]
     digests: RowDigests
     test_checked: int
     test_known: int
-    traps: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,11 +268,11 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
     config = getattr(fitted.config, "operating_point", None)
     if config is None:
         return None
-    evaluation, of_class, wanted = fitted.evaluation, fitted.evaluation.classes[k], config.wanted
+    evaluation, of_class, requirement = fitted.evaluation, fitted.evaluation.classes[k], config.options
     threshold = float(fitted.models[k].raw_threshold)
     which, counts = ("training", of_class.train) if of_class.test is None else ("test", of_class.test)
     per_day = None if fitted.rows.per_day is None else fitted.rows.per_day[which == "training"]
-    point = point_of(counts, threshold, wanted, which, per_day)
+    point = point_of(counts, threshold, requirement, which, per_day)
     point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
     if evaluation.guarantees:
         point["guarantee"] = guarantee_of(evaluation.guarantees[k], of_class.setters)
@@ -281,14 +281,14 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
         if of_class.test is not None and rows is not None and evaluation.scores is not None:
             weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
             test = CostedRows(fitted.members[:, k], evaluation.scores[:, k], rows["cost"].to_numpy(), weight)
-        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, wanted["cost"])
+        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, requirement["cost"])
     return point
 
 
-def point_of(counts: ScoreCounts, threshold: float, wanted: Json, rows: str, per_day: float | None) -> Json:
+def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:
     """Return what a threshold finds on rows, each rate with its interval of 95 %; weighted rows have none.
 
-    `wanted`: the requirement, as `OperatingPointConfig.wanted`.
+    `requirement`: the requirement, as `OperatingPointConfig.options`.
     `rows`: which ones they are.
     `per_day`: how many of them there are in a day, if that is known.
     """
@@ -300,14 +300,14 @@ def point_of(counts: ScoreCounts, threshold: float, wanted: Json, rows: str, per
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
-    point: Json = {"wanted": wanted, "threshold": 0.0, "rows": rows} | {
+    point: Json = {"wanted": requirement, "threshold": 0.0, "rows": rows} | {
         name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
-    if "cost" in wanted and not any(isinstance(value, str) for value in wanted["cost"].values()):
-        cost = wanted["cost"]
-        # Without a model it is that of the cheaper one of flagging no row and all rows.
+    if "cost" in requirement and not any(isinstance(value, str) for value in requirement["cost"].values()):
+        cost = requirement["cost"]
+        # Without a model, the cost is that of flagging no row or all rows, whichever is cheaper.
         without = min(cost["miss"] * counts.n_pos, cost["false_alarm"] * counts.n_neg) / (counts.n_pos + counts.n_neg)
         spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
         value = expected_cost(counts, threshold, **cost)

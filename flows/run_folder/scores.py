@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.ipc  # pa.ipc
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import ROW_ID, read_parquet
+from aucdist.data.own_files import REPAIR, ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -88,7 +88,7 @@ def read_setters(run: str, about: Json) -> ScoreCounts:
     columns = read_parquet(where, {"score": pa.float64(), "pos": pa.float64(), "neg": pa.float64()})
     values, pos, neg = (columns[name].to_numpy() for name in ("score", "pos", "neg"))
     if not (len(values) and (np.diff(values) > 0).all() and min(pos.min(), neg.min()) >= 0):
-        raise InputError(f"{shown(where)} is damaged: its scores do not ascend, or a weight is negative")
+        raise InputError(f"{shown(where)} is damaged: its scores do not ascend, or a weight is negative. {REPAIR}")
     return ScoreCounts(values, pos, neg, *(table[name] for name in ("n_pos", "n_neg", "weighted", "shift")))
 
 
@@ -112,7 +112,7 @@ def read_scores(run: str) -> pd.DataFrame:
     label = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
     table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
     if not several and not table["y"].isin([-1, 1]).all():
-        raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1")
+        raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
     if about.get("score") != DECISION:
         _shift(table, run, about)
     return table.sort_values(ROW_ID, ignore_index=True)
@@ -122,13 +122,13 @@ def _shift(table: pd.DataFrame, run: str, about: Json) -> None:
     """Turn the X w that runs of older versions kept into the scores of their models."""
     if "classes" not in about:
         if about.get("threshold") is None:
-            raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold")
+            raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
         return
     model = load_model(model_folder(run))
     columns = [f"score {name}" for name in model.classes]
     if missing := [column for column in columns if column not in table]:
-        raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}")
+        raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
     table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
 
 

@@ -44,7 +44,7 @@ class Checkpoints:
     ):
         self._url, self._identity, self._config, self._note = url, identity, config, note
         self._journals: dict[str, Journal] = {}
-        self._terminate: Callable[[], None] | None = None  # ends the process, once a SIGTERM has come
+        self._terminate: Callable[[], None] | None = None  # ends the process after a SIGTERM
         self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
         self.blocks: AnyBlocks = (
             replace(train, follow=self._follow_class)

@@ -125,7 +125,7 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
     masked = masked_blocks(rows, inside)
     model = clone(unfitted)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a half alone
+        warnings.simplefilter("ignore")  # warnings about a half are not shown
         model.fit(masked if model.ignores_zero_weight else changed(masked, with_weight))
     return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())
 
@@ -157,13 +157,13 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[dict[str, Any]
             lightgbm = load_optional("lightgbm")
             model = lightgbm.LGBMClassifier(n_jobs=1, random_state=0, verbosity=-1, deterministic=True)
             models.append(("LightGBM", model, "sample_weight"))
-        except InputError as error:  # a library of the system that it needs is not there
+        except InputError as error:  # a system library that it needs is missing
             observer.note(f"no baseline by LightGBM: {error}")
     reached = []
     for name, model, weight in models:
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of rounds that were used up
+            warnings.simplefilter("ignore")  # warnings that all rounds were used
             model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
             probability = np.asarray(model.predict_proba(test.X))[:, 1]
         counts = ScoreCounts.from_scores(test.y, probability, test.weight)

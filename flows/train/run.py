@@ -49,7 +49,7 @@ class TrainRun:
         return self.stages("open data", open_source, self.config.data, self.config.blocks, retry=True)
 
     def n_parts(self, opened: Any) -> int:
-        """Return how many workers could have something to do."""
+        """Return how many workers could be busy at a time."""
         return int(opened.n_blocks)
 
     def choose(self, opened: Any, workers: Workers) -> tuple[TrainTestRows, ModelConfig, dict[str, Any] | None]:
@@ -120,7 +120,7 @@ class TrainRun:
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
         seen = stages("profile", profile, estimator, rows, blocks)
         more = None
-        if config.shapes.wanted:
+        if config.shapes.has_fits:
             more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
         beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
         groups, audit = None, getattr(config, "audit", None)

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
+from aucdist.drift.leaks import count_known, fit_digests, leaks
 from aucdist.drift.profile import fit_columns
-from aucdist.drift.traps import count_known, fit_digests, traps
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
@@ -52,7 +52,7 @@ def usable_classes(
         return rows, blocks
     if not enough.any():
         raise InputError(
-            f"no class has {LEAST_ROWS} training rows and as many rows of other classes: there is nothing to fit"
+            f"no class has {LEAST_ROWS} training rows and as many rows of other classes: add rows, or join rare classes"
         )
     names = train.sets.names()
     for k in np.flatnonzero(~enough).tolist():
@@ -85,7 +85,7 @@ def fit(
     `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
     """
     estimator = model.built
-    two_classes = not isinstance(train, ClassBlocks)  # of many classes the scores would take gigabytes
+    two_classes = not isinstance(train, ClassBlocks)  # the scores of many classes would take gigabytes
     if two_classes and operating_point is not None and operating_point.scores_unseen(estimator):
         will_need_unseen(estimator)
 
@@ -117,7 +117,7 @@ def evaluate(
     """
     point, cost = operating_point, None
     if point is not None and point.uses_cost_column:
-        cost = point.wanted["cost"]
+        cost = point.options["cost"]
     models, classes, set_on = estimator.class_models, [], "training"
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
@@ -184,7 +184,7 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
     checked, known = (0, 0) if test is None else count_known(test, digests)
     sentences: tuple[str, ...] = ()
     if not estimator.has_several_classes:
-        sentences = traps(train, test, rows.schema, known=known, checked=checked)
+        sentences = leaks(train, test, rows.schema, known=known, checked=checked)
     return RowsSeen(columns, digests, checked, known, sentences)
 
 

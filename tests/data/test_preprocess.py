@@ -212,7 +212,9 @@ def test_unknown_names_are_refused(options, said):
 def test_values_beyond_floating_point_are_refused(scale):
     X = np.array([[1.0, -1.7e308], [2.0, 1.7e308]]) if scale != "maxabs" else np.array([[1.0, 5e-324], [2.0, 0.0]])
     block = Block.of(X, np.array([-1, 1]))
-    with pytest.raises(InputError, match=r"feature 'b': its values are too large or too small|a row is too long"):
+    with pytest.raises(
+        InputError, match=r"feature 'b': its values are too large or too small|the length of a row overflows"
+    ):
         fit([block], scale, names=["a", "b"], categories={}).transform(block)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block, partition
-from aucdist.drift.traps import MOST_KEPT, RowDigests, count_known, fit_digests, smallest
+from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests, smallest
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.selection.groups import digests_of

@@ -66,7 +66,7 @@ def test_counts_are_those_of_a_slow_count_on_any_blocks() -> None:
 def test_a_profile_is_read_back_and_checked() -> None:
     profile = profile_of(rows(300, 1))
     assert Profile.from_bytes(profile.to_bytes(), "p") == profile
-    with pytest.raises(InputError, match="do not fit together"):
+    with pytest.raises(InputError, match="do not match its bins"):
         Profile.from_bytes(profile.to_bytes().replace(b'"at": [\n    3\n   ]', b'"at": [\n    9\n   ]').replace(
             b'"n_features": 4', b'"n_features": 3'), "p")  # fmt: skip
     with pytest.raises(InputError, match="damaged"):

@@ -209,7 +209,7 @@ def test_too_few_rows():
     y = np.where(np.arange(30) < 2, 1, -1)
     assert PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
     y[0] = -1
-    with pytest.raises(InputError, match="at least 2 rows of each class are needed, and there is 1 of one"):
+    with pytest.raises(InputError, match="At least 2 rows of each class are needed, but one class has 1"):
         PairwiseSquareClassifier(calibration="logit").fit(X, y)
 
 

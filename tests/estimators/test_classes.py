@@ -258,7 +258,9 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
     with pytest.raises(InputError, match="an indicator matrix of 0 and 1 with 3 columns"):
         model.set_threshold(X=X, y=y, fpr=0.05)
     of_noise = fitted(PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
-    with pytest.raises(InputError, match=r"class '0': precision is 1\.0; the highest precision of any threshold is"):
+    with pytest.raises(
+        InputError, match=r"class '0': precision is 1\.0, but the highest precision of any threshold is"
+    ):
         of_noise.set_threshold(X=-X, y=np.arange(len(X)) % 3, precision=1.0)
 
 
@@ -296,7 +298,7 @@ def test_labels_that_cannot_be_fitted(labels, message):
 def test_a_class_that_cannot_be_calibrated_is_named(digits):
     X, y = digits
     y = np.where(np.arange(300) == 7, "rare", y)
-    with pytest.raises(InputError, match=r"class 'rare': calibration, and .* at least 2 rows"):
+    with pytest.raises(InputError, match=r"class 'rare': calibration, and .* At least 2 rows"):
         PairwiseHingeClassifier(calibration="logit").fit(X, y)
 
 

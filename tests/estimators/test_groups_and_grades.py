@@ -98,7 +98,7 @@ def test_maps_weights_and_penalties_compose():
     ("model", "labels", "options", "message"),
     [
         (HingeClassifier(), "y", {"groups": 1}, "HingeClassifier takes no groups. Pairs within groups are what"),
-        (PairwiseHingeClassifier(solver="msgd"), "y", {"groups": 1}, "those that do: all-pairs, sdcd, sdcd-perm$"),
+        (PairwiseHingeClassifier(solver="msgd"), "y", {"groups": 1}, "solvers that do: all-pairs, sdcd, sdcd-perm$"),
         (PairwiseHingeClassifier(solver="msgd", grade_weight="one"), "y", {}, "grade_weight applies to solver all-pairs, sdcd"),
         (PairwiseHingeClassifier(group_weight="groups"), "y", {}, "rows have no groups"),
         (PairwiseHingeClassifier(group_weight="rows"), "y", {"groups": 1}, "group_weight"),
@@ -158,8 +158,8 @@ def test_dask_tables_with_groups_of_texts():
         ({}, {"groups": lambda user: da.from_array(user[:-1])}, "but y, the weights or the groups have 399"),
         ({}, {"groups": lambda user: da.from_array(np.where(np.arange(400) == 333, np.nan, user), 200)}, "group of row 333"),
         ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones(400))}, "all rows have the grade 1"),
-        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.full(400, "a"))}, "which are numbers"),
-        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones((400, 2)))}, "not a matrix"),
+        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.full(400, "a"))}, "give numbers"),
+        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones((400, 2)))}, "not as a matrix"),
     ],
 )  # fmt: skip
 def test_dask_collections_that_cannot_be_fitted(options, change, message):

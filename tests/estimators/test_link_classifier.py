@@ -238,7 +238,7 @@ def test_forms_of_input():
         ({"solver__momentum": 1, "solver": "lipschitz"}, "momentum is 1; True or False"),
         ({"solver__momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
         ({"fit_intercept": None}, "fit_intercept is None"),
-        ({"fit_intercept": False, "penalise_intercept": True}, "no intercept to penalise"),
+        ({"fit_intercept": False, "penalise_intercept": True}, "there is no intercept"),
         ({"shape_rounds": 5, "xi": 0.1}, "shape_rounds applies to xi 'map' and 'bayes'"),
         ({"shape_rounds": 0}, "shape_rounds is 0"),
         ({"shape_samples": 100}, "shape_samples applies to xi 'bayes'"),

@@ -40,9 +40,9 @@ def test_an_estimator_with_probabilities_has_them():
 
 
 def test_more_and_fewer_classes():
-    with pytest.raises(InputError, match=r"one class only \('no'\): both"):
+    with pytest.raises(InputError, match=r"one class only \('no'\), but two"):
         PairwiseHingeClassifier().fit(X, np.full(60, "no"))
-    with pytest.raises(InputError, match=r"one class only \(1\): both"):
+    with pytest.raises(InputError, match=r"one class only \(1\), but two"):
         PairwiseHingeClassifier().fit(X, np.ones(60, dtype=int))
 
 

@@ -189,7 +189,9 @@ def test_sample_weights_count_or_are_refused(name, solver):
         plain, weighted = (weights_of(model(name, solver), X, Y, w) for w in (None, weight))
         assert not np.allclose(plain, weighted)
     else:
-        with pytest.raises(InputError, match=f"solver '{solver}' takes no sample weights; those that do: .*all-pairs"):
+        with pytest.raises(
+            InputError, match=f"solver '{solver}' takes no sample weights; solvers that do: .*all-pairs"
+        ):
             model(name, solver).fit(X, Y, weight)
 
 

@@ -126,7 +126,7 @@ def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
         checked_rows(clone(model), of_types, reset=True),
         [[1, 0, 1, 0, 0, 1, 0], [2.5, 0, 0, 1, 0, 0, 1], [np.nan, 1, 0, 0, 1, 0, 0]],
     )
-    with pytest.raises(InputError, match="column 'c' holds texts, and held numbers in the training rows"):
+    with pytest.raises(InputError, match="column 'c' holds texts, but held numbers in the training rows"):
         checked_rows(model, pd.DataFrame({"a": ["1"], "b": [1], "c": ["one"]}))
     with pytest.raises(InputError, match="has a place for missing values"):
         PairwiseHingeClassifier().fit(rows, [0, 1, 0])
@@ -212,7 +212,7 @@ def test_identifiers_are_refused() -> None:
 def test_other_columns_than_those_of_the_fit_are_refused(binned: PairwiseHingeClassifier) -> None:
     with pytest.raises(InputError, match=r"its columns 'kind', 'text' held categories: give a table"):
         binned.decision_function(FRAME.to_numpy())
-    with pytest.raises(InputError, match="column 'a' holds texts, and held numbers"):
+    with pytest.raises(InputError, match="column 'a' holds texts, but held numbers"):
         binned.decision_function(FRAME.assign(a="high"))
     with pytest.raises(ValueError, match="Feature names"):
         binned.decision_function(FRAME.rename(columns={"text": "words"}))

@@ -137,7 +137,7 @@ def test_other_feature_maps_are_refused(tmp_path: Path) -> None:
     model = model_of(tmp_path, table(100, 5))
     other: Any = object()
     unknown = linear_model(model.coef, 0.0, model.schema, model.preprocessor, {}, None, other)
-    with pytest.raises(InputError, match="feature map object cannot be exported: linear models can"):
+    with pytest.raises(InputError, match="feature map object cannot be exported: use none"):
         to_json(unknown)
 
 

@@ -92,5 +92,5 @@ def test_rows_that_are_not_the_models(
 
 def test_there_are_no_parameters(trained: tuple[Path, pd.DataFrame, PyfuncModel]) -> None:
     _, table, model = trained
-    with pytest.raises(InputError, match="takes no parameters, but there is 'top'"):
+    with pytest.raises(InputError, match="takes no parameters: leave out 'top'"):
         model.predict(table, {"top": 3})

@@ -80,7 +80,7 @@ SETTINGS = {
     "name=../../etc": "name: String should match pattern",
     "name=": "name",
     "=1": "`key=value` is expected",
-    "model.lam.x=1": "it has no keys below it",
+    "model.lam.x=1": "has no keys below it",
 }
 
 

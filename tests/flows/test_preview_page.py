@@ -10,7 +10,7 @@ from support.browser import browser, installed
 from support.command_line import run
 
 from aucdist.data.dataset import Schema
-from aucdist.drift.traps import Sample
+from aucdist.drift.leaks import Sample
 from flows.preview import BINS, HEIGHT, shown_columns
 
 N = 300

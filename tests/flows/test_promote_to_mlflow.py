@@ -105,7 +105,7 @@ def test_an_alias_of_its_own_and_a_version_that_is_not_ours(
     version = mlflow.register_model(info.model_uri, "other").version
     mlflow.MlflowClient().set_registered_model_alias("other", "night", version)
     told = run("promote", runs[1], "models:/other@night", "--if", "better", code=2)[1]
-    assert "version 3 of models:/other@night is no model of aucdist: give --if always" in told
+    assert "version 3 of models:/other@night is not a model of aucdist: give --if always" in told
 
 
 @with_server

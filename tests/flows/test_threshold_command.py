@@ -233,7 +233,7 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
 
 def test_wanted_has_what_was_given() -> None:
     point = ThresholdConfig(model="runs/x", alerts=50, per="1000 rows", output="runs")
-    assert point.wanted == {"alerts": 50.0, "per": "1000 rows"}
+    assert point.options == {"alerts": 50.0, "per": "1000 rows"}
     assert OperatingPointConfig(alerts=50, per="1000 rows").requirement(None) == {"alerts": 0.05}
 
 

@@ -94,7 +94,7 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
     refused = run(
         "watch", store, tmp_path / "fewer.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a", code=2
     )
-    assert "has scores of 1,500 rows, and the batch has 1,400" in refused[1]
+    assert "has scores of 1,500 rows, but the batch has 1,400" in refused[1]
 
 
 def test_runs_are_told_from_one_another_where_no_store_names_versions(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_labels_that_do_worse_than_promised_raise_alarms(store: str, tmp_path: P
     [
         (pd.DataFrame({"id": [1], "left": ["yes"]}), "has no column 'row_id'"),
         (pd.DataFrame({"row_id": [1, 1], "left": ["yes", "no"]}), "row 1 is there twice"),
-        (pd.DataFrame({"row_id": [1], "left": ["maybe"]}), "label 'maybe' is none of the classes of the model: yes, no"),
+        (pd.DataFrame({"row_id": [1], "left": ["maybe"]}), "label 'maybe' is not a class of the model: yes, no"),
         (pd.DataFrame({"row_id": [1500], "left": ["yes"]}), "1 labels belong to no row of batch rows"),
         (pd.DataFrame({"row_id": [-1], "left": ["yes"]}), "must be whole numbers from 0"),
         (pd.DataFrame({"row_id": [1], "a": ["yes"], "b": ["no"]}), "which of 'a', 'b' is the label"),
@@ -192,7 +192,7 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     assert "was watched already, with other rows or another model" in run(
         "watch", store, tmp_path / "more.parquet", "--batch", "rows", *state, code=2
     )[1]  # fmt: skip
-    assert "no batch 'y' was watched: there are rows" in run(
+    assert "no batch 'y' was watched: choose one of rows" in run(
         "watch", store, "--labels", tmp_path / "x.csv", "--batch", "y", *state, code=2
     )[1]  # fmt: skip
     alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"

@@ -220,7 +220,7 @@ def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
     members[:, 2] = False
     members[0, 2] = True
     assert measured_classes(members).tolist() == [0, 1, 3]
-    with pytest.raises(InputError, match="each class needs two rows"):
+    with pytest.raises(InputError, match="each class needs at least two rows"):
         macro_auc(members, one)
 
 
@@ -258,8 +258,8 @@ def test_holm_is_statsmodels(p):
         (lambda: placements(np.array([1, 1]), np.zeros(2)), "rows of both classes"),
         (lambda: placements(np.array([1, 0]), np.zeros(2)), "label at position 1"),
         (lambda: placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
-        (lambda: placements(np.array([1, -1]), np.zeros(3)), "3 scores, but labels"),
-        (lambda: delong_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs two rows"),
+        (lambda: placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
+        (lambda: delong_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
         (lambda: precision_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
         (lambda: delong_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
         (lambda: corrected_t_test([0.1], 0.25), "at least two folds"),

@@ -92,12 +92,12 @@ def test_one_weighted_part_makes_the_whole_weighted():
         ([1, -1, 1], [0.0, np.nan, np.inf], None, "score at position 1 .* not finite: nan"),
         ([1, -1, 1], [0.0, 1.0, -np.inf], None, "score at position 2 .* not finite: -inf"),
         ([1, 0], [0.0, 1.0], None, "label at position 1 .* neither"),
-        ([1, -1], [0.0], None, "1 scores, but labels of shape"),
+        ([1, -1], [0.0], None, "y_score has 1 values, but y_true has shape"),
         ([1, -1], [[0.0], [1.0]], None, "scores have shape"),
         ([1, -1], ["a", "b"], None, "scores are not numbers"),
         ([1, -1], [0.0, 1.0], [1.0, -1.0], "weight at position 1 .* negative"),
         ([1, -1], [0.0, 1.0], [np.nan, 1.0], "weight at position 0"),
-        ([1, -1], [0.0, 1.0], [1.0], "2 scores, but weights of shape"),
+        ([1, -1], [0.0, 1.0], [1.0], "y_score has 2 values, but sample_weight has shape"),
     ],
 )
 def test_bad_input_is_named(y, scores, weight, message):

@@ -248,7 +248,7 @@ def test_warnings_come_first(report, monkeypatch):
 
 def test_keys_in_warnings_are_set_as_code(report, monkeypatch):
     render_only(monkeypatch)
-    page = render_run_page(replace(report, traps=["choose by `folds: {duplicates: together}`, not by <b>"]))
+    page = render_run_page(replace(report, leaks=["choose by `folds: {duplicates: together}`, not by <b>"]))
     assert "choose by <code>folds: {duplicates: together}</code>, not by &lt;b&gt;" in page
 
 

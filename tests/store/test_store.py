@@ -104,7 +104,7 @@ def test_other_names_are_taken(name: str) -> None:
 def test_a_damaged_version_does_not_come_back(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 2)
     Path(resolve(f"{url}@1", MARKER), "weights.npy").write_bytes(b"other bytes")
-    with pytest.raises(InputError, match=r"weights.npy is not what was written: it stays out of use"):
+    with pytest.raises(InputError, match=r"weights.npy is damaged, because its checksum is wrong: it stays out of use"):
         rollback(read_store(url), MARKER)
     assert read_store(url).current.version == 2
 

@@ -1,4 +1,4 @@
-"""What becomes a table of Arrow: Parquet, JSON lines, Arrow, spreadsheets, queries of databases, Delta and Iceberg.
+"""Read Parquet, JSON lines, Arrow, spreadsheets, queries of databases, Delta and Iceberg as tables of Arrow.
 
 From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
 
@@ -63,7 +63,7 @@ def from_json_lines(data: bytes, where: str, source: SourceFields) -> pa.Table:
         data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
     said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
     with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
-        str(data, "utf-8")  # Arrow does not look
+        str(data, "utf-8")  # Arrow does not check this
         return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
 
 
@@ -90,7 +90,7 @@ def size_of_texts(table: pa.Table) -> int:
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
             for chunk in column.chunks:
-                with contextlib.suppress(pa.ArrowNotImplementedError):  # values that are no texts
+                with contextlib.suppress(pa.ArrowNotImplementedError):  # values that are not texts
                     size += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
         elif pa.types.is_string_view(column.type):
             for chunk in column.chunks:  # each value begins with its length, and takes 16 bytes
@@ -108,7 +108,7 @@ def from_excel(data: bytes, where: str, source: SourceFields) -> pa.Table:
     openpyxl = load_optional("openpyxl")
     import pandas as pd
 
-    # openpyxl raises whatever its XML parser, zipfile and NumPy do
+    # openpyxl passes on the errors of its XML parser, zipfile and NumPy
     with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             size = sum(member.file_size for member in packed.infolist())
@@ -124,7 +124,7 @@ def from_excel(data: bytes, where: str, source: SourceFields) -> pa.Table:
 
 
 def from_query(url: str, source: SourceFields) -> pa.Table:
-    """Return what a query of a database selects. The database is opened for reading only.
+    """Return the result of a query. The database is opened for reading only.
 
     `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
         ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
@@ -161,9 +161,9 @@ def _from_sqlalchemy(url: str, query: str) -> pa.Table:
     kind, path = address.get_backend_name(), address.database
     if kind == "sqlite" and path and path != ":memory:":
         if not path.startswith("file:"):
-            if not Path(path).is_file():  # else SQLite makes one
+            if not Path(path).is_file():  # otherwise SQLite creates the file
                 check_regular(Path(path), path)
-                raise InputError(f"{shown(url)}: unable to open database file: there is none")
+                raise InputError(f"{shown(url)}: there is no such database file: correct the path")
             path = f"file:{quote(str(Path(path).absolute()))}"
         if address.get_driver_name() == "pysqlite":
             address = address.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
@@ -232,7 +232,7 @@ def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
     names = list(frame.columns)
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise InputError(f"{where}: two columns are called {name!r}")
+            raise InputError(f"{where}: two columns are called {name!r}: rename one of them")
     for name, kind in zip(names, frame.dtypes, strict=True):
         if isinstance(kind, pd.SparseDtype):
             frame[name] = frame[name].astype(kind.subtype)
@@ -268,7 +268,7 @@ integers of 32 bits for numbers and others for texts."""
 
 
 def path_values(url: str) -> dict[str, str]:
-    """Return the columns that the folders of a file stand for: those named `key=value` that lie directly above it.
+    """Return the columns that the folders above a file encode as `key=value`.
 
     Returns
     -------
@@ -293,13 +293,13 @@ def path_values(url: str) -> dict[str, str]:
             break
         key = unquote(key)
         if key in values:
-            raise InputError(f"{files.shown(url)}: two folders of its path have a value of {key!r}")
+            raise InputError(f"{files.shown(url)}: two folders of its path have a value of {key!r}: rename one of them")
         values[key] = unquote(value)
     return dict(reversed(values.items()))
 
 
 def typed(value: str) -> int | str | None:
-    """Return the value of a folder: an integer, a text, or None where it is missing."""
+    """Return the value that the name of a folder gives: an integer, a text, or None where it is missing."""
     if value == NULL:
         return None
     return int(value) if INTEGER.fullmatch(value) else value
@@ -320,7 +320,7 @@ def folder_column(value: str, n_rows: int, *, as_text: bool = False) -> pa.Array
 
 
 def can_hold(values: Mapping[str, str], conditions: Sequence[Condition], texts: Collection[str] = ()) -> bool:
-    """Tell whether the conditions on the columns of folders hold; those on other columns are not looked at.
+    """Tell whether the conditions on the columns of folders hold, ignoring those on other columns.
 
     `values`: as `path_values` returns them.
     `conditions`: as ``where`` of a source.
@@ -353,7 +353,7 @@ def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -
                 )
 
 
-# A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
+# A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
 MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
 
 
@@ -403,7 +403,7 @@ def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
     with _sound(part.url), opened(part.url) as file:
         parquet = pq.ParquetFile(file, pre_buffer=True)
         table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
-        table.validate(full=True)  # texts in UTF-8, numbers of dictionaries within them
+        table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
         return table
 
 
@@ -513,14 +513,15 @@ def _rows(
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
         with _conditions_explained(where):
-            rest = [c for c in source.where if c[0] not in added]  # the folders were asked for the others
+            # the other conditions were checked against the folders
+            rest = [c for c in source.where if c[0] not in added]
             table, first = table.filter(_condition(rest)) if rest else table, 1
             where = f"{where}, where {source.where}"
     return table, first, where
 
 
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
-    """Refuse what would fill the memory, before it does."""
+    """Raise an InputError if a file would not fit into the memory."""
     rows = sum(metadata.row_group(i).num_rows for i in groups)
     cells, limit = 8 * rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * size)
     if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * size)):

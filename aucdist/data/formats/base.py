@@ -1,5 +1,4 @@
-"""What a format is: the keys of a source it takes, how its files are split into parts, how their bytes become rows; and what
-parts hold, with their surveys.
+"""The base classes of formats: the keys that a format takes, how it splits files into parts and parses them, and their surveys.
 
 A new format is a subclass of `FileFormat` and a row in `aucdist.data.formats.registry`. Modules of formats import
 their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
@@ -104,6 +103,7 @@ class Survey:
             raise InputError(
                 f"{other.where} has other columns than {self.where}: "
                 + (differing or "the order, the label or which ones are categorical")
+                + ". Give all files of a source the same columns"
             )
         return replace(
             self,
@@ -128,7 +128,7 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """What a part holds.
+    """The parsed rows of a part.
 
     `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
         row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
@@ -157,7 +157,10 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
     stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
     for what, value in figures.items():
         if stated[what] not in (None, value):
-            raise InputError(f"{name}: {stated[what]} {what} are expected, but {value} were found")
+            raise InputError(
+                f"{name}: {stated[what]} {what} are expected, but {value} were found: check the file, or correct the "
+                "number in the source"
+            )
 
 
 def feature_names(
@@ -253,7 +256,7 @@ class Format(ABC):
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
     ) -> Parsed:
-        """Return what is in a part.
+        """Parse a part and return its rows.
 
         Parameters
         ----------
@@ -310,7 +313,8 @@ class FileFormat(Format):
         urls = files.expand(source.source)
         if source.sha256 is not None and len(urls) > 1:
             raise InputError(
-                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of them"
+                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of "
+                "them: name one file, or leave `sha256` out"
             )
         return urls
 
@@ -328,7 +332,7 @@ class FileFormat(Format):
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
     ) -> Parsed:
-        """Return what is in a file, or in a range of one."""
+        """Parse a file, or a range of one, and return its rows."""
         if part.version and files.stat(part.url).etag != part.version:
             raise InputError(
                 f"{files.shown(part.url)} has changed since it was first read: start again when it is complete"
@@ -338,17 +342,20 @@ class FileFormat(Format):
         data = files.read_bytes(part.url, source.sha256)
         digest = files.sha256_of(data) if source.sha256 or digests is not None else None
         if source.sha256 not in (None, digest):
-            raise InputError(f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected")
+            raise InputError(
+                f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected: download the file "
+                "again, or correct `sha256`"
+            )
         if digests is not None:
             digests.append(f"{digest}{self.digest_of_path(part.url)}")
         return self.parse(unpacked(data, part.url), source, part, schema)
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return what is in a range of a file, for formats whose `split` makes ranges."""
+        """Parse a range of a file and return its rows, for formats whose `split` makes ranges."""
         raise NotImplementedError(f"files of format {self.name!r} are not split")
 
     def digest_of_path(self, url: str) -> str:
-        """Return what the path of a file adds to its checksum, for formats that read values from the path."""
+        """Return a text that the checksum of a file includes, for formats that read values from its path."""
         return ""
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
@@ -386,7 +393,7 @@ class TableFormat(Format):
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
-            raise InputError("`labels: topics` does not apply to tables, only to svmlight")
+            raise InputError("`labels: topics` applies to svmlight files only: leave it out for tables")
         refuse_shared_roles(source)
         costs = [] if source.cost_column is None else [source.cost_column]
         ways = {"cost_column": costs, "categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
@@ -394,7 +401,9 @@ class TableFormat(Format):
         for way, columns in ways.items():
             for column in columns if columns != "auto" else ():
                 if column in way_of:
-                    raise InputError(f"column {column!r} is listed under both `{way_of[column]}` and `{way}`")
+                    raise InputError(
+                        f"column {column!r} is listed under both `{way_of[column]}` and `{way}`: remove one"
+                    )
                 way_of[column] = way
 
 
@@ -404,14 +413,16 @@ def refuse_shared_roles(source: SourceFields) -> None:
     role_of: dict[str | int, str] = {}
     for role, column in roles.items():
         if column is not None and column in role_of:
-            raise InputError(f"column {column!r} cannot be both `{role_of[column]}` and `{role}`")
+            raise InputError(
+                f"column {column!r} cannot be both `{role_of[column]}` and `{role}`: name different columns"
+            )
         if column is not None:
             role_of[column] = role
 
 
-WINDOW = 2**16  # bytes that are searched first for a line break; as many as needed after that
+WINDOW = 2**16  # number of bytes that are first searched for a line break; more are searched if necessary
 CHUNK = 2**24
-FIRST = 2**11  # bytes that show a compressed file
+FIRST = 2**11  # number of bytes by which a compressed file is recognised
 
 
 class LineFormat(FileFormat):
@@ -424,7 +435,8 @@ class LineFormat(FileFormat):
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
         parts = super().split(source, n)
-        whole = source.sha256 is not None or source.encoding == "utf-16"  # whose line breaks are no bytes of their own
+        # in these encodings a line break is not a single byte
+        whole = source.sha256 is not None or source.encoding == "utf-16"
         cut = [
             part
             for part in parts
@@ -458,12 +470,12 @@ class LineFormat(FileFormat):
         return start, ()
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return what is in a range of a file."""
+        """Parse a range of a file and return its rows."""
         assert part.stop is not None
         data = files.read_range(part.url, part.start, part.stop, _version(part))
         try:
             return self.parse(data, source, part, schema)
-        except InputError:  # once more, now that it is worth counting the lines before
+        except InputError:  # Parse again to count the lines before the error.
             chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
             before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
             self.parse(data, source, replace(part, line=1 + before), schema)

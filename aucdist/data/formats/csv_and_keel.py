@@ -62,7 +62,7 @@ class CsvText:
     first_line: int = 1
 
     def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> "pa.Table":
-        """Return columns as dictionaries of texts, but those of `numbers` as float64 if each cell is a number.
+        """Return the columns of `numbers` as float64 if each cell is a number, and all others as dictionaries of texts.
 
         `missing`: what says, in small letters, that a number is missing: it becomes a null.
         Raises InputError if a line has too many or too few cells, or a cell cannot be read, naming line and column.
@@ -119,7 +119,7 @@ class CsvText:
                 if match is None:
                     if len(cells) >= len(self.names):
                         raise InputError(
-                            f"{self.where}, line {line}: more than {len(self.names)} cells, and quotes among them"
+                            f"{self.where}, line {line}: the row has more than {len(self.names)} cells: check its quotes"
                         )
                     beginning = quote.match(text, at)
                     said = (
@@ -135,7 +135,8 @@ class CsvText:
                 at, line = match.end(), line + match[0].count("\n")
             if len(cells) != len(self.names):
                 raise InputError(
-                    f"{self.where}, line {cells[0][0]}: {len(cells)} cells, but there are {len(self.names)} columns"
+                    f"{self.where}, line {cells[0][0]}: the row has {len(cells)} cells, but there are "
+                    f"{len(self.names)} columns: correct the row, and quote cells that contain the separator"
                 )
             yield cells
 
@@ -207,7 +208,7 @@ class CsvText:
 
 
 def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
-    """Return lines of cells as a table. Each number is that which Python's `float` makes of its text.
+    """Return lines of cells as a table. Each number is the one that Python's `float` reads from its text.
 
     Raises InputError as `CsvText.read` and `aucdist.data.formats.tables.table_of`.
     """
@@ -267,7 +268,7 @@ class CsvFormat(TableFormat, LineFormat):
                 break
             size *= 4
         if not head.strip():
-            raise InputError(f"{where} is empty")
+            raise InputError(f"{where} is empty: name a file that has rows")
         names, after, _ = csv_head(head, where, source, source.encoding)
         return start + after, tuple(names)
 
@@ -285,7 +286,7 @@ class CsvFormat(TableFormat, LineFormat):
 
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
-    """Return the lines below the header of a CSV file, which are UTF-8, as a source says that they are written."""
+    """Return the lines below the header of a CSV file, which are UTF-8, in the spelling of a source."""
     data = data if data.endswith(b"\n") else data + b"\n"
     return CsvText(data, where, names, separator_of(source), QUOTES[source.quote], source.decimal, first_line)
 
@@ -327,14 +328,14 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     for i in range(skip):
         start = data.find(b"\n", start) + 1
         if start == 0:
-            raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
+            raise InputError(f"{where} has {i + 1} lines, but `skip_lines` skips {skip}: give a smaller number")
     separator, quote = separator_of(source), QUOTES[source.quote]
     next_line, cells, end = first_row(data, where, separator, start=start, encoding=encoding, quote=quote)
     if not source.header:
         return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
     try:
         first = first_row(data[: end + MOST_BELOW], where, separator, start=end, encoding=encoding, quote=quote)[1]
-    except InputError:  # no rows, or one that is named where it is read
+    except InputError:  # either there are no rows, or the error is reported when the row is read
         first = None
     return unique(with_names(cells, first), where), end, next_line
 
@@ -348,7 +349,7 @@ TEXT = "string"
 
 
 class KeelFormat(FileFormat):
-    """KEEL files, and ARFF files, which have no roles, but comments."""
+    """KEEL files, and ARFF files, which state no inputs and outputs and may have comments."""
 
     name = "keel"
     fields = OF_TABLES
@@ -379,7 +380,7 @@ class KeelFormat(FileFormat):
             raise InputError(f"{where}: several outputs ({', '.join(outputs)}); name one of them with `label`")
         label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
         inputs = roles.get("input") or [name for name in names if name not in outputs]
-        if schema is not None:  # as of other tables, a model takes its columns, whatever else there is
+        if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
             inputs = [name for name in schema.columns() if name in names]
         form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
         apart = (label, form.groups, form.cost)
@@ -395,7 +396,8 @@ class KeelFormat(FileFormat):
         }
         if data.lstrip().startswith(b"{"):
             raise InputError(
-                f"{where}, line {first_line}: rows of index and value in braces (sparse ARFF) are not read"
+                f"{where}, line {first_line}: rows of index and value in braces (sparse ARFF) are not read: save the "
+                "table as dense ARFF or CSV"
             )
         quote = "'" if b"'" in data and b'"' not in data else '"'
         lines = COMMENT.sub(b"", data) + (b"" if data.endswith(b"\n") else b"\n")
@@ -420,7 +422,10 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
         keyword = keyword.lower()
         if keyword == "@data":
             if not domains:
-                raise InputError(f"{where}: no @attribute line before @data")
+                raise InputError(
+                    f"{where}: no @attribute line before @data: describe each column by such a line, or give the "
+                    "`format` of the file"
+                )
             return domains, roles, data[start:], number + 1
         if keyword == "@attribute":
             match = ATTRIBUTE.fullmatch(rest)
@@ -440,4 +445,4 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
             roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
         elif line and keyword != "@relation" and not line.startswith("%"):
             raise InputError(f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header")
-    raise InputError(f"{where}: no @data line; is this a KEEL file?")
+    raise InputError(f"{where}: no @data line: is this a KEEL file? Give the `format` of the file")

@@ -1,4 +1,4 @@
-"""Parts of files, so that one large file is read by all workers.
+"""Read files in parts, so that all workers read one large file together.
 
 A format splits a source into parts; any worker makes the survey of any part; the surveys are merged, which numbers the rows and
 gives the schema (`decided`); then any worker reads any part as a block: `encode` makes one of what was parsed, with numbers as
@@ -48,7 +48,7 @@ NONE = -1
 
 
 class StoredPart(Stored[Parsed]):
-    """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
+    """A part that is parsed once, and then memory-mapped if the local disk has room for the parsed rows.
 
     `schema`: that of the training data, for rows that are to be encoded like them.
     `parsed`: what it holds, where that is kept in memory.
@@ -61,11 +61,11 @@ class StoredPart(Stored[Parsed]):
         self.source, self.schema, self.index = source, schema, index
 
     def read(self) -> Parsed:
-        """Return what the part holds."""
+        """Return the parsed rows of the part."""
         return super().read() if self.parsed is None else self.parsed
 
     def survey(self) -> Survey:
-        """Return what must be known of the part.
+        """Return the survey of the part.
 
         Raises InputError if the part cannot be read or is malformed.
         """
@@ -73,12 +73,12 @@ class StoredPart(Stored[Parsed]):
 
 
 def parse_part(source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None) -> Parsed:
-    """Return what is in a part; see `aucdist.data.formats.base.Format.read_part`."""
+    """Parse a part and return its rows; see `aucdist.data.formats.base.Format.read_part`."""
     return FORMATS[source.format].read_part(source, part, schema, digests)
 
 
 def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
-    """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
+    """Parse a part and return its survey; parameters and errors as `StoredPart`."""
     return parse_part(source, schema, part).survey
 
 
@@ -101,7 +101,7 @@ def decided(
         check_expectations(source, name, figures | {"features": len(schema.feature_names)})
     elif not labelled:
         if total.rows == 0:
-            raise InputError(f"{name} has no rows")
+            raise InputError(f"{name} has no rows: name data with at least one row of each class")
         if source.label is None:
             schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     else:
@@ -125,12 +125,12 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
         same name, or if the classes cannot be divided into positive and negative ones.
     """
     if survey.rows == 0:
-        raise InputError(f"{survey.where} has no rows")
+        raise InputError(f"{survey.where} has no rows: name data with at least one row of each class")
     categories = {name: one_spelling_each(values) for name, values in survey.categories.items()}
     refuse_identifiers(source, survey.where, categories, survey.rows)
     names = of.feature_names(source, replace(survey, categories=categories))
     if not names:
-        raise InputError(f"{survey.where} has no column but the label")
+        raise InputError(f"{survey.where} has no column but the label: at least one feature is needed")
     common = categories, survey.hashed, survey.dates
     if source.of_each and source.labels != "grades":
         topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
@@ -174,8 +174,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; what a wrong decision costs is a number of at "
-            "least 0"
+            f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; a cost must be a number of at least 0"
         )
     code = places(parsed.labels, schema, where) if schema.classes else None
     return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)

@@ -213,7 +213,7 @@ class ParquetFormat(TableFormat, FileFormat):
         return json.dumps(values) if values else ""
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return what is in some row groups."""
+        """Parse some row groups and return their rows."""
         from aucdist.data.formats.arrow_tables import parse_parquet
 
         return parse_parquet(source, part, schema)
@@ -253,7 +253,7 @@ class SvmlightFormat(LineFormat):
     def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
         if survey.width == 0:
-            raise InputError(f"{survey.where}: no row has a feature")
+            raise InputError(f"{survey.where}: no row has a feature: at least one value, such as 3:0.5, is needed")
         if source.n_features is None and survey.width > max(ALWAYS_WIDE, WIDTH_PER_VALUE * survey.stored):
             raise InputError(
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
@@ -272,8 +272,9 @@ class SvmlightFormat(LineFormat):
         start = 0 if source.zero_based else 1
         if schema.feature_names != tuple(str(i) for i in range(start, start + len(schema.feature_names))):
             raise InputError(
-                f"{files.shown(str(source.source))}: the model's features have names ({schema.feature_names[0]}, ...), but "
-                "those of svmlight files are numbers"
+                f"{files.shown(str(source.source))}: the model was trained on features with names "
+                f"({schema.feature_names[0]}, ...), but features of svmlight files have only numbers: give a table "
+                "with these columns"
             )
         return {
             "qid": "ignore" if source.qid == "use" else source.qid,
@@ -289,7 +290,7 @@ class ShardsFormat(FileFormat):
     def check(self, source: SourceFields) -> None:
         """Refuse several sources."""
         if not isinstance(source.source, str):
-            raise InputError("format 'shards' takes one folder")
+            raise InputError("format 'shards' reads one folder: give `source` one path")
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
@@ -319,7 +320,7 @@ class EmbeddedFormat(Format):
         import sklearn.datasets
 
         if not isinstance(source.source, str):
-            raise InputError("format 'embedded' takes the name of one data set")
+            raise InputError("format 'embedded' reads one data set: give `source` one name")
         if source.source not in EMBEDDED:
             raise unknown("embedded data set", source.source, EMBEDDED)
         bunch = getattr(sklearn.datasets, f"load_{source.source}")()
@@ -379,7 +380,10 @@ def keys_by_content(head: bytes, where: str) -> dict[str, Any]:
     """
     first = head.lstrip()
     if first[:1] == b"<":
-        raise InputError(f"{where} is a page of the web ({first[:40].decode(errors='replace')!r}), and no table")
+        raise InputError(
+            f"{where} is a page of the web ({first[:40].decode(errors='replace')!r}), and not a table: check the "
+            "address, and whether it needs a login"
+        )
     for begin, name in FIRST_BYTES.items():
         if first.startswith(begin):
             return {"format": name}

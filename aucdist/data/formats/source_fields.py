@@ -1,4 +1,4 @@
-"""The keys of a source: what a YAML file may say of a data set, whatever its format."""
+"""The keys of a source: what a YAML file may say about a data set in any format."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 

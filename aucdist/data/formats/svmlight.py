@@ -51,7 +51,7 @@ class Text:
         return InputError(f"{self.line(offset)}, column {column}: {reason}")
 
     def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
-        """Return the distinct ones of many pieces.
+        """Return the distinct texts among many pieces of bytes.
 
         `spans`, of shape (n, 2), int64: where each piece starts and stops.
         Returns `codes` of shape (n,), int32, for each piece its position among the distinct ones; `pieces`.
@@ -81,7 +81,7 @@ def parse_svmlight(
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
-    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
+    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is never written is not allocated
     last = LAST if n_features is None else n_features - 1 + first
     queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
     topics = source.labels == "topics"
@@ -158,7 +158,7 @@ def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: 
     if fault == kernels.TOO_HIGH:
         return f"index {number} is too large; the largest possible is {LAST}"
     if fault == kernels.NOT_ASCENDING:
-        # The label has no colon; of topics there may be none, and the line begins with a pair.
+        # The label has no colon. A row may have no topics, and its line then begins with a pair.
         words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()
         pair = [word for word in words if b":" in word and not word.startswith(b"qid")][-1]
         return f"index {number} after {pair.partition(b':')[0].decode()}: indices must ascend within a row"

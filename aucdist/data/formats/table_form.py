@@ -1,4 +1,4 @@
-"""How the columns of a table become features: which are numbers, texts or dates; and how their cells are written.
+"""Decide how the columns of a table become features: which are numbers, texts or dates, and how their cells are written.
 
 A cell may say that its value is missing, write a number with a comma, groups or a currency, or be a date, which becomes some
 numbers, such as its year and its weekday.
@@ -64,7 +64,7 @@ class Spelling:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What says in this spelling that a text of a feature is missing; `ANY_CASE` does in any."""
+        """The texts that mark a missing value of a feature in this spelling; those of `ANY_CASE` do so in any."""
         return tuple(dict.fromkeys((*AS_PANDAS, *self.missing)))
 
     @property
@@ -73,7 +73,7 @@ class Spelling:
         return self.decimal == "." and self.thousands is None and not self.symbols
 
     def is_missing(self, text: str, *, label: bool = False) -> bool:
-        """Tell whether a cell of a column of texts, or of the label, says that its value is missing."""
+        """Tell whether a cell of a column of texts, or of the label, marks a missing value."""
         if text.lower() in ANY_CASE:
             return True
         if label:
@@ -81,21 +81,21 @@ class Spelling:
         return text in AS_PANDAS or text in self.missing
 
     def is_missing_number(self, text: str) -> bool:
-        """Tell whether a cell of a column of numbers, which is none, says that its value is missing."""
+        """Tell whether a cell of a column of numbers that is not a number marks a missing value."""
         return text.lower() in self.number_words
 
     @cached_property
     def number_words(self) -> frozenset[str]:
-        """What says, in small letters, that a number is missing."""
+        """The texts, in lower case, that mark a missing number."""
         return frozenset(text.lower() for text in (*ANY_CASE, *self.words))
 
     @cached_property
     def missing_numbers(self) -> np.ndarray:
-        """The numbers that say that a value is missing, such as -999."""
+        """The numbers that mark a missing value, such as -999."""
         return np.array([float(text) for text in self.missing if is_finite_number(text)])
 
     def plain_numbers(self, texts: "Sequence[str] | pa.StringArray") -> "pa.StringArray":
-        """Return numbers as Python's `float` reads them, from the way they are written here; null for what is no number.
+        """Return numbers in the spelling of Python's `float`; null for texts that are not numbers.
 
         One symbol may stand before the digits and one behind them, and a sign before or behind the first of these.
         """
@@ -114,7 +114,7 @@ class Spelling:
         are_numbers = pc.match_substring_regex(texts, number)
         for sign in groups:
             texts = pc.replace_substring(texts, sign, "")
-        none = pa.nulls(1, pa.string())[0]  # for None itself, pyarrow loads pandas
+        none = pa.nulls(1, pa.string())[0]  # if None is passed, pyarrow loads pandas
         return pc.if_else(are_numbers, pc.replace_substring(texts, self.decimal, "."), none)
 
 
@@ -122,7 +122,7 @@ PLAIN = Spelling()
 
 
 def category_key(text: str) -> str:
-    """Return what equal categories have in common: the Unicode normal form NFC, and numbers their value: 1 and 1.0, 0 and -0.0.
+    """Return a key that equal categories share: their Unicode normal form NFC, or their value as numbers (1 and 1.0, 0 and -0.0).
 
     Codes with leading zeros stay as they are.
     """
@@ -135,7 +135,7 @@ def category_key(text: str) -> str:
 
 
 def one_spelling_each(categories: Iterable[str]) -> tuple[str, ...]:
-    """Return distinct categories in alphabetical order: of several spellings of one the shortest."""
+    """Return the distinct categories in alphabetical order, each in the shortest of its spellings."""
     spellings: dict[str, str] = {}
     for text in sorted(set(categories), key=lambda text: (len(text), text)):
         spellings.setdefault(category_key(text), text)
@@ -252,7 +252,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class TableForm:
-    """How columns are to be read.
+    """How the columns of a table are read.
 
     `label`: the one with the classes; empty where there is none.
     `features`: those that are features, in the order of these. What is neither that nor the label is passed over.
@@ -288,7 +288,7 @@ class TableForm:
 
     @classmethod
     def of(cls, source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> "TableForm":
-        """Return the form that a source asks for.
+        """Return the form that a source describes.
 
         `schema`: that of the training data, for rows that are encoded like them.
         `names`: the columns.
@@ -302,8 +302,10 @@ class TableForm:
         )  # fmt: skip
         roles = [(name, key) for name, key in ((label, "label"), (groups, "groups"), (cost, "cost_column")) if name]
         for (name, key), (other, other_key) in itertools.combinations(roles, 2):
-            if name == other:  # by its name and by its position
-                raise InputError(f"{where}: column {name!r} cannot be both `{key}` and `{other_key}`")
+            if name == other:  # one key names the column, the other gives its position
+                raise InputError(
+                    f"{where}: column {name!r} cannot be both `{key}` and `{other_key}`: name different columns"
+                )
         kept = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
         if source.keep is not None:
             lacking = [name for name in source.keep if name not in names] if schema is not None else []

@@ -1,4 +1,4 @@
-"""Columns of Arrow, wherever they come from, as a table: numbers as a matrix, everything else as categories."""
+"""Convert columns of Arrow to a table: numbers become a matrix, everything else categories."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def scalar(value: float, kind: pa.DataType) -> pa.Scalar:
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return the position of each value of a column among the distinct ones, that of a null behind all, and these."""
+    """Return the index of each value of a column among its distinct values (the last one for null), and these values."""
     whole = _whole(column)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     places, values = encoded.indices, encoded.dictionary
@@ -123,7 +123,7 @@ def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return whole if isinstance(whole, pa.Array) else pa.nulls(0, column.type)  # pyarrow gives one of no chunks back
+    return whole if isinstance(whole, pa.Array) else pa.nulls(0, column.type)  # pyarrow returns an array without chunks
 
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -133,7 +133,8 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+        # so that `positive: true` in a YAML file, which is read as 1, matches its class
+        column = column.cast(pa.int8())
     if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
         column = column.cast(pa.float32())
     return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
@@ -192,7 +193,7 @@ class _TableReader:
         if form.groups:
             column = texts.pop(form.groups)
             group = numbers_of_texts(column.categories)[column.codes]
-        # Rows that are only to be scored are of one class.
+        # Rows without labels, which are only scored, form one class.
         labels = Labels.of(np.zeros(columns.num_rows, np.int8), ["?"])
         if form.label:
             column = texts.pop(form.label)
@@ -209,7 +210,7 @@ class _TableReader:
         return Parsed(survey, labels, numbers, texts, group, cost)
 
     def holds_numbers(self, column: pa.ChunkedArray, are_cells: bool) -> bool:
-        """Tell whether all values of a column are numbers, or say that one is missing where it may be."""
+        """Tell whether all values of a column are numbers, or mark missing values where these are allowed."""
         if not (are_cells and _is_text(column.type)):
             return is_number(column.type)
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(distinct(column)[1])
@@ -229,7 +230,7 @@ class _TableReader:
         """Return a column of numbers."""
         column = self.columns[name]
         if _is_text(column.type):
-            if not self.are_cells:  # as a workbook has them that mixes numbers and texts
+            if not self.are_cells:  # such as a column of a workbook that mixes numbers and texts
                 column = column.cast(pa.string()).fill_null("")
             if self.are_cells or self.holds_numbers(column, True):
                 return self._parsed_numbers(column, name)
@@ -270,14 +271,15 @@ class _TableReader:
             integers = as_numpy(column.fill_null(0))
             if len(integers) and not -(2**53) <= integers.min() <= integers.max() <= 2**53:
                 floats = integers.astype(np.float64)
-                within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
+                # otherwise rounding exceeded the range of the type
+                within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)
                 changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
                 if changed.any():
                     first = integers[np.argmax(changed)]
                     raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
         bad = np.isinf(values) if self._may_miss(name) else ~np.isfinite(values)
         if bad.any():
-            raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite")
+            raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite: correct it, or leave the row out")
         return values
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
@@ -316,7 +318,8 @@ class _TableReader:
         values = plain_values(column)
         if values is None:
             raise InputError(
-                f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
+                f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers "
+                "or booleans: convert the column, or leave it out"
             )
         if self._may_miss(name) or pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
             return values.cast(pa.string())
@@ -328,7 +331,7 @@ class _TableReader:
 
 
 def _number_problem(cell: str, form: TableForm) -> str:
-    """Say what is wrong with a cell that is to be a number."""
+    """Return what is wrong with a cell that should be a number."""
     spelling = form.spelling
     if spelling.is_missing_number(cell):
         return f"the value is missing ({cell!r}); {REMEDY}"
@@ -351,7 +354,7 @@ def _number_problem(cell: str, form: TableForm) -> str:
 
 
 def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
-    """Return what a text of a column counts as, and what is wrong with it, if anything is."""
+    """Return the category that a text of a column counts as, and what is wrong with it, if anything."""
     is_label, known = name in (form.label, form.groups), form.spellings.get(name)
     if known is not None:
         value = known.get(value) or known.get(category_key(value)) or value

@@ -9,13 +9,13 @@ from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
 
 SHOWN = 40  # characters of a wrong piece of text
-MOST_DIGITS = 400  # more are more than a float64 has
+MOST_DIGITS = 400  # a float64 cannot hold more digits
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 
 
 def not_utf8(byte: int) -> str:
-    """Return what is wrong with a byte that is no UTF-8, and what to do."""
+    """Return what is wrong with a byte that is not UTF-8, and what to do."""
     other = "`encoding: utf-16`" if byte in (0xFE, 0xFF) else "`encoding: cp1252`, latin-1 or utf-16"
     return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so by {other}"
 
@@ -42,7 +42,7 @@ MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
-    """Return text as UTF-8, whatever the encoding that a source states.
+    """Return text that is in the encoding of a source as UTF-8.
 
     `data`: a file, or whole lines of one.
     `first_line`: the number of the first line, for errors.
@@ -59,8 +59,10 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as e:
-        if not isinstance(e, UnicodeDecodeError):  # half a pair of UTF-16, which encodes as nothing
-            raise InputError(f"{where} is not {source.encoding} text: {e}") from None
+        if not isinstance(e, UnicodeDecodeError):  # half of a surrogate pair of UTF-16, which has no encoding
+            raise InputError(
+                f"{where} is not {source.encoding} text: {e}. Set `encoding` to utf-8, utf-16, latin-1 or cp1252"
+            ) from None
         line = first_line + data.count(b"\n", 0, e.start)
         raise InputError(
             f"{where}, line {line}: not {source.encoding} text (byte {data[e.start]:#x}); `encoding` takes utf-8, utf-16, "
@@ -78,7 +80,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def found_encoding(head: bytes) -> str:
-    """Return the encoding that the first lines of a file seem to have, in the words of a source."""
+    """Guess the encoding of a file by its first lines, and return its name as a source states it."""
     if head[:2] in MARKS:
         return "utf-16"
     if is_utf8(head):
@@ -114,7 +116,10 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
     """Return the name of a column given by name or by position."""
     if isinstance(column, int):
         if not -len(names) <= column < len(names):
-            raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
+            raise InputError(
+                f"{where}: `{key}` is column {column}, but there are {len(names)} columns, numbered from 0: give a "
+                "smaller number, or the name of the column"
+            )
         return names[column]
     if column not in names:
         raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}{hint(names)}")
@@ -122,7 +127,7 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
 
 
 def hint(names: Sequence[str]) -> str:
-    """Return what helps where the first row seems to be one of values; nothing where it does not."""
+    """Return advice for an error if the first row seems to hold values, or an empty text."""
     if not any(_is_number(name) for name in names):
         return ""
     return (
@@ -132,7 +137,7 @@ def hint(names: Sequence[str]) -> str:
 
 
 def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a first row is one of values, and not of names.
+    """Return whether a first row holds values and not names.
 
     Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
 
@@ -187,4 +192,4 @@ def first_row(
             said = "lines end in CR alone; LF or CR LF are expected"
         line = data.count(b"\n", 0, max(0, read - 1)) + 1
         raise InputError(f"{where}, line {line}: {said}") from None
-    raise InputError(f"{where} has no rows")
+    raise InputError(f"{where} has no rows: name a file that has rows")

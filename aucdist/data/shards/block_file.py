@@ -24,7 +24,7 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
 MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
 LARGEST_RUN = 2**30  # the values of one page, whose length Parquet keeps in 32 bits
-SAMPLE = 2**20  # bytes that are compressed to see whether it pays
+SAMPLE = 2**20  # number of bytes that are compressed to estimate whether compression pays
 WORTHWHILE = 0.7
 
 
@@ -146,7 +146,7 @@ def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None 
     count = table.num_rows * form.n_features
     if not 0 <= values_at <= data.size - count * np.dtype(form.dtype).itemsize:
         raise InputError(f"the values cannot lie at byte {values_at}")
-    # A copy is aligned, belongs to nobody else, and costs a tenth of what decoding does.
+    # A copy is aligned and not shared, and costs a tenth of the decoding.
     values = np.frombuffer(data, form.dtype, count, values_at).reshape(table.num_rows, form.n_features).copy()
     return _block(table, DenseRows(values), form, index)
 

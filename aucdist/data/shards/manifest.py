@@ -43,6 +43,7 @@ from aucdist.errors import InputError, as_input_error
 from aucdist.kernels.rows import CsrRows
 
 FORMAT = 2
+REPAIR = "Copy the shards again, or run `aucdist shard` again"
 CURRENT = "CURRENT"
 GENERATION = re.compile(r"manifest-([0-9a-f]{16})\.json")
 
@@ -142,7 +143,7 @@ def commit(
     statistics: ColumnStatistics | None = None,
     origin: dict[str, Any] | None = None,
 ) -> Manifest:
-    """Make shards that are written already the data set of a folder.
+    """Write the manifest of shards that are written already, which makes them the data set of a folder.
 
     `statistics`: of all rows.
     Raises InputError if the folder is not writable or cannot be reached.
@@ -161,7 +162,7 @@ def commit(
     del content["feature_names"]
     for newer in ("dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
         if not content[newer]:
-            del content[newer]  # as older versions read it
+            del content[newer]  # the form that older versions read
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(below(url, name), data):
@@ -191,12 +192,12 @@ def read_manifest(url: str) -> Manifest:
     return _generation(below(url, pointer))
 
 
-@functools.lru_cache(maxsize=4)  # a generation never changes, and every block that is read asks for it
+@functools.lru_cache(maxsize=4)  # cached: a generation never changes, and each block that is read needs it
 def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
     if GENERATION.fullmatch(url.rpartition("/")[2])[1] != files.sha256_of(data)[:16]:  # type: ignore[index]
-        raise InputError(f"{where} is damaged: its checksum is not the one in its name")
+        raise InputError(f"{where} is damaged: its checksum is not the one in its name. {REPAIR}")
     version = parse_checked(data, _Version, where).format
     if version > FORMAT:
         raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
@@ -211,9 +212,9 @@ def _generation(url: str) -> Manifest:
     shards = manifest.shards
     totals = (sum(shard.rows for shard in shards), sum(shard.positives for shard in shards))
     if totals != (manifest.n_samples, manifest.n_pos) or manifest.n_neg != manifest.n_samples - manifest.n_pos:
-        raise InputError(f"{where} is damaged: the totals are not the sums over the shards")
+        raise InputError(f"{where} is damaged: the totals are not the sums over the shards. {REPAIR}")
     if not shards:
-        raise InputError(f"{where} is damaged: it has no shards")
+        raise InputError(f"{where} is damaged: it has no shards. {REPAIR}")
     return manifest
 
 
@@ -225,11 +226,16 @@ def _features_of(manifest: Manifest) -> pa.Table:
     url = manifest.url_of(manifest.features)
     data = files.read_bytes(url)
     if files.sha256_of(data) != manifest.features.sha256:
-        raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
+        raise InputError(
+            f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest. {REPAIR}"
+        )
     with as_input_error(f"{files.shown(url)} is not a sound Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     if table.num_rows != manifest.form.n_features:
-        raise InputError(f"{files.shown(url)} has {table.num_rows} features; {manifest.form.n_features} are expected")
+        raise InputError(
+            f"{files.shown(url)} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. "
+            f"{REPAIR}"
+        )
     return table
 
 
@@ -240,10 +246,10 @@ def read_schema(manifest: Manifest) -> Schema:
     """
     table, where = _features_of(manifest), files.shown(manifest.url_of(manifest.features))
     if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
-        raise InputError(f"{where} is damaged: it has no column of names")
+        raise InputError(f"{where} is damaged: it has no column of names. {REPAIR}")
     names = tuple(table["name"].to_pylist())
     if len(set(names)) < len(names) or "" in names:
-        raise InputError(f"{where} is damaged: two features have the same name, or one has none")
+        raise InputError(f"{where} is damaged: two features have the same name, or one has none. {REPAIR}")
     return replace(manifest.schema, feature_names=names)
 
 
@@ -264,7 +270,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     Raises InputError if the blocks do not go together, or if the folder is not writable or cannot be reached.
     """
     if not blocks:
-        raise InputError("there are no blocks to write")
+        raise InputError("there are no blocks to write: give at least one")
     form = Form.of(blocks[0])
     if any(Form.of(block) != form for block in blocks):
         raise InputError("blocks of one data set must agree in layout, type, number of features and having weights")
@@ -337,7 +343,7 @@ def verify_shard(url: str, index: int) -> str | None:
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
             fault = "a value lies beyond the range of its column in the manifest"
         if fault:
-            raise InputError(f"{files.shown(manifest.url_of(shard))}: {fault}")
+            raise InputError(f"{files.shown(manifest.url_of(shard))}: {fault}. {REPAIR}")
     except InputError as e:
         return str(e)
     return None
@@ -385,15 +391,18 @@ def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> B
     try:
         block = from_parquet(data, manifest.form, index, shard.values_at)
     except InputError as e:
-        raise InputError(f"{where}: {e}") from None
+        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
-        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}") from None
+        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}. {REPAIR}") from None
     if (block.n_samples, block.n_pos) != (shard.rows, shard.positives):
-        raise InputError(f"{where}: its rows or positives are not those in the manifest")
+        raise InputError(
+            f"{where} is damaged: its numbers of rows and positives are not those in the manifest. {REPAIR}"
+        )
     return block
 
 
 def _altered(manifest: Manifest, shard: Shard) -> InputError:
     return InputError(
-        f"{files.shown(manifest.url_of(shard))} is truncated or altered: its size or checksum is not the one in the manifest"
+        f"{files.shown(manifest.url_of(shard))} is truncated or altered: its size or checksum is not the one in the "
+        f"manifest. {REPAIR}"
     )

@@ -1,4 +1,4 @@
-"""Any data set as blocks: every source is a list of parts, each of which is read by the process that works on it.
+"""Read any data set as blocks, each of them by the process that works on it.
 
 Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
 classes, features and categories. `open_parts` keeps what was parsed on the local disk of the process that parsed it; `read` keeps
@@ -21,7 +21,7 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Survey, check_expectations, refuse_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part, survey_part
 from aucdist.data.labels import listed
-from aucdist.data.own_files import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, REPAIR, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source
@@ -103,7 +103,7 @@ class BlockReader:
         return sum(self.positives)
 
     def read(self, item: int | StoredPart) -> Block:
-        """Read a block, given its number or what was kept of its part.
+        """Read a block, given its number or its stored part.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class BlockReader:
         return to_jsonable(self, BlockReader)
 
     def saved(self, folder: str) -> "SavedReader":
-        """Write the reader into a folder that every worker can read, and return what reads blocks by way of the file.
+        """Write the reader into a folder that every worker can read, and return an object that reads blocks by this file.
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
@@ -133,7 +133,7 @@ class BlockReader:
 
 
 def index_of(item: int | StoredPart) -> int:
-    """Return the number of a block, given that or what was kept of its part."""
+    """Return the number of a block, given this number or the stored part."""
     return item.index if isinstance(item, StoredPart) else item
 
 
@@ -154,11 +154,9 @@ def check_parts(reader: BlockReader, where: str) -> None:
     """Raise an InputError if the blocks of a reader that was in a file do not go with its parts."""
     n_parts = len(reader.parts)
     if len(reader.rows) != len(reader.positives) or n_parts not in (0, len(reader.rows)):
-        raise InputError(
-            f"{where} is damaged: it has {len(reader.rows)} blocks, but other numbers of parts or of positives"
-        )
+        raise InputError(f"{where} is damaged: its numbers of blocks, parts and positives differ. {REPAIR}")
     if any(part.row is None for part in reader.parts):
-        raise InputError(f"{where} is damaged: the rows of its parts are not numbered")
+        raise InputError(f"{where} is damaged: the rows of its parts are not numbered. {REPAIR}")
 
 
 @dataclass(frozen=True)
@@ -224,7 +222,7 @@ def open_reader(
     labelled: bool = True,
     name: str = "",
 ) -> BlockReader:
-    """Find out how to read a data set block by block; as `open_parts`, but nothing of what was parsed is kept."""
+    """Return a reader of a data set's blocks, like `open_parts`, without keeping the parsed rows."""
     return open_parts(source, hold=None, n_parts=n_parts, schema=schema, labelled=labelled, name=name)[0]
 
 
@@ -238,7 +236,7 @@ def open_parts(
     labelled: bool = True,
     name: str = "",
 ) -> tuple[BlockReader, Sequence[Any]]:
-    """Find out how to read a data set block by block, and keep what was parsed for it on the local disk.
+    """Return a reader of a data set's blocks, and keep the parsed rows on the local disk.
 
     Parameters
     ----------
@@ -286,7 +284,7 @@ def _surveyed(
     labelled: bool,
     name: str,
 ) -> tuple[BlockReader, Sequence[Any], list[Survey]]:
-    """Survey all parts, and return what reads them, what stands for each part, and the surveys."""
+    """Survey all parts, and return their reader, the stored parts and the surveys."""
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
         if hold is None:
@@ -298,8 +296,9 @@ def _surveyed(
     texts = {name for part in surveys for name in part.categories}
     if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
         values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
-        refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))  # while it is a guess
-        # A column that looks like numbers in one part holds texts in another: now all know.
+        # only while the types are guessed
+        refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
+        # A column may look like numbers in one part and hold texts in another. Now the type is known for all parts.
         source = source.model_copy(update={"categorical": sorted(texts)})
         items, surveys = survey(source)
     total = reduce(add, surveys)
@@ -318,8 +317,8 @@ def _surveyed(
 
 
 def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> Sequence[StoredPart]:
-    """Parse the parts, and keep what they hold in memory; `digests` get the checksums of what was read."""
-    digests.clear()  # where the parts are read again, as some columns are categorical after all
+    """Parse the parts and keep their rows in memory; `digests` receives the checksums of the bytes."""
+    digests.clear()  # discard the digests, because the parts are read again with other types
     for part in parts:
         part.parsed = parse_part(part.source, part.schema, part.item, digests)
     return parts
@@ -344,7 +343,7 @@ def _memory(form: Form, total: Survey) -> int:
 
 
 def fingerprint_of(source: Source) -> str:
-    """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
+    """Return a fingerprint of the version of a data set and of the way it is read; see `BlockReader`."""
     if manifest := manifest_of(source):
         return digest_of(manifest)
     content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
@@ -361,14 +360,15 @@ def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labell
     if schema is not None and labelled:
         if (stored.classes, stored.topics) != (schema.classes, schema.topics):
             raise InputError(
-                f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, those of the "
-                f"training data {listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and "
-                "not here"
+                f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, but those "
+                f"of the training data are {listed(schema.classes or (*schema.positive, *schema.negative))}, or they "
+                "are topics in one of the two only: shard both with the same `labels` and `positive`"
             )
         if (stored.positive, stored.negative) != (schema.positive, schema.negative):
             raise InputError(
-                f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, those of "
-                f"the training data {', '.join(schema.positive)} against {', '.join(schema.negative)}"
+                f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, but "
+                f"those of the training data are {', '.join(schema.positive)} against {', '.join(schema.negative)}: "
+                "shard both with the same `positive`"
             )
     shards = manifest.shards
     return BlockReader(
@@ -378,6 +378,6 @@ def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labell
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return what identifies a sharded data set: the SHA-256 of its rows' and features' checksums."""
+    """Return a fingerprint of a sharded data set: the SHA-256 of its rows' and features' checksums."""
     content = json.dumps([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])
     return files.sha256_of(content.encode())

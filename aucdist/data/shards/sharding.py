@@ -1,4 +1,4 @@
-"""From any data set to shards: rows in random order, each shard with its share of the positives, in bounded memory.
+"""Shard a data set: write its rows in random order to files that each have the same share of positives, in bounded memory.
 
 The rows of each class are numbered in the order of the source, and a permutation (`permuted`) gives each its position among the
 rows of its class. The positions of both classes, one class after the other, are dealt out to the shards in turn. So every
@@ -76,7 +76,7 @@ ROUNDS = 6
 
 
 def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Return the place of each number in a random order of 0, ..., n - 1.
+    """Return the position of each number in a random order of 0, ..., n - 1.
 
     A Feistel network over the bits of a number is a permutation whatever its round function is; a number that it carries
     beyond n goes through it again until it comes back (cycle walking, as in Black and Rogaway, Ciphers with arbitrary
@@ -106,7 +106,7 @@ JOB = "job.json"
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What every worker must know to do its part.
+    """The settings of a sharding that every worker needs.
 
     `work`: the work folder, which is in the folder of the shards.
     `origin`: what the manifest will state of the rows' origin, and the key of the request.
@@ -219,7 +219,9 @@ def request(
     if rows_per_shard is not None and rows_per_shard < 1:
         raise InputError(f"rows_per_shard is {rows_per_shard}; at least 1 is needed")
     if dtype is not None and source.is_sharded:
-        raise InputError("shards keep their type: give `dtype` where the original data are sharded")
+        raise InputError(
+            "`dtype` cannot change the type of values that are in shards already: give it for the original data"
+        )
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
     key = json.dumps([FORMAT, fingerprint_of(source), rows_per_shard, seed])
@@ -253,7 +255,7 @@ def finished(asked: Request, each: ParallelMap = map) -> Manifest | None:
 
 
 def _committed(target: str, key: str) -> Manifest | None:
-    """Return the manifest that counts if it has this key or one that begins so."""
+    """Return the current manifest if its key is this one or begins with it."""
     if not files.exists(below(target, CURRENT)):
         return None
     manifest = read_manifest(target)
@@ -419,7 +421,7 @@ def _damaged(url: str) -> AbstractContextManager[None]:
 
 
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Return the items that `gather` takes, one for each shard, from what `route` returned of each part."""
+    """Return the arguments of `gather`, one for each shard, from the results of `route`."""
     if not all(starts):  # an equal run has ended meanwhile: every shard is there
         return [(k, []) for k in range(job.n_shards)]
     return [(k, [(of_part[k], of_part[k + 1]) for of_part in starts]) for k in range(job.n_shards)]
@@ -475,10 +477,10 @@ def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None =
 
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
-    """Write the rows of every part to the work folder, sorted by shard; return what `route` does of each."""
+    """Write the rows of every part to the work folder, sorted by shard; return the results of `route`."""
     return list(each(functools.partial(route, job.url, urls=job.urls), job.items))
 
 
 def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:
-    """Write every shard, from what `route` returned of each part."""
+    """Write every shard, from the results of `route`."""
     return list(each(functools.partial(gather, job.url), items_of(job, starts)))

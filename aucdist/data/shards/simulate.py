@@ -1,4 +1,4 @@
-"""Simulated rows, for benchmarks and for data larger than what one has."""
+"""Simulate rows, for benchmarks and for data sets larger than the memory."""
 
 import math
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ class Simulation:
         return write_shard(self.block(index), url, index)
 
     def commit(self, url: str, shards: Sequence[Shard]) -> Manifest:
-        """Make the shards, which are all of them, the data set in the folder."""
+        """Write the manifest of all shards, which makes them the data set in the folder."""
         schema = Schema(tuple(f"x{i}" for i in range(1, self.features + 1)), "y", ("1",), ("-1",), {})
         form = Form("dense", self.dtype, self.features, False)
         return commit(url, schema, form, shards, origin={"simulated": asdict(self)})

@@ -1,4 +1,4 @@
-"""A data set to read: where its bytes lie, how to read them, and what must be found there; and those that have a name.
+"""Describe data sets to read: where their files are and how they are read, and the catalog of data sets with a name.
 
 The catalog, ``configs/data/*.yaml``, maps names of data sets to their sources. `fetch` downloads one to the
 folder where it is looked up.
@@ -45,9 +45,9 @@ class Source(SourceFields):
         of = self.format_of()
         for key, field in Source.model_fields.items():
             if key not in of.fields | COMMON_FIELDS and getattr(self, key) != field.default:
-                # Nobody should believe that the key did something.
+                # A key that has no effect is an error.
                 allowed = ", ".join(formats_with(key))
-                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}")
+                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave it out")
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if of.needs_label and self.label is None and labelled:
             raise InputError(f"format {self.format!r} needs `label`: the name or the position of the label column")
@@ -55,9 +55,11 @@ class Source(SourceFields):
         if self.labels == "topics" and self.positive == "minority" and labelled:
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
         if self.sha256 is not None and not isinstance(self.source, str):
-            raise InputError("`sha256` is the checksum of one file, but several sources are given")
+            raise InputError(
+                "`sha256` is the checksum of one file, but several sources are given: leave it out, or give one source"
+            )
         if self.source in ("", []) or self.positive == []:
-            raise InputError("`source` and `positive` may not be empty")
+            raise InputError("`source` and `positive` may not be empty: give a value, or leave the key out")
         return self
 
     def format_of(self) -> Format:
@@ -83,7 +85,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
         If a key is unknown, missing or of the wrong type, or if keys do not go together.
     """
     if not isinstance(entry, dict):
-        raise InputError(f"{where}: keys with values are expected, not {str(entry)[:80]!r}")
+        raise InputError(f"{where}: keys with values are expected, not {str(entry)[:80]!r}: write `key: value`")
     for key in entry:
         if key not in Source.model_fields:
             raise InputError(f"{where}: {unknown('key', key, Source.model_fields)}")
@@ -126,10 +128,10 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
     for path in sorted(folder.glob("*.yaml")):
         for name, entry in _entries(path).items():
             if name in sources:
-                raise InputError(f"{path}: {name!r} is in the catalog twice")
+                raise InputError(f"{path}: {name!r} is in the catalog twice: rename one of the two")
             sources[name] = parse_source(entry, f"{path}, {name}")
     if not sources:
-        raise InputError(f"no data catalog in {folder}")
+        raise InputError(f"there is no data catalog in {folder}: add a YAML file of data sets")
     return sources
 
 
@@ -240,14 +242,15 @@ def fetch(
     if files.is_web(url):
         copy = files.downloaded(url, None if packed_here else source.sha256, received)
         data = copy.read_bytes()
-        copy.unlink()  # a wrong one would be taken again, a right one is not needed twice
+        copy.unlink()  # remove the cached file: a wrong one would be used again, and a right one has been copied
     else:
         data = files.read_bytes(url)
     if packed_here:
         data = lzma.compress(unpacked(data, url))
     if (digest := files.sha256_of(data)) != source.sha256:
         raise InputError(
-            f"{name}: what is at {files.shown(url)} has sha256 {digest}, and the catalog says {source.sha256}: it has changed"
+            f"{name}: the file at {files.shown(url)} has sha256 {digest}, but the catalog says {source.sha256}: it "
+            "has changed. If you trust it, correct `sha256` in the catalog"
         )
     files.write_bytes(str(target), data)
     return [str(target)], True

@@ -47,7 +47,7 @@ BUSY = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 
 _log = logging.getLogger(__name__)
-_dice = random.Random()  # its own, so that nobody's seeded numbers depend on the network
+_dice = random.Random()  # a generator of its own, so that seeded random numbers do not depend on the network
 _working: ContextVar[bool] = ContextVar("working", default=False)
 
 

@@ -60,7 +60,7 @@ def expand(source: str | list[str]) -> list[str]:
         else:
             return [url]
     if not paths:
-        raise InputError(f"nothing matches {shown(url)}: there is no file to read")
+        raise InputError(f"nothing matches {shown(url)}: there is no file to read. Correct the path")
     return [fs.unstrip_protocol(p) for p in sorted(paths)]
 
 
@@ -81,7 +81,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
                 check_fits(fs.size(path) or 0, shown(url))
             data = fs.cat_file(path)
     if not data:
-        raise InputError(f"{shown(url)} is empty")
+        raise InputError(f"{shown(url)} is empty: write it again, or name another file")
     return data
 
 
@@ -158,7 +158,8 @@ def create_bytes(url: str, data: bytes) -> bool:
             return retried(lambda: s3.create(fs, path, data))
         if "file" not in fs.protocol:
             raise InputError(
-                f"{shown(url)}: only on S3 and local disks can a file be written that must not be there yet"
+                f"{shown(url)}: this file must never be overwritten, which only S3 and local disks can ensure: name a "
+                "folder there"
             )
         with _aside(Path(path), data) as aside:
             try:
@@ -219,7 +220,7 @@ def refuse_link(folder: str) -> None:
     """
     fs, path = open_fs(folder)
     if "file" in fs.protocol and Path(path).is_symlink():
-        raise InputError(f"{shown(folder)} is a link to another folder: remove it")
+        raise InputError(f"{shown(folder)} is a link to another folder: remove the link")
 
 
 @contextmanager
@@ -241,8 +242,8 @@ def open_fs(url: str) -> tuple[Any, str]:
     """
     url, named = reveal(url), url
     if "\0" in url:
-        raise InputError(f"{shown(named)!r} is neither a path nor a URL")
-    if "://" not in url:  # as it is: fsspec would write out `~`, and read `file:a` and `a::b` as something else
+        raise InputError(f"{shown(named)!r} is neither a path nor a URL: correct it")
+    if "://" not in url:  # unchanged, because fsspec would expand `~`, and interpret `file:a` and `a::b`
         return fsspec.filesystem("file"), str(Path(url).absolute())
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
@@ -257,7 +258,7 @@ def open_fs(url: str) -> tuple[Any, str]:
             f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
         ) from None
     if scheme in S3_SCHEMES:
-        fs.retries = 1  # tries of s3fs, which know no jitter
+        fs.retries = 1  # number of retries by s3fs, which adds no jitter
         fs._list_pages = functools.partial(s3.pages, fs)
     return fs, path
 
@@ -308,7 +309,7 @@ def opened(url: str) -> Iterator["pa.NativeFile"]:
         if path is not None:
             check_regular(path, url)
             if path.stat().st_size == 0:
-                raise InputError(f"{shown(url)} is empty")
+                raise InputError(f"{shown(url)} is empty: write it again, or name another file")
         if path is not None:
             file = pa.memory_map(str(path))
         elif is_web(url):

@@ -70,7 +70,10 @@ def check_fits(n_bytes: int, what: str) -> None:
     Raises InputError if they do not; `what` names the file or data set.
     """
     if n_bytes > (most := total_memory()):
-        raise InputError(f"{what}: {n_bytes} bytes would be needed, more than this machine's memory of {most}")
+        raise InputError(
+            f"{what} would need {n_bytes} bytes, more than this machine's memory of {most}: use a larger machine, or "
+            "fewer rows or columns"
+        )
 
 
 def collected(parts: Iterable[T], size: Callable[[T], int], what: str) -> list[T]:
@@ -118,7 +121,7 @@ def check_regular(path: Path, url: str) -> None:
     try:
         info = path.stat()
     except (OSError, ValueError):
-        return  # whatever reads it says what is wrong
+        return  # the reader will raise the error
     if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
         raise InputError(
             f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
@@ -135,7 +138,10 @@ def read_configuration(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MOST_CONFIGURATION + 1)
         if len(data) > MOST_CONFIGURATION:
-            raise InputError(f"cannot read {path}: a configuration has at most {MOST_CONFIGURATION} bytes")
+            raise InputError(
+                f"cannot read {path}: a configuration has at most {MOST_CONFIGURATION} bytes. If these are data, name "
+                "the YAML file that describes them"
+            )
         return data.decode()
 
 
@@ -207,7 +213,7 @@ def _zip(raw: io.BytesIO) -> Any:
         shown_members = ", ".join(members[:5])
         raise InputError(f"an archive of {len(members)} files ({shown_members}); unpack it, and name the folder")
     if archive.getinfo(members[0]).flag_bits & 1:
-        raise InputError("an archive with a password; unpack it by hand")
+        raise InputError("the archive has a password: unpack it by hand")
     return archive.open(members[0])
 
 
@@ -267,7 +273,7 @@ def unpacked(data: bytes, url: str) -> bytes:
                 ) from None
     data = data.removeprefix(BOM)
     if not data or data.isspace():
-        raise InputError(f"{shown(url)} is empty")
+        raise InputError(f"{shown(url)} is empty: write it again, or name another file")
     return data
 
 
@@ -355,7 +361,9 @@ def check_sheet(file: Any, where: str) -> None:
         if row > rows or column > columns:
             rows, columns, farthest = max(rows, row), max(columns, column), place or f"row {row}"
         if rows > MOST_SHEET_ROWS:
-            raise InputError(f"{where}: it has a row {rows}, and a sheet has at most {MOST_SHEET_ROWS} rows")
+            raise InputError(
+                f"{where}: it has a row {rows}, and a sheet has at most {MOST_SHEET_ROWS} rows: save the table as CSV"
+            )
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start

@@ -131,7 +131,8 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
         n_listed += n_new
         if n_listed > MOST_LISTED:
             raise InputError(
-                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MOST_LISTED:,} objects there"
+                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MOST_LISTED:,} objects there: name a "
+                "narrower path"
             )
         if (keys and keys[0] == before) or n_pages > FREE_PAGES + n_listed / FEWEST_ON_A_PAGE:
             raise BadAnswer("its listing has no end")
@@ -152,6 +153,6 @@ def create(fs: Any, path: str, data: bytes) -> bool:
     except OSError as e:
         if not isinstance(e, FileExistsError) and code_of(e.__cause__) not in ("PreconditionFailed", "412"):
             raise
-        # It may be ours all the same: a try that was answered too late, or not at all.
+        # The object may be ours, if the answer to an earlier try was late or lost.
         return read(fs, path)[0] == data
     return True

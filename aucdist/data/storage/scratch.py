@@ -41,7 +41,7 @@ class NamelessFile:
     def __init__(self, folder: Path):
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
-        # Not in `__del__`, while which another thread could take the file by a weak reference.
+        # Not in `__del__`, during which another thread could get the file from a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
@@ -148,7 +148,7 @@ class Scratch:
                 os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
             for (at, _), piece in zip(pieces, raw, strict=True):
                 _write(file.descriptor, piece, start + at)
-        except OSError:  # the disk is full, or the folder is gone: the fit goes on without
+        except OSError:  # the disk is full, or the folder was removed: the fit continues without a copy
             self._works = False
             return None
         return Copy(file, start, size, tuple(pieces))
@@ -192,7 +192,7 @@ def scratch() -> Scratch:
     """Return this process's copies; in the folder for temporary files unless `use_folder` named another."""
     global _scratch
     with _lock:
-        if _scratch is None or not _scratch.folder.is_dir():  # that of a worker ends with the worker
+        if _scratch is None or not _scratch.folder.is_dir():  # the folder of a worker is removed when the worker ends
             limit = limit_from_environment()
             try:
                 _scratch = Scratch(Path(tempfile.gettempdir()), limit)

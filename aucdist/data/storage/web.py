@@ -48,7 +48,7 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     aside = folder / f".{uuid.uuid4().hex}.part"
     try:
         with aside.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the process ends, however it does
+            fcntl.flock(file, fcntl.LOCK_EX)  # the lock is held until the process ends in any way
             download(file)
             file.flush()
             digest = _digest(aside)

@@ -1,4 +1,4 @@
-"""Passes over rows for link functions: value and gradient, curvatures, second moments, slopes along a move, Markov chains."""
+"""Kernels of the link solvers: value and gradient, curvatures, second moments, slopes along a move, and Markov chains."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from aucdist.kernels.random import fill_normal, u64, uniform01
 from aucdist.kernels.rows import add_sums, row_dot, sums_for, table_axpys, table_dot, table_of
 from aucdist.objectives.link_kernels import curvature, gev_likelihood, loss_and_slope, shape_terms, slope_of
 
-# Links are kernels of scores, which know no rows: they are compiled once, not again for each kind of rows.
+# Links are kernels of scores and not of rows, so that they are compiled once and not for each kind of rows.
 
 
 class Work(NamedTuple):
@@ -56,7 +56,7 @@ def _evaluate_rows(data, line, terms, work, totals, sums):
 
 @kernel
 def _losses_and_slopes(y, weight, first, terms, work, sums):
-    """Add the losses of these rows, of which the first has this number, to the sums; pick those of each class with a slope."""
+    """Add the losses of some rows to the sums of their classes, and write the numbers of the rows whose slope is not 0."""
     scores, picked, coefs, n_held = work
     n_held[0], n_held[1] = 0, 0
     for i in range(y.shape[0]):
@@ -163,7 +163,7 @@ class Proposals(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """What `metropolis` writes.
+    """The output arrays of `metropolis`.
 
     `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
     `shapes` and `levels`, of shape (n_samples,), float64: xi and the log-likelihood of each sample.

@@ -112,7 +112,7 @@ class LinkProblem:
 
     @cached_property
     def rounding(self) -> Rounding:
-        """What bounds on rounding need to know of the rows."""
+        """The sizes of the rows that the bounds on rounding errors depend on."""
         return Rounding.of(self.blocks)
 
     @cached_property
@@ -135,7 +135,7 @@ class LinkProblem:
         return theta
 
     def inside(self, theta: np.ndarray) -> np.ndarray:
-        """Return the theta in the cone that is nearest to a given one."""
+        """Return the projection of theta on the cone."""
         return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
     def fixed(self, point: "LinkPoint") -> np.ndarray:
@@ -159,7 +159,7 @@ class LinkProblem:
         return LinkPoint(theta, primal, dual, gradient, primal_error, error)
 
     def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
-        """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.
+        """Return the lower bound and its rounding error, from the gradient and the sums of losses and slopes of each class.
 
         The slopes are what was computed, however the scores are rounded, for any slopes give a bound. What counts is their sums.
         """
@@ -214,7 +214,7 @@ class LinkProblem:
 
 
 def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
-    """Return the function that solves a system which rounding left indefinite: at one scale, with as little added as it takes.
+    """Return a function that solves a system which rounding made indefinite, by scaling it and adding to its diagonal.
 
     What is added makes steps shorter and never turns them round, so they go down as before.
     """

@@ -152,7 +152,7 @@ def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> 
 
 
 class LinkSolver(Solver):
-    """A solver for the losses of links; a subclass says to which points it goes."""
+    """A solver for the losses of links. A subclass yields the points that it visits."""
 
     objective = "link"
     takes_codes = True
@@ -192,7 +192,7 @@ class LinkSolver(Solver):
 
 
 class Newton(LinkSolver):
-    """Newton's method with a backtracking line search; deterministic, and the one to use.
+    """Newton's method with a backtracking line search. It is deterministic, and the solver to use by default.
 
     Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
     the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
@@ -292,7 +292,7 @@ class Lipschitz(LinkSolver):
 
 
 class Gradient(LinkSolver):
-    """Steepest descent; a bisection finds the minimum along the gradient. Fu & Liu (2018) compare their method with it.
+    """Steepest descent with a line search by bisection, which Fu & Liu (2018) compare their method with.
 
     A round takes two passes: one for the scores and their change, one for value and gradient.
     """

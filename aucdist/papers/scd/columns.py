@@ -45,7 +45,7 @@ FACTOR = 4.0
 
 @dataclass(frozen=True, eq=False)
 class SweptRows:
-    """What a block of columns keeps of all rows.
+    """The labels, shares and margins of all rows, which a block of columns keeps.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ _MADE: WeakKeyDictionary[Blocks, Blocks] = WeakKeyDictionary()
 
 
 def columns_of(blocks: Blocks) -> Blocks:
-    """Return the columns of the rows, each row multiplied by its label, dealt out to as many blocks.
+    """Return blocks of columns, as many as there are blocks of rows, with each row multiplied by its label.
 
     What is returned has a block for each of `blocks`, or for each feature if there are fewer. Its block b holds features b,
     b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
@@ -88,9 +88,9 @@ def columns_of(blocks: Blocks) -> Blocks:
 
 
 def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
-    """Cut the block's columns into pieces, one for each block to come."""
+    """Divide the block's columns into pieces, one for each new block."""
     if isinstance(block.X, np.ndarray):
-        # Transposed one by one, so that no more than a piece is held twice.
+        # The pieces are transposed one by one, so that only one of them is in memory twice.
         pieces: list[Any] = [
             np.ascontiguousarray((block.X[:, first::n_blocks] * block.y[:, np.newaxis]).T) for first in range(n_blocks)
         ]
@@ -102,7 +102,7 @@ def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summar
 
 
 def join_columns(pieces: list[Any], index: int, n_blocks: int) -> Block:
-    """Return the block of these columns, given what each block of rows has of them."""
+    """Return a block of columns, given its piece of each block of rows."""
     X = np.hstack(pieces) if isinstance(pieces[0], np.ndarray) else sp.hstack(pieces, format="csr")
     n = X.shape[0]
     return Block.of(X, np.ones(n, dtype=np.int8), row_id=index + n_blocks * np.arange(n), index=index)
@@ -117,7 +117,7 @@ def send_labels(block: Block, shares: ClassWeight) -> Summary:
 
 
 def keep_rows(block: Block, memory: None, rows: SweptRows) -> tuple[SweptRows, Summary]:
-    """Keep with a block of columns what it needs of all rows."""
+    """Keep the labels and shares of all rows with a block of columns."""
     return rows, {}
 
 

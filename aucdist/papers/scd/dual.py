@@ -78,7 +78,10 @@ def set_up_duals(
     n = block.n_samples
     before = np.zeros(n) if start is None else start.duals[block.index]
     if before.shape != (n,):
-        raise InputError(f"{len(before)} dual variables to start from, but block {block.index} has {n} rows")
+        raise InputError(
+            f"there are {len(before)} dual variables to start from, but block {block.index} has {n} rows: start from "
+            "a fit to the same rows"
+        )
     table = np.empty((n, N_COLUMNS))
     table[:, SQUARE] = row_squares(block.rows) + constant * constant
     table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
@@ -145,14 +148,17 @@ def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
             "warm_start=False"
         )
     if len(start.duals) != blocks.n_blocks:
-        raise InputError(f"dual variables of {len(start.duals)} blocks to start from, but there are {blocks.n_blocks}")
+        raise InputError(
+            f"there are dual variables of {len(start.duals)} blocks to start from, but the data have "
+            f"{blocks.n_blocks} blocks: start from a fit to the same rows"
+        )
     if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
         raise InputError("the dual variables to start from are not all finite and at least 0")
     return start
 
 
 class SDCD(Solver):
-    """Dual coordinate descent in random order with shrinking, algorithm 3; it closes the gap, and is the one to use."""
+    """Dual coordinate descent in random order with shrinking, algorithm 3: the default, because it closes the gap."""
 
     name = "sdcd"
     objective = "hinge"

@@ -1,4 +1,4 @@
-"""Steps on the hinge of single rows: in the dual, along columns, along rows.
+"""Kernels for the hinge of single rows: steps in the dual, along columns and along rows.
 
 The numbers that a step in the dual needs of a row are together in a table, half a cache line per row. Its columns are `SQUARE`,
 the squared length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the variable, and `LABEL`, -1 or 1.
@@ -40,7 +40,7 @@ class DualSweeps(NamedTuple):
 
 
 class Active(NamedTuple):
-    """Which rows shrinking has not set aside, and how it decides.
+    """The rows that shrinking has left active, and the bounds by which it removes rows.
 
     `n`, int: the number of active rows.
     `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and

@@ -155,7 +155,10 @@ class PrimalState:
             raise unknown("penalty", penalty, PENALTIES)
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
-            raise InputError(f"weights of shape {np.shape(start)} to start from; ({n_weights},) is needed")
+            raise InputError(
+                f"the weights to start from have shape {np.shape(start)}, but ({n_weights},) is needed: start from a "
+                "fit with the same features"
+            )
         self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks, lam
         self.penalty, self.intercept, self.average = penalty, intercept, average
@@ -254,7 +257,7 @@ class PrimalState:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrimalSolver(Solver):
-    """A solver that moves the weights themselves, along steps of falling length.
+    """A solver that changes the weights directly, by steps of decreasing length.
 
     It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
     that a fit usually ends with `max_passes` and a ConvergenceWarning.

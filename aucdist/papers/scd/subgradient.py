@@ -69,7 +69,7 @@ def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
 
 
 class SubgradientSolver(PrimalSolver):
-    """A solver of one step along the subgradient of all rows in a round; a subclass says where the step leads."""
+    """A solver that takes one step along the subgradient of all rows in each round. A subclass defines the step."""
 
     takes_codes = True
 

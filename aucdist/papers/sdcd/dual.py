@@ -96,7 +96,7 @@ class DualTable:
         return DualTable(other.entries, add_entries(entries, factor, other.entries, used))
 
     def copy(self) -> "DualTable":
-        """Return a copy that may be changed. Zeros are dropped if they are many; else a plain copy is faster."""
+        """Return a copy that may be changed, without zeros if there are many of them."""
         if 2 * np.count_nonzero(self.entries["value"]) >= self.used:
             return DualTable(self.entries.copy(), self.used)
         return self.enlarged()
@@ -130,7 +130,7 @@ class Mean:
     dual: float = 0.0
 
     def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
-        """Return the average over these steps and more, of which the average is given."""
+        """Return the average over these and further steps, given the average of the further ones."""
         if n_steps == 0:
             return self
         share = n_steps / (self.n_steps + n_steps)
@@ -169,7 +169,7 @@ class Duals:
 def take_over_duals(
     block: Block, memory: SamplingMemory, duals: sp.coo_array, offsets: np.ndarray, steps: PairSteps
 ) -> tuple[SamplingMemory, Summary]:
-    """Set those of the given dual variables that belong to the block's pairs with the present part of the minority.
+    """Set the given dual variables of the block's pairs with the present part of the minority.
 
     None is set above what its pair weighs. Return how many are of rows that make no pair, too.
     """
@@ -364,11 +364,11 @@ def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: 
     n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
     if duals.shape != (n_pos, n_neg):
         raise InputError(
-            f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, but "
-            f"there are {n_pos} and {n_neg}"
+            f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, "
+            f"but there are {n_pos} and {n_neg}: start from a fit to the same rows"
         )
     duals.sum_duplicates()
-    most = 1.0 if groups is None else np.inf  # what each pair weighs the blocks know
+    most = 1.0 if groups is None else np.inf  # the blocks have the weights of the pairs
     if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
         raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
     if duals.nnz and lam != start.lam:
@@ -384,7 +384,8 @@ def _send_duals(pairing: Pairing, duals: sp.coo_array, steps: PairSteps) -> np.n
         summary = pairing.blocks.reduce(take_over_duals, minority_first, pairing.majority_offsets, steps)
         if summary["strange"]:
             raise InputError(
-                "the dual variables to start from are of other pairs: some are of rows of two groups. Set warm_start=False"
+                "the dual variables to start from are of other pairs, some of them of rows of two groups: set "
+                "warm_start=False"
             )
     w: np.ndarray = summary["w"]
     return w

@@ -1,4 +1,4 @@
-"""Steps over pairs: dual coordinate descent, the modified stochastic gradient, and pairs of arriving and buffered rows.
+"""Kernels for single pairs: dual coordinate descent, modified stochastic gradients, and pairs of new and buffered rows.
 
 A pair that is drawn is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i -
 majority_j)`` is positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some
@@ -153,7 +153,7 @@ def _pair_axpy_by_type(a, i, b, j, c, out):
 
 
 class PairPlaces(NamedTuple):
-    """Where a block's pairs are: in runs of rows of the larger class that are of one group.
+    """The pairs of a block, as runs of rows of the larger class that have the same group.
 
     `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
     `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.

@@ -1,4 +1,4 @@
-"""Solvers of the pairwise hinge without dual variables: AUC-MSGD, and online AUC maximisation, which it is compared with.
+"""Solvers of the pairwise hinge without dual variables: AUC-MSGD, and the online AUC maximisation it is compared with.
 
 AUC-MSGD is after Jiang, Tao, Gao & Chu (2014), algorithm 3. Step t draws a pair z and takes the step of dual coordinate descent
 for a problem of t pairs in which z is new:
@@ -115,10 +115,11 @@ class MSGD(PairSolver):
             )
         if start is not None and start.w.shape != (blocks.n_features,):
             raise InputError(
-                f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}"
+                f"the weights to start from are of {len(start.w)} features, but the data have {blocks.n_features}: "
+                "start from a fit with the same features"
             )
         if blocks.has_weights:
-            raise InputError("msgd takes no sample weights")
+            raise InputError("solver msgd takes no sample weights: use solver 'all-pairs' or 'sdcd'")
         before, total = (
             (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
         )

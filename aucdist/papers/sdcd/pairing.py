@@ -1,4 +1,4 @@
-"""What solvers of drawn pairs share: a pair is a row of the smaller class, the minority, and one of the larger class.
+"""Draw pairs of a row of the smaller class (the minority) and a row of the larger class, for all solvers that sample pairs.
 
 A block pairs its rows of the larger class with all rows of the minority, so that every pair belongs to one block. The rows of the
 minority are collected once and sent to all blocks. If there are several blocks and the minority takes more than
@@ -45,7 +45,7 @@ def _count(words: tuple[str, ...] = (), *, optional: bool) -> Number:
 
 @dataclass(frozen=True)
 class SamplingMemory:
-    """What a block remembers between rounds.
+    """The memory of a block between rounds.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class SamplingMemory:
         return PairRows(self.minority, block.rows, len(self.majority), sign, *self.weights)
 
     def taken_with(self, part: int) -> int:
-        """Return the number of steps with a part of the minority."""
+        """Return how many steps the block has taken with a part of the minority."""
         return self.steps_taken.get(part, self.before)
 
     def after(self, turn: "Turn", block: Block, state: Any) -> "SamplingMemory":
@@ -102,7 +102,7 @@ class SamplingMemory:
 def find_majority(
     block: Block, memory: None, sign: int, groups: PairGroups | None, before: int
 ) -> tuple[SamplingMemory, Summary]:
-    """Find the rows of both classes that are in pairs; return how many they are, and the bytes that the smaller one takes."""
+    """Find the rows of both classes that are in pairs; return their numbers, and the bytes of the smaller class."""
     rows, weights = block.rows, (ONES, ONES)
     if groups is None:
         own, majority = (np.flatnonzero(block.y == label) for label in (sign, -sign))
@@ -121,7 +121,7 @@ def find_majority(
 def collect_minority(
     block: Block, memory: SamplingMemory, ranks: np.ndarray, first: int, end: int, offsets: np.ndarray
 ) -> tuple[SamplingMemory, Summary]:
-    """Return the block's rows among those that have the numbers first, ..., end - 1 in the minority, and their weights."""
+    """Return the block's rows, with weights, whose numbers in the minority are first, ..., end - 1."""
     numbers = ranks[offsets[block.index] : offsets[block.index + 1]]
     chosen = memory.own[(numbers >= first) & (numbers < end)]
     return memory, {"X": [block.X[chosen]], "weights": [block.weights()[chosen]]}
@@ -154,7 +154,7 @@ def receive_minority(
 
 
 class Pairing:
-    """Blocks whose pairs are drawn one by one.
+    """Blocks with the state that drawing single pairs needs.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class PairSteps:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the blocks have for a round.
+    """The part of the minority, and the steps, of the blocks in a round.
 
     Attributes
     ----------
@@ -365,7 +365,9 @@ class PairSolver(Solver):
             total = n_pairs if self.steps == ALL else int(self.steps)
         numbered = before + (0 if total == math.inf else int(total))
         if max(n_pairs, numbered) >= LIMIT:
-            raise InputError(f"{n_pairs} pairs and {numbered} steps: both are numbered below 2**63")
+            raise InputError(
+                f"there are {n_pairs} pairs and {numbered} steps, but both are numbered below 2**63: lower `epochs`"
+            )
         pairing = Pairing(blocks, self.minority_bytes, before, groups)
 
         def turns() -> Iterator[Turn]:

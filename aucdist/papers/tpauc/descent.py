@@ -281,7 +281,7 @@ class SubspaceDescent:
         self._take(self.blocks.reduce(move_scores, step, self.moments.scores_of_means(self.w)))
 
     def _take(self, summary: Summary) -> None:
-        """Set objective and gradient from the variance of the scores within the classes."""
+        """Set the objective and the gradient, given the variance of the scores within the classes."""
         self.primal = value(self.w, self.moments.difference, summary["variance"], self.lam)
         self.gradient = gradient(self.w, self.moments.difference, summary["covariance_w"], self.lam)
 
@@ -315,7 +315,7 @@ class RowSampling:
     eta: float
 
     def draw(self, seed: int) -> np.ndarray:
-        """Return n_rows rows in random order, each as often as n_rows times its probability says, up to one."""
+        """Return n_rows rows in random order, each n_rows times its probability often, rounded up or down."""
         counts = np.diff(np.floor(self.edges + uniform01(seed)[1]), prepend=0.0).astype(np.int64)
         return np.repeat(np.arange(len(counts)), counts)[random_order(seed, len(counts))]
 

@@ -50,7 +50,7 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
 
 
 def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
-    """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
+    """Return the moments, bounds on their rounding errors, the sizes that these depend on, and the passes."""
     if groups is None:
         moments = moments_of(blocks, full=True)
         return moments, moments, Rounding.of(blocks), 1
@@ -141,7 +141,7 @@ MOST_SUMS = 2**26
 
 
 def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:
-    """Return the moments of all pairs, and what `errors_of_square` takes for the sizes of the terms that they are sums of.
+    """Return the moments of all pairs within groups, and the sizes of their terms for `errors_of_square`.
 
     A row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the same for both rows
     of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.

@@ -74,7 +74,7 @@ Evaluate = Callable[[np.ndarray, int], Round]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EpochSolver(Solver):
-    """An algorithm of one step for each row and epoch, which ends after its epochs, and usually above `tol`.
+    """An algorithm that takes one step for each row and epoch. It ends after its epochs, usually above `tol`.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class EpochSolver(Solver):
 
     @abstractmethod
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return what evaluates weights, the blocks with the memory of the epochs, and the steps of an epoch."""
+        """Return the function that evaluates weights, the blocks with the memory of the epochs, and the steps of an epoch."""
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
@@ -176,7 +176,7 @@ class TPAUC(EpochSolver):
     class_means: Any = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return what evaluates weights, the blocks, and the steps, whose length is 1 over the largest curvature of a row."""
+        """Return the evaluation of weights, the blocks, and the steps, whose length is 1 over the largest curvature of a row."""
         moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
         means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
         if means.shape != moments.means.shape or not np.isfinite(means).all():
@@ -257,7 +257,7 @@ class OPAUC(EpochSolver):
     rank: int | str | None = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return what evaluates weights, the blocks, and the steps.
+        """Return the function that evaluates weights, the blocks, and the steps.
 
         Full covariances are refused of too many features. The distance of a row to a class mean is at most twice the longest
         row, and a covariance is at most its squared length, so that the default length cannot diverge.
@@ -309,7 +309,7 @@ class UniExp(EpochSolver):
     exponential: ClassVar[bool] = True
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return what evaluates weights, the blocks, and the steps.
+        """Return the function that evaluates weights, the blocks, and the steps.
 
         Their default length is 1 over the largest curvature of a row's square loss, so that steps cannot diverge; a quarter for
         the exponential, which has no largest curvature: it grows with negative margins.

@@ -56,7 +56,7 @@ def _dot(x, y):
 
 
 class RowsInPlane(NamedTuple):
-    """The rows as `steps_along` see them.
+    """The rows of a block in the form that `steps_along` reads.
 
     `moves`, `scores` and `y`: as in `slopes_along`.
     `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
@@ -134,7 +134,7 @@ def draw_integers(seed, n, out):
 
 
 class MarginRows(NamedTuple):
-    """The rows of a block as `svrg_steps` see them.
+    """The rows of a block in the form that `svrg_steps` reads.
 
     `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
     `y`: of shape (n_rows,), int8.

@@ -52,7 +52,7 @@ class Bundle:
         return self._rows[: self.n_points]
 
     def add(self, height: float, gradient: np.ndarray, image: np.ndarray | None = None) -> None:
-        """Add a point, but no second one that is zero, as where no pair is active: equal points share the weight of one.
+        """Add a point, unless it is zero (no pair is active) and there is a zero point already.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Bundle:
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
     def proximal_combination(self, penalty: Penalty, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
-        """Take the proximal point's combination for the best one: for a penalty with corners, where others have no minimiser.
+        """Make the proximal point's combination the best one, for penalties with corners, where others have no minimiser.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Bundle:
     def _drop_idle(self) -> None:
         active = self._idle < self.idle_rounds
         if (self._b_proximal[~active] > 0).any():
-            self._b_proximal = self.b  # of a proximal point long ago
+            self._b_proximal = self.b  # from an earlier proximal point
         if not active.all():
             self._gram = self._gram[np.ix_(active, active)]
             self._rows[: np.count_nonzero(active)] = self._gradients[active]
@@ -225,7 +225,7 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if not np.isfinite(H).all():
         raise ArithmeticError("infinite gradients")
     free, b, newest = np.flatnonzero(b > 0.0), b.copy(), -1
-    ridge = RIDGE * (H.trace() or 1.0) / len(a)  # this much is lost to rounding in H anyhow; H may be 0
+    ridge = RIDGE * (H.trace() or 1.0) / len(a)  # the rounding of H loses as much anyway; H may be 0
     for _ in range(MOST_CHANGES):
         # The maximiser with only these entries and no sign constraint, and the price of the sum.
         system = np.ones((len(free) + 1, len(free) + 1))
@@ -241,7 +241,7 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             moved = np.maximum(now + steps.min() * (target - now), 0.0)
             first = int(np.argmin(steps))
             if free[first] == newest and now[first] == 0.0:
-                break  # it gains nothing beyond rounding
+                break  # the gain is below the rounding error
             moved[first] = 0.0
             b[free], free = moved, free[moved > 0.0]
             continue

@@ -1,4 +1,4 @@
-"""Cuts where both classes are large: the anchors lie in cells of scores.
+"""Cuts of the pairwise hinge where both classes are large: the anchors are counted in a histogram of scores.
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
@@ -45,7 +45,7 @@ SLACK_OF_GAP, MOST_TRIES = 0.05, 4
 
 @dataclass(frozen=True, eq=False)
 class CellMemory(CutMemory):
-    """What a block keeps.
+    """The memory of a block: its rows sorted by class, and their scores.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class CellMemory(CutMemory):
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
-    """What is known of the anchors in each cell; those of several blocks merge by ``+``.
+    """The weights and score sums of the anchors in each cell; those of several blocks merge by ``+``.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class CellSums:
         return CellSums(self.sums + other.sums, low, high)
 
     def as_anchors(self) -> tuple[Anchors, np.ndarray]:
-        """Return an anchor for each cell that is not empty, its mean score with its weight, and the numbers of these cells.
+        """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
 
         Two anchors of weight 0 stand before and behind them, at the least and the greatest score: rows whose threshold lies
         beyond are in no doubt.
@@ -118,7 +118,7 @@ class CellSums:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Edges of cells, and the table by which scores find their cells.
+    """The edges of cells, and the index by which the cells of scores are found.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Edges:
 
     @property
     def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """What a search needs, in the order of the kernels."""
+        """The arguments of a search, in the order of the kernels."""
         return self.at, self.table, self.low, self.scale
 
 
@@ -205,7 +205,7 @@ def finish_by_cells(
 
 
 def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) -> np.ndarray:
-    """Return n edges, as dense as the cubic root of the product of both weights, from what a cut has found in its cells.
+    """Return n edges whose density is the cubic root of the product of both classes' weights in the cells of a cut.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scores in cells: of anchors that are too many to be sent to all blocks, and of rows of which the highest are looked for.
+"""Histograms of scores: of anchors that are too many to send to all blocks, and of rows whose highest scores are needed.
 
 **The pairwise hinge with the anchors in cells.** The anchors are the rows of the smaller class (`aucdist.solvers.pairs.kernels`).
 Edges divide their scores into cells, each with its weight W, the sum S of weight times score, and the least and greatest
@@ -26,7 +26,7 @@ from aucdist.kernels.compiling import kernel
 
 @kernel
 def index_edges(edges, table):
-    """Divide the range of the edges into equal places, and write which cell begins in each.
+    """Divide the range of the edges into equal intervals, and write which cell begins in each.
 
     An edge that is alone in its place may as well lie where the place begins, so that scores there need no comparison.
 
@@ -102,14 +102,14 @@ BITS = 16
 
 @kernel
 def key(score):
-    """Return an int64 that rises with the score; -0.0 has that of 0.0."""
+    """Return an int64 in the order of the scores; -0.0 has the same one as 0.0."""
     bits = np.float64(score + 0.0).view(np.int64)
     return bits if bits >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @kernel
 def start_of_band(away, weights, target, width):
-    """Return where a band must start so that the rows weigh what is wanted if their parts rise from 0 to 1 within it.
+    """Return the start of a band, in which the parts of rows rise from 0 to 1, so that the rows have the required weight.
 
     What they weigh is linear between two rows, so a few steps of Newton's method find it, and bisections where one leads
     outside of what encloses it.

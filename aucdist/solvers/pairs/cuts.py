@@ -1,4 +1,4 @@
-"""Cuts of the hinge over the pairs that count: the tangents of the loss, from the exact scores of the anchors.
+"""Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, which are the smaller class.
 
 The anchors are the rows of the smaller class (`aucdist.solvers.pairs.loss`). The client has their scores, sorts them and sends
 them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cell_cuts` takes the place of `PairCuts`. Which

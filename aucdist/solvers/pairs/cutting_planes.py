@@ -203,7 +203,7 @@ class CuttingPlanes:
             walk = self._proximal_steps()
         else:
             walk = self._newton_steps() if self._second_order else self._line_searches()
-        dual, error = 0.0, 0.0  # the objective is nowhere below 0
+        dual, error = 0.0, 0.0  # the objective is never below 0
         self._unchanged = 0
         for bound, w in walk:
             known = self.gap
@@ -285,7 +285,7 @@ class CuttingPlanes:
                 mu = max(2.0 * mu, self.penalty.lam)
 
     def _take_interior_minimum(self) -> bool:
-        """Go to the minimum that `aucdist.solvers.pairs.few_rows` finds where rows are few; return whether it did."""
+        """Move to the minimum of `aucdist.solvers.pairs.few_rows` if there are few rows; return whether it moved."""
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
@@ -319,7 +319,7 @@ class CuttingPlanes:
                 mu, null_steps = 2.0 * mu, 0
 
     def _narrow_band(self) -> None:
-        """Narrow the band of smoothing so far that it makes up a share of the gap at most."""
+        """Narrow the band of smoothing until smoothing accounts for at most a fixed share of the gap."""
         if self._h > 0.0 and self.lag > 0.0:
             allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
             self._h = max(self._h * min(1.0, max(NARROWING, allowed / self.lag)), NARROWEST)
@@ -329,7 +329,7 @@ class CuttingPlanes:
         return self.penalty.steepest_square(self.gradient) / self.objective(self.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
-        """Return whether gradients are so long, as of unscaled columns, that rounding hides where to go on.
+        """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
 
         Then either no combination of them is short, or neither primal nor dual value has changed for many passes.
         """
@@ -340,11 +340,11 @@ class CuttingPlanes:
         return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
 
     def score(self, w: np.ndarray) -> None:
-        """Score all rows at w, the end of the way that starts at the present point."""
+        """Score all rows at w, the end of the line that starts at the present point."""
         self._at_target, self._target_error = self.cuts.score(w), self.rounding.score(w)
 
     def _line_search(self, sample: SampleAt, move: np.ndarray) -> tuple[float, float]:
-        """Return the step that about minimises the objective along the way, at most 1 within a cone, and the slope there."""
+        """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope there."""
         w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._h, self._h)
         if self._h == 0.0:
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
@@ -406,7 +406,7 @@ class CuttingPlanes:
 
 
 class AllPairs(Solver):
-    """Newton steps and cutting planes over all pairs; deterministic, and the one to use.
+    """Newton steps and cutting planes over all pairs. It is deterministic, and the solver to use by default.
 
     See `aucdist.solvers.pairs.top_negatives` for the partial AUC. With an L2 penalty a fit of large data starts at
     the solution over a sample (`aucdist.solvers.sample`). It has no parameters of its own.

@@ -1,4 +1,4 @@
-"""The minimum where rows are few and cutting planes have not ended soon: an interior-point method on all pairs.
+"""Minimise the pairwise hinge of few rows by an interior-point method, where cutting planes have not ended soon.
 
 A few hundred rows say nothing of most directions, and cutting planes need hundreds of cuts where all pairs of separable rows end
 near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and the dual variables,
@@ -67,7 +67,7 @@ class FewRows:
         ]
 
     def solve(self, lam: float) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Return about the minimiser for a penalty ``lam/2 |w|^2``, and the height and the gradient of a dual point.
+        """Return an approximate minimiser for the penalty ``lam/2 |w|^2``, and the height and the gradient of a dual point.
 
         None where no step has finite weights and a dual value above 0.
         """
@@ -150,5 +150,5 @@ def distance(now: np.ndarray) -> float:
 
 
 def longest(now: np.ndarray, step: np.ndarray) -> float:
-    """Return how much of a step, at most all of it, keeps all values above 0; NaN where one is not a number."""
+    """Return the largest share of a step, at most 1, that keeps all values above 0; NaN if a value is NaN."""
     return 1.0 / float(np.maximum(1.0, (-step / now).max()))

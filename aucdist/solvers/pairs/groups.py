@@ -1,4 +1,4 @@
-"""Which rows make a pair where rows have groups, or grades: what solvers of pairs need to know of both.
+"""The pairs of rows that have groups or grades, in the form that the solvers of pairs read.
 
 **Groups.** A pair is a positive and a negative row of one group. Its groups are numbered; a group without both classes has no
 pair and gets no number.
@@ -32,7 +32,7 @@ MOST_GRADES = 64
 
 @dataclass(frozen=True, eq=False)
 class PairGroups:
-    """What is a pair, in the form that is sent to the blocks.
+    """The groups and grades that define the pairs, in the form that is sent to the blocks.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class PairGroups:
         return len(self.keys) if self.grouped else None
 
     def of(self, blocks: Blocks) -> "PairGroups":
-        """Return what is a pair among other rows, such as a sample of these."""
+        """Return the pairs among other rows, such as a sample of these."""
         groups = pair_groups(
             blocks, "groups" if self.alike else None, "one" if self.exact else None, weighted=not self.grouped
         )
@@ -126,7 +126,7 @@ class PairGroups:
         return there[known], key[known]
 
     def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of one class that are in pairs, each as often as it is in a group: by number of the group.
+        """Return the rows of one class that are in pairs, by group, each once for each of its groups.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ def find_levels(block: Block) -> Summary:
 
 
 def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
-    """Return the groups of the block's rows, and what either class weighs and counts at each threshold in each of them."""
+    """Return the groups of the block's rows, with the weight and the number of rows of each class at each threshold."""
     weight = block.weights()
     there = weight > 0
     groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
@@ -193,7 +193,7 @@ def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
 def pair_groups(
     blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None, *, weighted: bool = False
 ) -> PairGroups | None:
-    """Return what is a pair, by one reduction, with grades by two; None where all rows of both classes make pairs.
+    """Return the pairs, by one reduction, or two with grades; None if all rows of both classes make pairs.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def pair_groups(
         levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
         if len(levels) > MOST_GRADES:
             raise InputError(
-                f"{len(levels)} different grades; at most {MOST_GRADES} are possible: divide them into steps"
+                f"{len(levels)} different grades; at most {MOST_GRADES} are possible: round them to fewer values"
             )
     weighed = blocks.sum(weigh_groups, levels, exact)
     keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)

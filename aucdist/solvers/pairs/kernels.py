@@ -108,7 +108,7 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
 
 @kernel
 def arrange(order, codes, starts, at, arranged):
-    """Write positions in the order of their groups, which keep the order they come in.
+    """Write positions sorted by group, in the given order within each group.
 
     `order`, of shape (n,), int64: positions, such as those that sort scores.
     `codes`, of shape (n,), int32: the group of each position.
@@ -125,7 +125,7 @@ def arrange(order, codes, starts, at, arranged):
 
 
 @kernel
-def guide_groups(anchors, starts, table, table_starts, low, scale):
+def index_groups(anchors, starts, table, table_starts, low, scale):
     """Write the search_index of every group's anchors (ascending, float64) into its part of the table."""
     for g in range(low.shape[0]):
         if starts[g] < starts[g + 1]:

@@ -20,8 +20,8 @@ import numpy as np
 from aucdist.solvers.pairs.kernels import (
     arrange,
     cut,
-    guide_groups,
     hinge_slopes,
+    index_groups,
     ramp_slopes,
     ramp_sum,
     running_sums_in_groups,
@@ -67,17 +67,17 @@ class Anchors:
     doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send the fields alone: what is computed of them is computed where they arrive."""
+        """Send only the fields; values computed from them are computed again on arrival."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def index(self) -> tuple[np.ndarray, ...]:
-        """The tables that guide the searches in each group, where each begins, and the lowest score and the scale of each."""
+        """The search indices of all groups, where each begins, and the lowest score and the scale of each."""
         sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
         cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
         table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
         table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
-        guide_groups(self.scores, self.starts, table, table_starts, low, scale)
+        index_groups(self.scores, self.starts, table, table_starts, low, scale)
         return table, table_starts, low, scale
 
     @cached_property
@@ -92,12 +92,12 @@ class Anchors:
 
     @property
     def search(self) -> tuple[np.ndarray, ...]:
-        """What a search of rows needs, and the running sums, in the order of the kernels."""
+        """The arguments of a search of rows, and the running sums, in the order of the kernels."""
         return self.scores, self.starts, *self.index, *self.prefix_sums
 
     @property
     def n_gaps(self) -> int:
-        """How many places there are between anchors, before and behind them: the entries of a running sum or a slope sum."""
+        """The number of gaps between, before and after the anchors, which is the length of a running sum or a slope sum."""
         return len(self.scores) + len(self.starts) - 1
 
 
@@ -146,19 +146,19 @@ class AnchorGroups:
 
 
 def one_run(n: int) -> Runs:
-    """Return n rows that are all of one group."""
+    """Return the runs of n rows that all belong to one group."""
     return np.array([0, n]), np.zeros(1, dtype=np.int32)
 
 
 def runs_of(codes: np.ndarray) -> Runs:
-    """Return which rows are whose, given the number of each row's group, int32, equal ones side by side."""
+    """Return the run of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
     bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
     bounds = bounds.astype(np.int64)
     return bounds, codes[bounds[:-1]].astype(np.int32)
 
 
 class ScoredRows(NamedTuple):
-    """Rows of the larger class at a point: their scores and weights, and which of them are of which group."""
+    """The rows of the larger class at a point: their scores, weights and groups."""
 
     scores: np.ndarray
     weights: np.ndarray

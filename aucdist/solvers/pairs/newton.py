@@ -1,4 +1,4 @@
-"""Newton's method on the smoothed loss of pairs: its steps, from a few thousand rows that are drawn.
+"""Newton's method on the smoothed loss of pairs, with a Hessian from a few thousand sampled rows.
 
 The mean over very many pairs is almost smooth. In place of the hinge ``max(0, t)``, t being 1 minus a pair's margin, stands the
 mean of hinges shifted by a few values within a band of half-width h (`shifts`): a stair in place of the slope that Nesterov's
@@ -84,7 +84,7 @@ def shifts(h: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Disjoint intervals, ascending: scores are found among them sooner than among all anchors, whose neighbours are close."""
+    """Disjoint ascending intervals around scores, which are faster to search than the scores themselves."""
 
     low: np.ndarray
     high: np.ndarray
@@ -159,7 +159,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 @without_rows
 def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple[Any, Summary]:
-    """Return about how many rows of the larger class are in the band, from one in so many of them."""
+    """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
     scores = 1.0 + memory.best[::stride]
     return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
@@ -309,7 +309,7 @@ class SampleAt:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
         change, n, subset = self.drawn.rows.scores(self.cuts.sign * move), self.drawn.n_anchors, self.cuts.negatives
         negatives, h = self.negatives, h or HARD
-        arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # numbers that about ascend are searched for sooner
+        arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # searching for nearly ascending numbers is faster
         base = self.drawn.weights[negatives]
         target = subset.target * float(base.sum()) / self.cuts.blocks.weight_neg if subset.is_part else 0.0
 
@@ -376,7 +376,7 @@ class Pairs:
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows, which are not copied where only their number is asked for."""
+        """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._drawn, self._which)
 
     def _near(self, sample: SampleAt, threshold: Threshold, high: float) -> list[np.ndarray]:
@@ -436,7 +436,7 @@ class Pairs:
         return total
 
     def squares(self) -> np.ndarray:
-        """Return about the diagonal of the matrix, without what the mean scores of both classes have in common."""
+        """Return the approximate diagonal of the matrix, without the term of the classes' mean scores."""
         return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.at_threshold]))
 
 
@@ -446,7 +446,7 @@ def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarr
 
 
 def step_to_zero(slope: Callable[[float], float], first: float) -> float:
-    """Return about the step at which a rising derivative is 0; it begins with `first`, below 0.
+    """Return approximately the step at which a rising derivative is 0, given its first value, which is below 0.
 
     The step 1 is tried first, which is right near the minimum; then chords between steps on both sides (the Illinois rule).
     """
@@ -506,7 +506,7 @@ def newton_step(
 def conjugate_gradients(
     product: Callable[[np.ndarray], np.ndarray], q: np.ndarray, diagonal: np.ndarray, stays: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return about the solution of ``H x = q``, where some entries stay 0; the diagonal of H, or what is like it, scales H."""
+    """Return an approximate solution of ``H x = q`` in which some entries stay 0, preconditioned by about the diagonal of H."""
     inverse = 1.0 / diagonal if stays is None else np.where(stays, 0.0, 1.0 / diagonal)
     x, residual = np.zeros(len(q)), q
     p = inverse * residual

@@ -1,4 +1,4 @@
-"""What a solver of pairs minimises, as one object, and its exact value at given weights."""
+"""The objective of the solvers of pairs, and its exact value at given weights."""
 
 from dataclasses import dataclass, field, replace
 
@@ -42,7 +42,7 @@ class PairObjective:
         max_false_positives: int | None = None, signs: np.ndarray | None = None, group_weight: str | None = None,
         grade_weight: str | None = None, feature_groups: np.ndarray | None = None,
     ) -> "PairObjective":  # fmt: skip
-        """Return the objective over some rows that the parameters of an estimator stand for.
+        """Return the objective over some rows that the parameters of an estimator describe.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
 
 
 def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Rounding:
-    """Return what bounds on rounding need to know where rows of the smaller class come as running sums."""
+    """Return the sizes for bounds on rounding when rows of the smaller class enter as running sums."""
     if groups is None:
         return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
     again = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups

@@ -21,7 +21,7 @@ from aucdist.solvers.signs import FREE, outside, project_onto_cone
 
 
 class Combination(Protocol):
-    """What a bound on rounding needs to know of the combination of dual points that a bound comes from."""
+    """The sizes of the combination of dual points that bounds on rounding depend on."""
 
     @property
     def height(self) -> float:
@@ -231,7 +231,7 @@ class L1(SparsePenalty):
         return part @ part.T / mu, part @ (centre[used] - self.lam / mu * np.sign(w[used]))
 
     def steepest_square(self, gradient: np.ndarray) -> float:
-        """Return the squared length of what is left of the gradient beyond lam."""
+        """Return the squared length of the part of the gradient that exceeds lam."""
         slope = np.maximum(np.abs(gradient) - self.lam, 0.0)
         return float(slope @ slope)
 
@@ -303,7 +303,7 @@ class GroupL1(SparsePenalty):
         return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
 
     def steepest_square(self, gradient: np.ndarray) -> float:
-        """Return the squared length of what is left of each group's gradient beyond its weight times lam."""
+        """Return the squared length of the part of each group's gradient that exceeds its weight times lam."""
         slope = np.maximum(self.norms(gradient) - self.lam * self.sizes, 0.0)
         return float(slope @ slope)
 

@@ -1,4 +1,4 @@
-"""Losses of pairs that have no corners, over all positive-negative pairs, by L-BFGS.
+"""Minimise smooth losses over all positive-negative pairs by L-BFGS.
 
 Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of loss(w.(x_i - x_j))``, a pair weighing w_i w_j where rows have weights.
 The value and the gradient are exact, by the sorted scores of the anchors, the rows of the smaller class

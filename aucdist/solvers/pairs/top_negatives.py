@@ -1,4 +1,4 @@
-"""Which negatives count: all of them, or the highest-scoring ones, the loss of a partial AUC.
+"""Select the negatives that the loss counts: all of them, or the highest-scoring ones for a partial AUC.
 
 A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i
 - x_j))``, i over the positives, j over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count
@@ -124,7 +124,7 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: 
     last, weight = len(scores) - 1, weights[0]
     if weight > 0.0 and (weights == weight).all():
         k = last - min(max(int(np.ceil((target - above) / weight)) - 1, 0), last)
-        at = np.partition(scores, k)[k]  # a third of the time of a sort
+        at = np.partition(scores, k)[k]  # takes a third of the time of a sort
         before, there = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
         return Threshold(float(at), _fraction(target - (above + before), there))
     order = np.argsort(-scores, kind="stable")

@@ -63,10 +63,10 @@ class Api:
         """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
         with explained(self.namespace):
-            found = self._custom.list_namespaced_custom_object(
+            answer = self._custom.list_namespaced_custom_object(
                 GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], **{by: selector}, _request_timeout=SECONDS
             )
-        items: list[dict[str, Any]] = found["items"]
+        items: list[dict[str, Any]] = answer["items"]
         return items
 
     def delete_cluster(self, name: str) -> None:
@@ -128,9 +128,13 @@ def explained(namespace: str) -> Iterator[None]:
     try:
         yield
     except ConfigException as e:
-        raise InputError(f"no Kubernetes is configured ({where}): {e}") from None
+        raise InputError(
+            f"no Kubernetes is configured ({where}): {e}. Set KUBECONFIG, or run inside the cluster"
+        ) from None
     except HTTPError as e:
-        raise InputError(f"the Kubernetes API does not answer ({where}): {e}") from None
+        raise InputError(
+            f"the Kubernetes API does not answer ({where}): {e}. Check its address and the network"
+        ) from None
     except ApiException as e:
         raise _error(e, namespace, where) from None
 
@@ -141,7 +145,7 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
     except (TypeError, ValueError, KeyError):
         message = str(error.reason)
     if error.status == 401:
-        return InputError(f"the Kubernetes API rejects the credentials ({where})")
+        return InputError(f"the Kubernetes API rejects the credentials ({where}): log in again, or correct KUBECONFIG")
     if error.status == 403 and "exceeded quota" in message:
         return RunError(f"the quota of namespace {namespace} is used up: {message}")
     if error.status == 403 and UNCOUNTED in message:

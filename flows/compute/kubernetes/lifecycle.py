@@ -70,7 +70,7 @@ def cluster_name(run: str) -> str:
 def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
     """Remove the clusters that a flow run has left, and return their names."""
     api = Api(namespace)
-    names = [found["metadata"]["name"] for found in api.clusters(f"{RUN_LABEL}={flow_run}")]
+    names = [cluster["metadata"]["name"] for cluster in api.clusters(f"{RUN_LABEL}={flow_run}")]
     for name in names:
         _remove(api, name)
     return names

@@ -259,7 +259,7 @@ SHARD_CASES = {
     "a shard of another type": (with_dtype, "shard-00001", "its columns are"),
     "a shard with other rows than stated": (
         lambda f: rewritten(f, lambda c: (c["shards"][1].update(rows=4), c.update(n_samples=7, n_neg=c["n_neg"] + 1))),
-        "shard-00001", "rows or positives",
+        "shard-00001", "rows and positives",
     ),
 }  # fmt: skip
 

@@ -94,5 +94,5 @@ def test_wrong_costs_are_refused(tmp_path, value, kind, said):
 def test_a_column_has_one_role(tmp_path, given, said):
     with pytest.raises(InputError, match=said):
         read(parse_source(written(tmp_path, "csv", table()) | given, "rows"))
-    with pytest.raises(InputError, match="costs of shape"):
+    with pytest.raises(InputError, match="costs have shape"):
         Block.of(np.zeros((3, 1)), np.array([1, -1, 1]), cost=np.zeros(2))

@@ -108,9 +108,9 @@ def test_a_number_is_that_of_python_whichever_way_it_takes(monkeypatch):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ("1,2\n3\n", "f.csv, line 2: 1 cells, but there are 2 columns"),
-        ("1,2\n3,4,5,6\n", "line 2: 4 cells"),
-        ('"1\n\n",2\n3,4,5\n', "line 4: 3 cells"),
+        ("1,2\n3\n", "f.csv, line 2: the row has 1 cells, but there are 2 columns"),
+        ("1,2\n3,4,5,6\n", "line 2: the row has 4 cells"),
+        ('"1\n\n",2\n3,4,5\n', "line 4: the row has 3 cells"),
         ('1,2\n"3\n', "line 2, column 'a': the quotes are not closed"),
         (
             '1,2\n3,"4"5\n',

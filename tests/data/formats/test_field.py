@@ -107,7 +107,7 @@ def test_the_header_of_r_is_one_name_short(load):
     data = load('"x","z","y"\n"1",0.94,0,yes\n"2",0.35,1,no\n"3",0.66,2,no\n', drop=["index"])
     assert data.schema.feature_names == ("x", "z")
     assert data.block.X.tolist() == [[0.94, 0], [0.35, 1], [0.66, 2]]
-    with pytest.raises(InputError, match="line 2: 3 cells, but there are 2 columns"):
+    with pytest.raises(InputError, match="line 2: the row has 3 cells, but there are 2 columns"):
         load("x,y\n1,2,\n3,4,\n")  # a separator at the end of each line
 
 

@@ -107,9 +107,9 @@ def test_query_ids_that_are_none(tmp_path, text, message):
     [
         ({"groups": "nobody"}, "nobody"),
         ({"groups": "grade"}, "cannot be both `label` and `groups`"),
-        ({"labels": "topics", "positive": 1}, "does not apply to tables"),
+        ({"labels": "topics", "positive": 1}, "applies to svmlight files only"),
         ({"labels": "grades", "positive": 1, "groups": "user"}, "`positive` does not apply"),
-        ({"labels": "grades", "label": "user"}, "labels are numbers"),
+        ({"labels": "grades", "label": "user"}, "needs numbers as labels"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, changes, message):

@@ -64,7 +64,7 @@ def test_more_columns_may_be_categorical_and_another_may_be_the_label(load):
         (HEAD + "@data\nM, 1, 3, ?, negative\n", "line 8, column 'Code': the value is missing ('?')"),
         (HEAD + "@data\nX, 1, 3, 2, negative\n", "line 8, column 'Sex': unknown category 'X'; known: F, I, M"),
         (HEAD + "@data\n" + ROWS + "M, 1, 3, 2, maybe\n", "line 10, column 'Class': unknown category 'maybe'"),
-        (HEAD + "@data\nM, 1, 3, 2\n", "line 8: 4 cells, but there are 5 columns"),
+        (HEAD + "@data\nM, 1, 3, 2\n", "line 8: the row has 4 cells, but there are 5 columns"),
         (HEAD + "@data\n\n", "has no rows"),
         (HEAD, "no @data line; is this a KEEL file?"),
         ("@relation x\n@data\n1\n", "no @attribute line"),

@@ -196,7 +196,7 @@ def test_a_category_of_the_training_rows_stays_one(tmp_path) -> None:
         (b"a,y\n-,0\n2,1\n", {}, "'-' is not a number; .*if it stands for a missing value, list it under `missing_values`"),
         (b"a,y\n1,0\n2,1\n", {"missing_values": ["-"]}, "`missing_values` .*give `missing: keep` with it"),
         (b"a,y\n1,0\n2,1\n", {"decimal": ",", "thousands": ","}, "`decimal` and `thousands` are both ','"),
-        (b"a,y\n1,0\n2,1\n", {"skip_lines": 9}, "has 4 lines, and `skip_lines` passes over 9"),
+        (b"a,y\n1,0\n2,1\n", {"skip_lines": 9}, "has 4 lines, but `skip_lines` skips 9"),
         (b"a,y\n1,NA\n2,1\n3,0\n", {}, "line 2, column 'y': the value is missing"),
         (b"a,y\n1e400,0\n2,1\n", {"decimal": ","}, "column 'a': .*not finite"),
     ],

@@ -208,7 +208,7 @@ def test_shards_must_be_encoded_like_the_training_data(source):
         ({"feature_names": ("kind=a", "n", "kind=b", "kind=c")}, "they have another order"),
         (
             {"positive": ("no",), "negative": ("yes",)},
-            "its classes are yes against no, those of the training data no against yes",
+            "its classes are yes against no, but those of the training data are no against yes",
         ),
     ):
         with pytest.raises(InputError) as caught:
@@ -223,7 +223,7 @@ def test_shards_must_be_encoded_like_the_training_data(source):
     [
         ({"positive": 1}, "`positive` does not apply to format 'shards'"),
         ({"dtype": "float32"}, "`dtype` does not apply to format 'shards'"),
-        ({"source": ["a", "b"]}, "takes one folder"),
+        ({"source": ["a", "b"]}, "reads one folder"),
     ],
 )
 def test_options_of_reading_do_not_apply_to_shards(options, said):

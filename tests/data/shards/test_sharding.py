@@ -260,7 +260,7 @@ def test_shards_with_weights_are_sharded_again(tmp_path):
         for i, x, y, w in zip(b.row_id, b.X, b.y, b.weight, strict=True):
             assert by_id.pop(int(i)) == (x.tolist(), y, w)
     assert not by_id
-    with pytest.raises(InputError, match="shards keep their type"):
+    with pytest.raises(InputError, match="cannot change the type of values"):
         request(source, str(tmp_path / "c"), dtype="float32")
 
 

@@ -108,7 +108,7 @@ def test_blocks_bring_credentials_for_as_long_as_the_run_lasts(monkeypatch):
     ("name", "message"),
     [
         ("secret/none", "has no such block"),
-        ("secret/text", "not a JSON object with the keys aws_access_key_id"),
+        ("secret/text", "must be a JSON object with the keys aws_access_key_id"),
         ("secret/other", "has no credentials: none of aws_access_key_id"),
     ],
 )

@@ -197,7 +197,7 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
         ({"map": "auto", "k": 5}, "unknown metric of features: auto None"),
         ({"map": "auto", "metric": "ndcg"}, "metric 'ndcg' needs k"),
         ({"map": "auto", "metric": "ndcg", "bins": 5}, "unknown parameter of metric 'ndcg' of features: auto 'bins'"),
-        ({"map": "auto", "metric": "ndcg", "k": "ten"}, "k is 'ten', and a number is needed"),
+        ({"map": "auto", "metric": "ndcg", "k": "ten"}, "k is 'ten', but a number is needed"),
         ({"map": "auto", "metric": "ndcg", "k": -1}, "k is -1"),
     ],
 )

@@ -174,7 +174,7 @@ def test_what_init_writes_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("a,y\n1,0\n2,0\n", ["--label", "y"], "one class only"),
         ("a,y\n" + "".join(f"1,{i}\n" for i in range(30)), ["--label", "y"], "the label column 'y' has 30 different values"),
         ("a,y\n1,0\n2,\n", ["--label", "y"], "line 3, column 'y': the value is missing"),
-        ("a,y\n1,0\n2\n", ["--label", "y"], "line 3: 1 cells, but there are 2 columns"),
+        ("a,y\n1,0\n2\n", ["--label", "y"], "line 3: the row has 1 cells, but there are 2 columns"),
         ("", ["--label", "y"], "is empty"),
         ("a,y\n1,0\n2,1\n", ["--label", "y", "--output", "there.yaml"], "there.yaml is there already"),
         ("a,y\n1,0\n2,1\n", ["--label", "y", "--set", "format=shards"], "shards"),

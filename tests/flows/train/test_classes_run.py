@@ -122,7 +122,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     assert found["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
     _, err = aucdist("score", run / "model", folder / "digits.csv", tmp_path / "no", "--set", "drop=[digit]", "--top", 5,
                      code=2)  # fmt: skip
-    assert "top is 5: it is for models of several classes, of which this one has 4" in err
+    assert "top is 5; it lists the best classes of a model of several classes, and this one has 4" in err
     _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", found)
     model = load_model(str(run / "model"))
     for name in model.classes:
@@ -255,7 +255,7 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
+        (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics, but here each row has one class"),
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
     ],
 )
@@ -271,7 +271,7 @@ def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path)
     )
     path, point = config(tmp_path, CSV.format(tmp_path)), "operating_point={precision: 0.9}"
     _, err = aucdist("train", path, "--set", point, code=2)
-    assert re.search(r"class '.': precision is 0\.9; the highest precision of any threshold is 0\.3", err), err
+    assert re.search(r"class '.': precision is 0\.9, but the highest precision of any threshold is 0\.3", err), err
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -130,7 +130,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(model, n_pos=49, n_neg=900, n_features=10**5) == [None]
     no_codes = ModelConfig(solver="sdcd").built
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
-    with pytest.raises(InputError, match="no map for missing values"):
+    with pytest.raises(InputError, match="no feature map for both missing values"):
         candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
     order = [
         None,

@@ -84,7 +84,7 @@ def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(
     features: Any, given: bool | None, unseen: bool
 ) -> None:
     point = OperatingPointConfig(fpr=0.01, out_of_fold=given)
-    assert point.wanted == {"fpr": 0.01}
+    assert point.options == {"fpr": 0.01}
     assert point.scores_unseen(PairwiseHingeClassifier(features=features)) == unseen
     assert not OperatingPointConfig(fpr=0.01).scores_unseen(object())  # an estimator without maps
 

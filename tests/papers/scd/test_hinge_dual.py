@@ -152,7 +152,7 @@ def sum_of(blocks, duals, intercept):
     [
         (np.zeros(4), "weights have none"),
         (HingeStart((np.zeros(31),)), "31 dual variables to start from, but block 0 has 32 rows"),
-        (HingeStart((np.zeros(16),) * 2), "dual variables of 2 blocks to start from, but there are 1"),
+        (HingeStart((np.zeros(16),) * 2), "dual variables of 2 blocks to start from, but the data have 1"),
         (HingeStart((np.full(32, -1.0),)), "not all finite and at least 0"),
         (HingeStart((np.full(32, np.nan),)), "not all finite and at least 0"),
     ],

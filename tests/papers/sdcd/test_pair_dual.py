@@ -295,7 +295,7 @@ def test_rounds_and_passes(n_blocks, length, sizes):
         ({"steps": "some"}, "steps is 'some'.*'all'"),
         ({"steps": 2**63}, "at most 63 are possible"),
         ({"epochs": -1}, "epochs is -1"),
-        ({"epochs": 2**60}, r"207 pairs and .* steps: both are numbered below 2\*\*63"),
+        ({"epochs": 2**60}, r"207 pairs and .* steps, but both are numbered below 2\*\*63"),
         ({"minority_bytes": 0}, "minority_bytes is 0"),
         ({"combine": "sum"}, "unknown combine 'sum'.*add, average"),
         ({"average": "yes"}, "average is 'yes'"),

@@ -112,7 +112,7 @@ def test_rounds_and_passes():
         ({"steps": 0}, "steps is 0"),
         ({"minority_bytes": -1}, "minority_bytes is -1"),
         ({"start": np.zeros(4)}, "would discard weights alone.*warm_start=False"),
-        ({"start": DescentState(np.zeros(3), 5)}, "of 3 features, the data of 4"),
+        ({"start": DescentState(np.zeros(3), 5)}, "of 3 features, but the data have 4"),
         ({"start": DescentState(np.zeros(4), 2**63 - 5)}, r"both are numbered below 2\*\*63"),
     ],
 )

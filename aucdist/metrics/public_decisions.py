@@ -97,7 +97,7 @@ def guaranteed_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Guarantee:
-    """Return the threshold that keeps a promise for new rows with a probability of at least `confidence`.
+    """Return the threshold that keeps a promise about new rows with a probability of at least `confidence`.
 
     The threshold flags as many positives as the bounds allow, or for `recall` as few rows. The bounds are exact binomial bounds.
     For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queue.md). The rows must be

@@ -1,4 +1,4 @@
-"""What makes a test look better than new rows will: columns that give the label away, order, time, and rows on both sides.
+"""Find what makes a test too optimistic: columns that give the label away, order, time, and test rows that were trained on.
 
 All of it is found on the training rows, or on a sample of them, and said in sentences; nothing is changed for it.
 """
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import REPAIR
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     FEW,
@@ -77,7 +78,7 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
 
 @dataclass(frozen=True)
 class Alone:
-    """What one column says alone.
+    """How well one column ranks the rows by itself.
 
     `auc`: how well it ranks the rows.
     `value`: a value of which nearly all rows are positive, in words; empty if there is none.
@@ -91,7 +92,7 @@ class Alone:
 
 
 def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
-    """Return what each column says alone: numbers as they are, categories by their share of positive rows."""
+    """Return how well each column ranks the rows by itself: numbers as they are, categories by their share of positive rows."""
     if not sample.values.shape[1]:
         return {}
     alone_by_column: dict[str, Alone] = {}
@@ -125,8 +126,8 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     return Alone(auc, value, int(rows[first]), int(positives[first]))
 
 
-def traps_of(sample: Sample, schema: Schema) -> list[str]:
-    """Return what is suspicious in training rows, a sentence each.
+def leaks_of(sample: Sample, schema: Schema) -> list[str]:
+    """Return sentences on what is suspicious in training rows.
 
     `sample`: of the training rows.
     """
@@ -159,7 +160,7 @@ def traps_of(sample: Sample, schema: Schema) -> list[str]:
 
 
 def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
-    """Return what to say of columns of dates in which training rows are later than test rows."""
+    """Return sentences on columns of dates in which training rows are later than test rows."""
     sentences = []
     for name, parts in schema.dates.items():
         part = next((part for part in ("days", "year") if part in parts), None)
@@ -195,7 +196,7 @@ def _identifiers(sample: Sample, schema: Schema) -> list[str]:
 
 
 def known_rows(known: int, checked: int) -> list[str]:
-    """Return what to say of test rows that are among the training rows, too."""
+    """Return sentences on test rows that are training rows as well."""
     if not known:
         return []
     share = (
@@ -208,15 +209,15 @@ def known_rows(known: int, checked: int) -> list[str]:
     ]
 
 
-def traps(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0, checked: int = 0) -> tuple[str, ...]:
-    """Return what should be known before anybody relies on a test, a sentence each.
+def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0, checked: int = 0) -> tuple[str, ...]:
+    """Return sentences on everything that may make a test too optimistic.
 
     `train` and `test`: the training rows, and the test rows where there are some.
     `known` and `checked`: of so many test rows that were looked up, so many were among the training rows.
     """
     sample = sample_of(train)
     times = [] if test is None or not schema.dates else times_of(sample, sample_of(test), schema)
-    return (*traps_of(sample, schema), *times, *known_rows(known, checked))
+    return (*leaks_of(sample, schema), *times, *known_rows(known, checked))
 
 
 # ---- rows that were among those of the training -----------------------------------------------------------------------
@@ -246,7 +247,7 @@ class RowDigests:
         return RowDigests(np.union1d(self.kept, other.kept)[:MOST_KEPT])
 
     def look_up(self, digests: np.ndarray) -> tuple[int, int]:
-        """Return how many of some rows can be looked up, and how many of those are among the kept."""
+        """Return how many of some rows can be looked up, and how many of these are among the stored digests."""
         if len(self.kept) == MOST_KEPT:
             digests = digests[digests <= self.kept[-1]]
         at = np.searchsorted(self.kept, digests)
@@ -271,11 +272,11 @@ class RowDigests:
         try:
             kept = np.load(io.BytesIO(data), allow_pickle=False)
         except Exception as e:  # NumPy parses the header as Python
-            raise InputError(f"{where} is damaged: {e}") from None
+            raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
         if not isinstance(kept, np.ndarray) or kept.dtype != np.uint64 or kept.ndim != 1 or len(kept) > MOST_KEPT:
-            raise InputError(f"{where} is damaged: at most {MOST_KEPT} numbers of type uint64 are needed")
+            raise InputError(f"{where} is damaged: at most {MOST_KEPT} numbers of type uint64 are needed. {REPAIR}")
         if not (kept[:-1] < kept[1:]).all():
-            raise InputError(f"{where} is damaged: its numbers do not ascend")
+            raise InputError(f"{where} is damaged: its numbers do not ascend. {REPAIR}")
         return cls(kept)
 
 
@@ -292,7 +293,7 @@ def _digests_step(block: Block) -> Summary:
 def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
     """Return the `n` smallest different numbers, ascending; all of them where they are fewer."""
     if len(numbers) > 2 * n + 1:
-        least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # the smallest ones, and most rows are there once
+        least = np.unique(np.partition(numbers, 2 * n)[: 2 * n + 1])  # most rows occur once
         if len(least) >= n:
             return least[:n]
     return np.unique(numbers)[:n]

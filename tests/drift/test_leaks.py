@@ -11,9 +11,9 @@ from support.figures import fit_the_model_alone
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
-from aucdist.drift import traps as module
+from aucdist.drift import leaks as module
 from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
-from aucdist.drift.traps import Alone, Sample, columns_alone, known_rows, sample_of, times_of, traps_of
+from aucdist.drift.leaks import Alone, Sample, columns_alone, known_rows, leaks_of, sample_of, times_of
 from aucdist.engine.blocks import LocalBlocks
 
 N = 400
@@ -98,7 +98,7 @@ def test_columns_that_give_the_label_away() -> None:
     found = columns_alone(sample(columns), described)
     assert list(found) == ["noise", "copy", "nearly", "k", "when"]
     assert (found["copy"].auc, found["k"].auc, found["when"].auc) == (1.0, 1.0, 1.0)
-    said = traps_of(sample(columns), described)
+    said = leaks_of(sample(columns), described)
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
     assert "drop: [copy]" in said[0]
@@ -126,7 +126,7 @@ def test_categories_of_few_rows_prove_nothing() -> None:
 def test_a_failure_mode_is_named() -> None:
     mode = (POSITIVE & (np.arange(N) % 4 == 0)).astype(float)
     columns = {"wear": mode * 3.0 - 1.0, "k=heat": mode, "k=none": 1.0 - mode, "noise": RANDOM.normal(size=N)}
-    said = traps_of(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
+    said = leaks_of(sample(columns), schema(list(columns), {"k": ("heat", "none")}))
     n = int(mode.sum())
     assert [text.partition(". ")[0] for text in said] == [
         f"Column 'k': of {n} rows with the value heat, {n} are positive",
@@ -137,15 +137,15 @@ def test_a_failure_mode_is_named() -> None:
 
 def test_noise_is_not_named() -> None:
     columns = {f"x{j}": RANDOM.normal(size=N) for j in range(30)}
-    assert traps_of(sample(columns), schema(list(columns))) == []
+    assert leaks_of(sample(columns), schema(list(columns))) == []
 
 
 def test_identifiers_and_order() -> None:
     columns = {"user_id": RANDOM.permutation(N), "x": RANDOM.normal(size=N), "count": np.arange(N) * 2.0}
-    said = traps_of(sample(columns), schema(list(columns)))
+    said = leaks_of(sample(columns), schema(list(columns)))
     assert [text.split("'")[1] for text in said] == ["user_id", "count"]
     ordered = np.sort(POSITIVE)
-    (text,) = traps_of(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
+    (text,) = leaks_of(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
     assert text.startswith("The rows are in the order of their classes")
 
 
