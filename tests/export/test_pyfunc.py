@@ -76,7 +76,7 @@ def test_few_and_no_rows(trained: tuple[Path, pd.DataFrame, PyfuncModel]) -> Non
         (lambda table: table.drop(columns="age"), "age"),
         (lambda table: table.assign(plan="unheard of"), "unheard of"),
         (lambda table: table.assign(age=np.inf), "age"),
-        (lambda table: table["age"].tolist(), "a data frame, an ndarray or a sparse matrix, not list"),
+        (lambda table: table["age"].tolist(), "rows are list: give a data frame, an ndarray or a sparse matrix"),
         (lambda table: np.zeros((2, 1)), "X has 1 features"),
     ],
     ids=["column", "category", "infinite", "list", "width"],

@@ -109,7 +109,7 @@ def test_blocks_bring_credentials_for_as_long_as_the_run_lasts(monkeypatch):
     [
         ("secret/none", "has no such block"),
         ("secret/text", "must be a JSON object with the keys aws_access_key_id"),
-        ("secret/other", "has no credentials: none of aws_access_key_id"),
+        ("secret/other", "has no credentials: give it one of aws_access_key_id"),
     ],
 )
 def test_a_block_that_does_not_do_is_explained(name, message):
