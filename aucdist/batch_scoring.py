@@ -159,13 +159,8 @@ def begin(
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
-    said: list[Any] = [
-        digest,
-        fingerprint_of(source),
-        manifest,
-        n_parts,
-        *(["contributions"] if contributions else []),
-    ]
+    said: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
+    said += ["contributions"] if contributions else []
     said += [f"top {top}"] if top else []
     said += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(said).encode())
@@ -248,8 +243,7 @@ def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) 
 
 
 def _read_scoring(url: str) -> _ScoringFile:
-    where = files.shown(url)
-    return parse_checked(files.read_bytes(url), _ScoringFile, where)
+    return parse_checked(files.read_bytes(url), _ScoringFile, files.shown(url))
 
 
 @functools.lru_cache(maxsize=2)

@@ -288,7 +288,7 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
     if content["format"] < FORMAT:  # 1 or 2, which were of two classes
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
         known = {name: digest for name, digest in digests.items() if digest is not None}
-        only = {key: content[key] for key in ("intercept", "probability") if key in content}
+        only: dict[str, Any] = {key: content[key] for key in ("intercept", "probability") if key in content}
         only |= {"name": "", "features": FEATURES if FEATURES in known else None}
         kept = {key: v for key, v in content.items() if key not in (*only, "weights_sha256", "features_sha256")}
         content = {"reading": {}} | kept | {"files": known, "classes": [only]}

@@ -276,12 +276,12 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
     at = np.isin(rows.indices, which) if isinstance(rows, CsrRows) else (slice(None), which)
     x = rows.values[at]
     if (x <= -1).any():
-        columns = (
+        column: Any = (
             rows.indices
             if isinstance(rows, CsrRows)
             else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
         )
-        k = int(np.argmax(np.isin(columns, which) & (rows.values <= -1)))
+        k = int(np.argmax(np.isin(column, which) & (rows.values <= -1)))
         (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
         raise InputError(
             f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above "

@@ -226,8 +226,8 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
         if not pa.types.is_float64(columns[name].type):
             continue
         chunks = (as_numpy(chunk.drop_null()) for chunk in columns[name].chunks)
-        within = all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks)
-        if not within:  # as nan is not
+        # Nan is not within the limits, either.
+        if not all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks):
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
     return table_of(columns, form, text.where, text.place, are_cells=True)
 
