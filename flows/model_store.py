@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
-from aucdist.report.plots import GRID, INK, MUTED, NEG, POS, standalone_svg
+from aucdist.report.plots import standalone_svg
+from aucdist.report.svg import GRID, MUTED, NEG, POS
 from aucdist.report.text import Json
 from aucdist.store import present, read_decisions, read_store, split_version
 from aucdist.store import rollback as go_back
@@ -142,24 +143,17 @@ def decision_svg(decision: Json, title: str) -> str:
     bound = decision["margin"] if decision["condition"] == "better" else -decision["margin"]
 
     def plot(axes: Any) -> None:
+        axes.note(title)
         for place, (label, test) in enumerate(rows):
             holds = test["low"] > bound if place == 0 else test["high"] >= -decision["margin"]
-            colour = NEG if holds else POS
-            axes.plot([test["low"], test["high"]], [-place, -place], color=colour, linewidth=3, solid_capstyle="butt")
-            axes.plot([test["value"]], [-place], "o", color=colour, markersize=7)
-            axes.annotate(
-                f"{label}: {test['value']:+.4f} ({test['low']:+.4f} to {test['high']:+.4f})",
-                (0.0, -place), xycoords=("axes fraction", "data"), xytext=(0, 12), textcoords="offset points", color=INK,
-            )  # fmt: skip
-        axes.axvline(0.0, color=GRID, linewidth=1.2)
-        axes.axvline(bound, color=MUTED, linewidth=1.2, linestyle="--")
-        axes.set_ylim(-len(rows) + 0.4, 0.7)
-        axes.set_yticks([])
-        axes.grid(False)
-        verdict = "holds" if decision["holds"] else "does not hold"
-        axes.set_title(title, loc="left", fontsize=11)
-        axes.set_xlabel(
-            f"run minus version in use, on {decision['rows']:,} rows\n{decision['condition']} (dashed) {verdict}"
+            colour, values = NEG if holds else POS, f"{test['value']:+.4f} ({test['low']:+.4f} to {test['high']:+.4f})"
+            axes.plot([test["low"], test["high"]], [-place, -place], color=colour, linewidth=3)
+            axes.plot([test["value"]], [-place], "os"[place], color=colour, markersize=7, label=f"{label}: {values}")
+        axes.axvline(0.0, color=GRID, linestyle="-")
+        axes.axvline(
+            bound, color=MUTED, label=f"{decision['condition']} {'holds' if decision['holds'] else 'does not hold'}"
         )
+        axes.set(xlabel=f"run minus version in use, on {decision['rows']:,} rows", ylim=(-len(rows) + 0.4, 0.7))
+        axes.y.named = ()
 
     return standalone_svg("decision", plot)

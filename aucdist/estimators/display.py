@@ -282,6 +282,7 @@ class WithPlots:
             ax.remove()
         for ax, (_, _, plot) in zip(axes.flat, drawn, strict=False):
             plot(ax)
+            ax.set_xlabel(ax.get_xlabel().replace("$", r"\$"))  # no formula
         figure.tight_layout()
         return figure
 
@@ -337,18 +338,17 @@ def _table(models: list[tuple[str, Any]]) -> str:
 
 
 def _shapes(model: Any) -> str:
-    """Return the shapes that move the score most; nothing where the model has none, or matplotlib is not installed."""
+    """Return the shapes that move the score most; nothing where the model has none."""
     from aucdist.report import plots
 
     try:
-        plots.load_optional("matplotlib")
         drawn = list(_shape_plots(model, MOST_SHAPES))
     except (AttributeError, InputError):
         return ""
     figures = []
     for name, text, plot in drawn:
         identifier = f"aucdist-shape-{next(_numbers)}"  # of no other model of the notebook
-        figures.append(plots.inline_svg(identifier, name, text, plot, 2.6))
+        figures.append(plots.inline_svg(identifier, name, text, plot, 187.0))
     return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
 
 

@@ -1,64 +1,25 @@
-"""The figures of the pages, as SVG that takes its colours and its font from the page.
-
-Functions import matplotlib when they are called, so that only reports pay for its import time.
-"""
+"""The figures of the pages: each function draws into axes (`aucdist.report.svg.Axes`)."""
 
 import html
-import io
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from aucdist.extras import load_optional
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import pr_band, pr_curve, roc_band, roc_curve
+from aucdist.report.svg import HEIGHT, INK, LIGHT, MUTED, NEG, POS, WIDTH, Axes
 from aucdist.report.text import number_text
 
 Plot = Callable[[Any], None]
-"""Draws into the matplotlib axes that it is given."""
-
-# Placeholders, which the CSS variables of the page replace, so that one SVG serves light, dark and print.
-COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg", "card"), start=1)}
-INK, MUTED, GRID, POS, NEG, CARD = COLOURS.values()
-LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8", "card": "#ffffff"}
+"""Draws into the axes that it is given."""
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
-
-ABOVE: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncol": 3}
-"""Where a legend covers no curve."""
 MAX_POINTS = 1000
 N_BINS = 60
 RARE = 0.05
 """With a smaller share of positives the axes of a reliability diagram are logarithmic; linear ones would show one corner."""
-STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and set in the page's font
-    "text.parse_math": False,  # a name may have a dollar sign, and parsing formulas takes longer than drawing
-    "font.family": "sans-serif",
-    "font.size": 10.5,
-    "text.color": INK,
-    "axes.labelcolor": MUTED,
-    "axes.edgecolor": GRID,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": GRID,
-    "ytick.color": GRID,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    # What lies below a legend shows through, and does not cross its words.
-    "legend.facecolor": CARD,
-    "legend.edgecolor": "none",
-    "legend.framealpha": 0.8,
-    "lines.linewidth": 1.8,
-    "path.simplify": False,
-}
 
 
 class Svg(str):
@@ -68,77 +29,34 @@ class Svg(str):
         return str(self)
 
 
-def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = 3.7) -> Svg:
-    """Return an accessible SVG element.
+def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT) -> Svg:
+    """Return an accessible SVG element, in the colours and the font of the page.
 
     `name`: unique on the page; every id in the element starts with it.
     `title` and `description`: the text for screen readers.
-    `height`: in inches, to a width of 5.
+    `height`: in points, to a width of 360.
     """
-    return Svg(_for_page(_svg(name, plot, height), name, title, description))
+    drawn = _svg(name, plot, height)
+    for variable, colour in LIGHT.items():
+        drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
+    return Svg(
+        f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH:g} {height:g}">'
+        f'<title id="{name}-title">{html.escape(title)}</title>'
+        f'<desc id="{name}-description">{html.escape(description)}</desc>{drawn}</svg>'
+    )
 
 
 def standalone_svg(name: str, plot: Plot) -> str:
     """Return a standalone SVG file, in the light colours of the pages on white."""
-    svg = _svg(name, plot, 3.7)
-    for colour, placeholder in COLOURS.items():
-        svg = svg.replace(placeholder, LIGHT[colour])
-    opening, rest = svg[svg.index("<svg") :].split(">", 1)
-    return f'{opening}><rect width="100%" height="100%" fill="#ffffff"/>{rest}'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}pt" height="{HEIGHT:g}pt" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
+        f'font-family="sans-serif"><rect width="100%" height="100%" fill="#ffffff"/>{_svg(name, plot, HEIGHT)}</svg>'
+    )
 
 
 def _svg(name: str, plot: Plot, height: float) -> str:
-    matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
-    svg: Any = load_optional("matplotlib.backends.backend_svg")
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
-        plot(axes := canvas.add_subplot())
-        for axis in (axes.xaxis, axes.yaxis):
-            if axis.get_scale() == "log":
-                axis.set_major_formatter(_plain_numbers())
-                axis.set_minor_formatter(_plain_numbers())
-        svg.FigureCanvasSVG(canvas).figure.get_layout_engine().execute(canvas)
-        canvas.set_layout_engine("none")  # else `savefig` draws everything twice, for the layout
-        stream = io.StringIO()
-        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        canvas.savefig(stream, format="svg", transparent=True, metadata=no_metadata)
-    return re.sub(r'(?<= d=")[^"]+', _rounded, stream.getvalue())
-
-
-def _plain_numbers() -> Any:
-    """Return what labels a log axis by numbers such as 0.001, which need no formula to be set."""
-    ticks: Any = load_optional("matplotlib.ticker")
-
-    class PlainNumbers(ticks.LogFormatter):
-        def __call__(self, x: float, pos: int | None = None) -> str:
-            return f"{x:g}" if super().__call__(x, pos) else ""
-
-    return PlainNumbers()
-
-
-def _rounded(path: re.Match[str]) -> str:
-    """Return the points of a path to a hundredth of a point, which nobody sees, in one line."""
-    text = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path[0])
-    return " ".join(text.split())
-
-
-def _for_page(svg: str, name: str, title: str, description: str) -> str:
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href", "href")
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]+)"', lambda match: match[0] if match[1] in used else "", svg)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", re.sub(r"\n +<", "\n<", svg))
-    for colour, placeholder in COLOURS.items():
-        svg = svg.replace(placeholder, f"var(--{colour})")
-    start = f'<svg role="img" aria-labelledby="{name}-title {name}-description" '
-    labels = (
-        f'<title id="{name}-title">{html.escape(title)}</title>'
-        f'<desc id="{name}-description">{html.escape(description)}</desc>'
-    )
-    opening, rest = svg.split(">", 1)
-    return f"{start}{opening.removeprefix('<svg ')}>{labels}{rest}"
+    plot(axes := Axes())
+    return axes.render(name, height)
 
 
 def roc(
@@ -153,7 +71,7 @@ def roc(
     """
     smallest = _set_roc_axes(axes, test or train, log_x)
     if test is not None and not test.weighted:
-        axes.fill(*roc_outline(test, smallest), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+        axes.fill(*roc_outline(test, smallest), color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: _roc_points(counts, smallest))
     chance = np.array([0.0, 1.0]) if smallest is None else np.geomspace(smallest, 1, 100)
     axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
@@ -161,10 +79,6 @@ def roc(
         axes.axvline(max_fpr, linestyle="-.", color=NEG, linewidth=1, label="trained up to here")
     if point is not None:
         axes.plot(max(point[0], smallest or 0.0), point[1], "o", color=NEG, label="threshold")
-    if not log_x:
-        axes.legend(loc="lower right")
-    elif point is not None or max_fpr is not None:
-        axes.legend(**ABOVE)
 
 
 def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> None:
@@ -172,15 +86,13 @@ def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: b
     smallest = _set_roc_axes(axes, curves[0][1], log_x)
     for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
         axes.plot(*_roc_points(counts, smallest), style, color=colour, label=label)
-    if not log_x:
-        axes.legend(loc="lower right")
 
 
 def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float | None:
     """Name and scale the axes, and return the left end of a log axis, or None."""
     axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
     if not log_x:
-        axes.set_xlim(-0.01, 1.01)
+        axes.set(xlim=(-0.01, 1.01))
         return None
     smallest = float(10.0 ** np.floor(np.log10(1 / max(counts.rows_neg, 10))))
     axes.set(xscale="log", xlim=(smallest, 1))
@@ -246,13 +158,12 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
         return curve.recall[kept], curve.precision[kept]
 
     if test is not None and not test.weighted:
-        axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+        axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, points)
     shown = train if test is None else test
     share = shown.n_pos / (shown.n_pos + shown.n_neg)
     axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
     axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
-    axes.legend(**ABOVE)
 
 
 def metric_path(
@@ -262,13 +173,11 @@ def metric_path(
 
     `x`, `means` and `errors`, of shape (n_settings,): ascending in x; nan where a setting failed.
     """
-    bars: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 3, "elinewidth": 1}
-    axes.errorbar(x, means, yerr=errors, color=POS, label="mean, ± 1 standard error", **bars)
-    diamond: dict[str, Any] = {"markersize": 8, "fillstyle": "none", "markeredgewidth": 1.6}
-    axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", **diamond)
+    _plot_intervals(axes, x, means - errors, means + errors, "± 1 standard error")
+    axes.plot(x, means, "o-", color=POS, label="mean")
+    axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
     log_x = bool((x > 0).all() and x.max() > 20 * x.min())
     axes.set(xlabel=name + ", log scale" * log_x, ylabel=metric, xscale="log" if log_x else "linear")
-    axes.legend(loc="best", fontsize=9)
 
 
 def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> None:
@@ -286,9 +195,9 @@ def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> Non
     if low <= 0.0 <= high:
         axes.axvline(0.0, color=INK, linewidth=1, linestyle="-.", label="threshold")
     label = "Weight per bar" if counts.weighted else "Rows per bar"
-    axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
-    axes.set_ylim(bottom=floor)
-    axes.legend(**ABOVE)  # bars may be highest anywhere
+    axes.set(
+        xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear", ylim=(floor, None)
+    )
 
 
 def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
@@ -307,61 +216,54 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
     if not np.isnan(low).any():
-        lengths, label = np.maximum(np.stack([y - low, high - y]), 0.0), f"{100 * bins.level:g} % interval"
-        axes.errorbar(x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=label)
-    axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
+        _plot_intervals(axes, x, low, high, f"{100 * bins.level:g} % interval")
+    axes.plot(x, y, "o-", color=POS, label="observed")
     axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")
     if log:
         axes.set(xscale="log", yscale="log")
-    axes.legend(loc="upper left")
 
 
-def shape_trace(axes: Any, trace: pd.DataFrame) -> None:
-    """Plot xi against the rounds of its estimation, and the log-posterior or log-likelihood.
+def _plot_intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
+    ends = np.column_stack([low, high, np.full(len(x), np.nan)])
+    axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
 
-    `trace`: `xi_trace_` of a LinkClassifier.
-    """
-    level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
-    words = level.replace("_", " ")
-    marker = "." if len(trace) <= 40 else None
-    (shape,) = axes.plot(trace["round"], trace["xi"], "-", marker=marker, color=POS, label="xi, left")
-    beside = axes.twinx()
-    (reached,) = beside.plot(trace["round"], trace[level], "--", color=NEG, label=f"{words}, right")
-    beside.grid(visible=False)
-    beside.spines["right"].set_visible(True)
-    axes.set(xlabel="Round", ylabel="Shape xi")
-    beside.set_ylabel(words.capitalize())
-    axes.legend(handles=[shape, reached], **ABOVE | {"ncol": 2}, labelcolor=INK)
+
+def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
+    """Plot a column of `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
+    axes.plot(trace["round"], trace[column], _line_of(trace), color=POS)
+    axes.set(xlabel="Round", ylabel=label)
+
+
+def _line_of(points: Any) -> str:
+    """Return the style of a line: with a mark at each point where they are few."""
+    return "o-" if len(points) <= 40 else "-"
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
     """Plot primal and dual value against passes and seconds; the area between them is the gap."""
     x, primal, dual = _columns(history, "passes", "primal", "dual")
     known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
-    marker = "." if len(x) <= 40 else None
-    axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
+    axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
         points = np.isfinite(x) & np.isfinite(values)
-        axes.plot(x[points], values[points], style, marker=marker, color=colour, label=name)
+        marks = "o" if len(x) <= 40 else ""
+        axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
     positive = primal[np.isfinite(primal) & (primal > 0)]
     if len(positive) and positive.max() > 20 * positive.min():
         bounds = [positive.min(), *dual[np.isfinite(dual) & (dual > positive.min() / 20)]]
         axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * positive.max()))
     elif len(positive):
-        axes.set_ylim(0, 1.05 * positive.max())
+        axes.set(ylim=(0, 1.05 * positive.max()))
     axes.set(xlabel="Passes", ylabel="Objective")
     _add_seconds_axis(axes, history)
-    axes.legend(loc="upper right")
 
 
 def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes and seconds, on a log scale."""
     x, gap = _columns(history, "passes", "relative_gap")
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-    axes.plot(x[points], gap[points], "-", marker="." if points.sum() <= 40 else None, color=POS)
-    axes.set(xlabel="Passes", ylabel="Relative gap, log scale")
-    if points.any():
-        axes.set_yscale("log")
+    axes.plot(x[points], gap[points], "o-" if len(x) <= 40 else "-", color=POS, markersize=2.5)
+    axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
     _add_seconds_axis(axes, history)
 
 
@@ -372,15 +274,10 @@ def _columns(history: pd.DataFrame, *names: str) -> list[np.ndarray]:
 def _add_seconds_axis(axes: Any, history: pd.DataFrame) -> None:
     """Add an upper axis with the seconds at each tick of the passes."""
     passes, seconds = _columns(history, "passes", "seconds")
-    low, high = axes.get_xlim()
-    at = [tick for tick in axes.get_xticks() if low <= tick <= high and passes[0] <= tick <= passes[-1]]
-    if not np.isfinite(seconds).all() or len(at) < 2:
-        return
-    above = axes.secondary_xaxis("top")
-    above.set_xticks(at, [number_text(float(np.interp(tick, passes, seconds)), 2) for tick in at])
-    above.set_xlabel("Seconds")
-    above.spines["top"].set_visible(False)
-    axes.set_xlim(low, high)
+    if len(passes) and np.isfinite(seconds).all():
+        axes.seconds = lambda tick: (
+            number_text(float(np.interp(tick, passes, seconds)), 2) if passes[0] <= tick <= passes[-1] else ""
+        )
 
 
 def thin_history(history: pd.DataFrame) -> pd.DataFrame:

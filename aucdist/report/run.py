@@ -1,5 +1,6 @@
 """The page of a run, of two classes or of several: verdict, warnings, figures, tables, and how to run it again."""
 
+import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ MANY = 40
 NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
+CLEARLY = 0.01
+"""A baseline whose AUC is so much larger is a reason to look for another model."""
 THRESHOLD_AS_WANTED = "{}: the operating point of the configuration set the threshold."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the one of the fit.",
@@ -227,19 +230,30 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     ]
     if report.free is not None:
         sentences.append(directions_text(report.free))
-    if run.get("baselines"):
+    if baselines := run.get("baselines"):
         reached = "; ".join(
             f"{other['name']} {auc_text(other['test_auc'])} (average precision {other['average_precision']:.4f})"
-            for other in run["baselines"]
+            for other in baselines
         )
-        sentences.append(f"Test AUC on the same split, with the defaults of the libraries: {reached}.")
+        better = report.map_name is None and max(other["test_auc"] for other in baselines) > area + CLEARLY
+        hint = " Setting `model.features=auto` lets folds look for a better model." if better else ""
+        sentences.append(f"Test AUC on the same split, with the defaults of the libraries: {reached}.{hint}")
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
-        return sentences
+        return [sentences[0], _found_text(decisions.confusion(shown, report.threshold), which), *sentences[1:]]
     promise = [text] if (text := guarantee_text(point)) else []
     return [operating_point_text(point), *promise, threshold_origin_text(point), *sentences]
+
+
+def _found_text(table: Json, which: str) -> str:
+    alerts = table["tp"] + table["fp"]
+    right = f"; {percent_text(table['tp'] / alerts)} of these alarms are right" if alerts else ""
+    return (
+        f"Its threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
+        f"{percent_text(decisions.recall(table))} of the positives{right}."
+    )
 
 
 def _population_text(report: Report) -> str:
@@ -309,12 +323,14 @@ def _reliability(counts: ScoreCounts) -> Json:
 
 
 def _shape(trace: pd.DataFrame) -> Json:
-    """Return the plot of the search for the shape of the link, and its result."""
+    """Return the plots of the search for the shape of the link, and its result."""
     last = number_text(float(trace["xi"].iloc[-1]))
-    svg = plots.inline_svg(
-        "shape", "Shape of the link", f"The last xi is {last}", lambda axes: plots.shape_trace(axes, trace)
-    )
-    return {"figure": svg, "xi": last, "rounds": len(trace)}
+    level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
+    figures = []
+    for column, label in (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())):
+        plot = functools.partial(plots.rounds_of, trace=trace, column=column, label=label)
+        figures.append(plots.inline_svg(column, label, f"The last xi is {last}", plot))
+    return {"figures": figures, "xi": last, "rounds": len(trace)}
 
 
 def _decisions(report: Report) -> list[Json]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from aucdist.metrics.measures import find_measure
 from aucdist.report import plots
-from aucdist.report.plots import INK, MUTED, NEG, POS
+from aucdist.report.svg import INK, MUTED, NEG, POS
 from aucdist.report.text import Json, number_text, search_verdict
 
 # ---- a search: the curve over one parameter or the heat map of two, and all settings ------------------------------------
@@ -182,7 +182,7 @@ def additive_section(model: AdditiveModel) -> Json:
         arrow, rule = DIRECTIONS[0 if model.directions is None else int(model.directions[shape.feature])]
         note = f"{rule}: {note}" if rule else note
         plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band)
-        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 3.0)
+        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
     for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MOST_PAIRS]):
@@ -222,18 +222,17 @@ def shape_plot(
 ) -> None:
     """Plot a feature's contribution as steps in the feature's units, with the rows' histogram beneath.
 
+    `axes`: ours, or those of matplotlib.
     `reach`: the largest absolute contribution of any feature: all plots have one scale.
     `band`: the lowest and the highest contribution of other fits in each bin.
     """
-    edges = shape.edges
+    edges, low = shape.edges, -1.08 * reach
     pad = 0.06 * float(edges[-1] - edges[0]) or max(abs(float(edges[0])), 1.0) * 0.5
     ends = np.concatenate(([edges[0] - pad], edges, [edges[-1] + pad]))
-    beneath = axes.twinx()
     # Density, as bins have about equal numbers of rows and different widths.
     density = shape.shares / np.diff(ends)
-    beneath.stairs(density, ends, fill=True, color=MUTED, alpha=0.25, linewidth=0)
-    beneath.set(ylim=(0, 4.0 * float(density.max())), yticks=[])
-    beneath.grid(visible=False)
+    heights = low + 0.5 * reach * density / float(density.max())
+    axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25, linewidth=0)
     axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
     if band is not None:
         axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2, linewidth=0)
@@ -241,39 +240,25 @@ def shape_plot(
     if shape.missing is not None:
         axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
         axes.legend(loc="upper left")
-    axes.set(xlabel=_plain(name), ylabel="Adds to the score", ylim=(-1.08 * reach, 1.08 * reach))
-    axes.set_zorder(beneath.get_zorder() + 1)
-    axes.patch.set_visible(False)
+    axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
 def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
     """Plot a heat map of what a pair of features adds to the score, beyond what each of both adds."""
-    from matplotlib.patches import Rectangle
-
     reach = float(np.abs(pair.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(pair.values):
-        colour = POS if value > 0 else NEG
-        cell = Rectangle((column - 0.5, row - 0.5), 1.0, 1.0, facecolor=colour, alpha=abs(value) / reach, linewidth=0)
-        axes.add_patch(cell)
+        across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])
+        axes.fill(across, up, color=POS if value > 0 else NEG, alpha=abs(value) / reach)
     n_rows, n_columns = pair.values.shape
-    axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=_plain(names[1]), ylabel=_plain(names[0]))
-    axes.grid(visible=False)
-    axes.set_xticks(*_ticks(pair.edges[1], pair.missing[1]), rotation=45)
-    axes.set_yticks(*_ticks(pair.edges[0], pair.missing[0]))
+    axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
+    axes.x.named, axes.y.named = (_ticks(pair.edges[k], pair.missing[k]) for k in (1, 0))
 
 
-def _ticks(edges: np.ndarray, missing: bool) -> tuple[list[float], list[str]]:
+def _ticks(edges: np.ndarray, missing: bool) -> list[tuple[float, str]]:
     """Return places and labels of at most six edges between the cells; the cell of missing values has a label of its own."""
     step = max(1, -(-len(edges) // 6))
-    chosen = range(0, len(edges), step)
-    at, labels = [k + 0.5 + missing for k in chosen], [number_text(float(edges[k]), 3) for k in chosen]
-    return ([0.0, *at], ["missing", *labels]) if missing else (at, labels)
-
-
-def _plain(name: str) -> str:
-    """Return a name that matplotlib does not take for a formula, short enough for an axis."""
-    short = name if len(name) <= 40 else f"{name[:39]}…"
-    return short.replace("$", r"\$")
+    ticks = [(k + 0.5 + missing, number_text(float(edges[k]), 3)) for k in range(0, len(edges), step)]
+    return [(0.0, "missing")] * bool(missing) + ticks
 
 
 def _points(table: pd.DataFrame, order: Sequence[str]) -> list[tuple[Any, ...]]:

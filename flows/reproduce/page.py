@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aucdist.extras import load_optional
 from aucdist.report import plots
 from aucdist.report.html import render_template
+from aucdist.report.svg import INK, MUTED, NEG, POS
 
 LINE_STYLES = [
-    (plots.POS, "-"), (plots.NEG, "-"), (plots.INK, "--"), (plots.MUTED, "-."), (plots.POS, ":"), (plots.NEG, ":"),
-    (plots.INK, ":"), (plots.MUTED, "-"),
+    (POS, "-"), (NEG, "-"), (INK, "--"), (MUTED, "-."), (POS, ":"), (NEG, ":"),
+    (INK, ":"), (MUTED, "-"),
 ]  # fmt: skip
 """Colour and line style of each curve in turn."""
 MAX_POINTS = 80
@@ -38,11 +38,11 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its heading, its caption and its SVG, as `markupsafe.Markup`."""
+    """A figure: its heading, its caption and its picture."""
 
     heading: str
     caption: str
-    svg: Any
+    svg: plots.Svg
 
 
 @dataclass(frozen=True)
@@ -144,23 +144,19 @@ class Curve:
 def line_plot(
     curves: Sequence[Curve], *, xlabel: str, ylabel: str, log_x: bool = False, log_y: bool = False
 ) -> Callable[[Any], None]:
-    """Return a function that draws the curves into matplotlib axes. The label of an axis states its log scale."""
+    """Return a function that draws the curves into axes. The label of an axis states its log scale."""
 
     def plot(axes: Any) -> None:
         for curve, (colour, style) in zip(curves, LINE_STYLES * len(curves), strict=False):
-            marker = "." if len(curve.x) <= 20 else None
+            marks = "o" if len(curve.x) <= 20 else ""
             drawn = plots.thin(_on_axis(curve.x, log_x), _on_axis(curve.y, log_y), MAX_POINTS)
-            axes.plot(curve.x[drawn], curve.y[drawn], style, color=colour, label=curve.label, marker=marker)
+            axes.plot(curve.x[drawn], curve.y[drawn], marks + style, color=colour, label=curve.label)
             if curve.low is not None and curve.high is not None:
                 band = (curve.x[drawn], curve.low[drawn], curve.high[drawn])
-                axes.fill_between(*band, color=colour, alpha=0.15, linewidth=0)
+                axes.fill_between(*band, color=colour, alpha=0.15)
         axes.set(xlabel=xlabel + ", log scale" * log_x, ylabel=ylabel + ", log scale" * log_y)
-        if log_x:
-            axes.set_xscale("log")
-        if log_y and any((curve.y > 0).any() for curve in curves):
-            axes.set_yscale("log")
-        if curves:
-            axes.legend(loc="best", fontsize=8)
+        scales = {name: "log" if log else "linear" for name, log in (("xscale", log_x), ("yscale", log_y))}
+        axes.set(**scales)
 
     return plot
 
@@ -179,10 +175,9 @@ def line_figure(
     `heading` and `caption`: the text above the figure.
     `scales`: those of `line_plot`.
     """
-    markup = load_optional("markupsafe").Markup
     identifier = "".join(c if c.isalnum() else "-" for c in name)
     plot = line_plot(curves, xlabel=xlabel, ylabel=ylabel, **scales)
-    return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, f"{ylabel} against {xlabel}.", plot)))
+    return Figure(heading, caption, plots.inline_svg(identifier, heading, f"{ylabel} against {xlabel}.", plot))
 
 
 def reproduced_lines(result: Mapping[str, Any]) -> list[str]:

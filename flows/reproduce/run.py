@@ -171,7 +171,6 @@ def _read_targets(path: Path) -> list[dict[str, str]]:
 
 
 SECONDS_BETWEEN_NOTES = 5.0
-PAGE_PACKAGES = {"jinja2", "matplotlib"}
 TaskId = tuple[str, TaskKey]
 """The experiment of a task, and its key within the experiment."""
 
@@ -182,7 +181,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     Raises InputError if the configuration or a data set is wrong, or a package is not installed.
     Raises RunError if a task failed; the results of the finished ones are in the cache.
     """
-    for package in sorted(PAGE_PACKAGES.union(*(experiment.packages() for experiment in config.experiments.values()))):
+    for package in sorted({"jinja2"}.union(*(experiment.packages() for experiment in config.experiments.values()))):
         load_optional(package)
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")

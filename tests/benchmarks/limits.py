@@ -28,6 +28,7 @@ from aucdist.papers.scd.kernels import (
 )
 from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.report import plots
+from aucdist.report.svg import MUTED
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.kernels import cut
@@ -191,12 +192,11 @@ def _roofline(rows: pd.DataFrame) -> Callable[[Any], None]:
         ends = np.array([intensity.min() / 2, intensity.max() * 2])
         # The speed of the largest array, because copies of smaller ones may stay in a cache.
         roof = float(rows.sort_values("GB")["copy GB/s"].iloc[-1])
-        axes.plot(ends, roof * ends, "-", color=plots.MUTED, label=f"a copy's {roof:.1f} GB/s")
-        marks = "osD^vP*X"
+        axes.plot(ends, roof * ends, "-", color=MUTED, label=f"a copy's {roof:.1f} GB/s")
+        marks = "osD^v"
         for k, (_, row) in enumerate(rows.iterrows()):
             colour, mark = LINE_STYLES[k % 2][0], marks[k % len(marks)]
             axes.plot(row["operations per byte"], row["Gflop/s"], mark, color=colour, label=row["kernel"])
         axes.set(xlabel="Operations per byte, log scale", ylabel="Gflop/s, log scale", xscale="log", yscale="log")
-        axes.legend(loc="best", fontsize=8)
 
     return plot

@@ -6,7 +6,6 @@ import pandas as pd
 
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
-from aucdist.extras import load_optional
 from benchmarks.about import Measurement
 from benchmarks.suites import Suite
 
@@ -14,12 +13,10 @@ from benchmarks.suites import Suite
 def check_output(suite: Suite, output: str) -> None:
     """Check that the files of a suite can be written, before work starts.
 
-    Raises InputError if the name does not end in .csv, or a package that figures need is not installed.
+    Raises InputError if the name does not end in .csv.
     """
     if PurePosixPath(output).suffix != ".csv":
         raise InputError(f"--output {output} does not end in .csv")
-    if suite.figure is not None:
-        load_optional("matplotlib")
 
 
 def write_table(output: str, results: pd.DataFrame) -> None:

@@ -29,12 +29,7 @@ def without(monkeypatch: pytest.MonkeyPatch):
     ("package", "arguments", "line"),
     [
         ("statsmodels", ["link"], "statsmodels is not installed: pip install 'aucdist[bench]'"),
-        (
-            "matplotlib",
-            ["limits", "--output", "x.csv"],
-            "matplotlib is not installed: pip install 'aucdist[report]'",
-        ),
-        ("matplotlib", ["reproduce", "000", "--quick"], "matplotlib is not installed: pip install 'aucdist[report]'"),
+        ("jinja2", ["reproduce", "000", "--quick"], "jinja2 is not installed: pip install 'aucdist[report]'"),
         ("imblearn", ["reproduce", "003", "--quick"], "imblearn is not installed: pip install 'aucdist[bench]'"),
     ],
 )

@@ -10,9 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier
-from aucdist.errors import InputError
 from aucdist.estimators import display
-from aucdist.report import plots
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +49,6 @@ def test_several_classes_have_a_row_each(monkeypatch):
     assert shown.count("above the minimum") == 3
     monkeypatch.setattr(display, "MOST_CLASSES", 2)
     assert "and 1 more classes" in model._repr_html_()
-
-
-def test_without_matplotlib_there_are_no_shapes(rows, monkeypatch):
-    def missing(name):
-        raise InputError("matplotlib is not installed")
-
-    model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(*rows)
-    monkeypatch.setattr(plots, "load_optional", missing)
-    shown = model._repr_html_()
-    assert "above the minimum" in shown
-    assert "<svg role" not in shown
 
 
 def test_a_pipeline_and_other_models(rows):

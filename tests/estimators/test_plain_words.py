@@ -78,7 +78,7 @@ def test_plots_of_gains_and_shapes_and_importances():
     )
     figure = model.plot_shapes()
     moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
-    assert len(figure.axes) == 2 * len(moving)  # each with its histogram
+    assert len(figure.axes) == len(moving)
     (pair,) = model.shapes().pairs
     expected = np.zeros(3)
     for shape in model.shapes().shapes:

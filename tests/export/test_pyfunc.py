@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from support.command_line import run
-from support.figures import fit_the_model_alone
 
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
@@ -33,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFram
     content = {"name": "churn", "data": data, "model": {"lam": 0.01, "tol": 0.05, "calibration": "logit"}}
     (folder / "churn.yaml").write_text(json.dumps(content), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patched:
-        fit_the_model_alone(patched)
+        patched.setattr("flows.train.run.baselines", lambda rows, observer: [])
         run("train", folder / "churn.yaml", "--output", folder / "runs")
     (made,) = (folder / "runs").iterdir()
     return folder, table, _load_pyfunc(str(made / "model"))

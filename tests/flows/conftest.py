@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 from support.canary import KEY, PASSWORD, TOKEN, client_of
-from support.figures import RENDER, leave_out, render_only
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
 
 from aucdist.data.storage import faults
-from aucdist.report import plots
 
 HOME = Path(tempfile.mkdtemp(prefix="aucdist-prefect-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -31,26 +29,6 @@ def without_baselines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("flows.train.run.baselines", lambda rows, observer: [])
         yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_figures() -> Iterator[None]:
-    """Leave the figures of pages out, which `tests/report` draws: drawing takes longer than most runs here."""
-    with pytest.MonkeyPatch.context() as patched:
-        leave_out(patched)
-        yield
-
-
-@pytest.fixture
-def rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the pages of this test have their figures."""
-    monkeypatch.setattr(plots, "_svg", RENDER)
-
-
-@pytest.fixture
-def plotted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the figures of this test's pages be plotted but not rendered, which takes most of the time."""
-    render_only(monkeypatch)
 
 
 @pytest.fixture

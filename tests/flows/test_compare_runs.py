@@ -54,7 +54,6 @@ def compare(*arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("rendered")
 def test_three_runs(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("abc")]
     found = compare(*runs, "--output", str(tmp_path / "out"))
@@ -74,7 +73,6 @@ def test_three_runs(tmp_path: Path) -> None:
     assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
 
 
-@pytest.mark.usefixtures("plotted")
 def test_partial_auc_is_compared(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
     found = compare(*runs, "--max-fpr", "0.2", "--output", str(tmp_path / "out"))
@@ -194,7 +192,6 @@ def test_a_feature_map_that_was_chosen_is_named_in_words(tmp_path: Path) -> None
     assert names == ["same (default features)", "same (features bins with pairs 10)"]
 
 
-@pytest.mark.usefixtures("plotted")
 def test_runs_with_groups(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
     for run in runs:

@@ -1,7 +1,6 @@
 """What commands print and what fits give is what was kept; `results.py` says how to keep a change that is meant."""
 
 import pytest
-from support.figures import leave_out
 
 from goldens import results
 
@@ -9,10 +8,7 @@ from goldens import results
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in results.FAST else pytest.mark.slow) for n in results.NAMES]
 )
-def test_results_are_those_that_were_kept(
-    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leave_out(monkeypatch)
+def test_results_are_those_that_were_kept(name: str, request: pytest.FixtureRequest) -> None:
     if name not in results.FAST:
         request.getfixturevalue("data_dir")
     assert results.compare(name) == []

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from support.figures import render_only
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
@@ -16,7 +15,6 @@ from aucdist.report.plots import (
     central_range,
     inline_svg,
     reliability_diagram,
-    shape_trace,
     thin,
     thin_history,
 )
@@ -125,7 +123,7 @@ def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
     assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in figures)
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
     assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
-    assert {"var(--pos)", "var(--neg)", "var(--ink)", "var(--grid)", "var(--card)"} <= set(
+    assert {"var(--pos)", "var(--neg)", "var(--ink)", "var(--grid)", "var(--muted)"} <= set(
         re.findall(r"var\(--\w+\)", drawn)
     )
 
@@ -143,7 +141,6 @@ def test_the_same_report_gives_the_same_page(report, page):
     ],
 )
 def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, estimator, said):
-    render_only(monkeypatch)
     page = render_run_page(replace(report, run=report.run | {"estimator": estimator}))
     assert f"No operating point was given, so {said}." in text_of(page)
 
@@ -178,8 +175,7 @@ def test_how_to_run_it_again(page):
         assert expected in text
 
 
-def test_probabilities_get_their_diagram_and_losses(report, page, monkeypatch):
-    render_only(monkeypatch, "reliability")
+def test_probabilities_get_their_diagram_and_losses(report, page):
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
     shown = render_run_page(replace(report, probabilities=counts))
     assert 'id="reliability-title"' in shown
@@ -188,18 +184,17 @@ def test_probabilities_get_their_diagram_and_losses(report, page, monkeypatch):
     assert "Reliability" not in text_of(page)
 
 
-def test_the_shape_of_the_link_is_shown_where_it_was_found(report, monkeypatch):
-    render_only(monkeypatch, "shape")
+def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
     trace = pd.DataFrame({"round": [1, 2], "xi": [0.0, -0.25], "log_posterior": [-9.0, -8.0]})
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
     page = render_run_page(replace(report, probabilities=counts, shape=trace))
-    assert 'id="shape-title"' in page
+    assert 'id="xi-title"' in page
+    assert "Log posterior" in text_of(page)
     assert "xi = -0.25, estimated in 2 rounds" in text_of(page)
     assert "Shape of the link" not in text_of(render_run_page(replace(report, probabilities=counts)))
 
 
-def test_what_the_certificate_is_over(report, page, monkeypatch):
-    render_only(monkeypatch)
+def test_what_the_certificate_is_over(report, page):
     n_pos, n_neg = report.train.rows_pos, report.train.rows_neg
     assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(page)
     of_rows = text_of(render_run_page(replace(report, of_pairs=False)))
@@ -216,8 +211,7 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
 
 
-def test_hostile_text_is_escaped_everywhere(report, monkeypatch):
-    render_only(monkeypatch, "objective")
+def test_hostile_text_is_escaped_everywhere(report):
     run = report.run | {"run": EVIL, "solver": EVIL, "estimator": EVIL}
     run["certificate"] = run["certificate"] | {"status": EVIL}
     hostile = replace(report, title=EVIL, run=run, data={EVIL: EVIL}, config=EVIL, weights=[(EVIL, 1.0)])
@@ -228,8 +222,7 @@ def test_hostile_text_is_escaped_everywhere(report, monkeypatch):
     assert Tags(page).open == []
 
 
-def test_warnings_come_first(report, monkeypatch):
-    render_only(monkeypatch)
+def test_warnings_come_first(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}}
     text = text_of(render_run_page(replace(report, run=run, test=None, train=scores(8, 30, shift=-0.3))))
     head = text[: text.index("Ranking")]
@@ -246,14 +239,12 @@ def test_warnings_come_first(report, monkeypatch):
     assert "test rows" not in text.replace("no test rows", "")
 
 
-def test_keys_in_warnings_are_set_as_code(report, monkeypatch):
-    render_only(monkeypatch)
+def test_keys_in_warnings_are_set_as_code(report):
     page = render_run_page(replace(report, leaks=["choose by `folds: {duplicates: together}`, not by <b>"]))
     assert "choose by <code>folds: {duplicates: together}</code>, not by &lt;b&gt;" in page
 
 
-def test_a_stationary_point_is_no_failure_and_no_proof(report, monkeypatch):
-    render_only(monkeypatch)
+def test_a_stationary_point_is_no_failure_and_no_proof(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
     text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
@@ -261,8 +252,7 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report, monkeypatch):
     assert "did not converge" not in text
 
 
-def test_weighted_rows_have_no_interval_and_no_band(report, monkeypatch):
-    render_only(monkeypatch, "roc", "roc-low", "pr", "scores")
+def test_weighted_rows_have_no_interval_and_no_band(report):
     text = text_of(render_run_page(replace(report, test=scores(200, 800, weight=0.5))))
     assert "no interval for weighted rows" in text
     assert "95 % band" not in text
@@ -282,8 +272,7 @@ def test_weighted_rows_have_no_interval_and_no_band(report, monkeypatch):
     ],
     ids=["none", "one", "no dual", "nothing known", "infinite", "zero", "steep"],
 )
-def test_any_history_can_be_drawn(report, rounds, monkeypatch):
-    render_only(monkeypatch, "objective", "gap")
+def test_any_history_can_be_drawn(report, rounds):
     text = text_of(render_run_page(replace(report, history=rounds)))
     assert ("No history was recorded" in text) == (not np.isfinite(pd.to_numeric(rounds["primal"])).any())
 
@@ -297,8 +286,7 @@ def test_any_history_can_be_drawn(report, rounds, monkeypatch):
     ],
     ids=["two rows", "constant", "outliers"],
 )
-def test_odd_scores_can_be_drawn(report, test, monkeypatch):
-    render_only(monkeypatch, "roc", "roc-low", "pr", "scores")
+def test_odd_scores_can_be_drawn(report, test):
     assert "Average precision" in text_of(render_run_page(replace(report, test=test, weights=[])))
 
 
@@ -377,12 +365,3 @@ def test_a_rare_class_without_positives_in_some_bins_is_drawn():
 def test_scores_are_refused():
     with pytest.raises(InputError, match="predict_proba"):
         reliability_diagram(None, ScoreCounts.from_scores(np.array([1, -1]), np.array([3.0, -2.0])))
-
-
-@pytest.mark.parametrize("level", ["log_posterior", "log_likelihood"])
-def test_shape_trace(level):
-    trace = pd.DataFrame({"round": [1, 2, 3], "xi": [0.1, 0.2, 0.25], level: [-30.0, -20.0, -19.0]})
-    svg = inline_svg("shape", "Shape", "How xi was found.", lambda axes: shape_trace(axes, trace))
-    assert "Shape xi" in svg
-    assert level.replace("_", " ").capitalize() in svg
-    assert len(re.findall("<path", svg)) > 5

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from support.figures import render_only
 from test_page import Tags, history, scores, text_of
 
 from aucdist.report.run import Report, render_run_page
@@ -45,8 +44,7 @@ def report():
 PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
 
 
-def test_features_kept_have_a_column_where_they_are_known(report, monkeypatch):
-    render_only(monkeypatch)
+def test_features_kept_have_a_column_where_they_are_known(report):
     assert "features kept" not in text_of(render_run_page(replace(report, search=search(PATH))))
     table = [{**PATH[0], "features_kept": [3, 3]}, {**PATH[1], "features_kept": [12, 1400]}, PATH[2]]
     page = render_run_page(replace(report, search=search(table)))
@@ -55,8 +53,7 @@ def test_features_kept_have_a_column_where_they_are_known(report, monkeypatch):
     assert re.findall(r"<td>12</td><td>([^<]*)</td>", page) == ["3", "12 to 1,400", ""]
 
 
-def test_one_parameter_is_a_path_with_error_bars(report, monkeypatch):
-    render_only(monkeypatch, "path")
+def test_one_parameter_is_a_path_with_error_bars(report):
     page = render_run_page(replace(report, search=search(PATH, best=2)))
     assert Tags(page).open == []
     text = text_of(page)
@@ -73,8 +70,7 @@ def test_one_parameter_is_a_path_with_error_bars(report, monkeypatch):
     assert search_section(search(PATH))["heat"] is None
 
 
-def test_two_parameters_are_a_heat_map_that_is_a_table(report, monkeypatch):
-    render_only(monkeypatch)
+def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     table = [
         row({"lam": lam, "tol": tol}, [0.8 + 0.05 * i] * 2)
         for i, (lam, tol) in enumerate(itertools.product((1.0, 0.1), (1e-3, 1e-2, 1e-1)))
@@ -108,15 +104,13 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report, monkeypatch):
     ],
     ids=["words", "one", "failed", "not positive", "three", "no grid"],
 )
-def test_any_search_can_be_shown(report, table, monkeypatch):
-    render_only(monkeypatch, "path")
+def test_any_search_can_be_shown(report, table):
     text = text_of(render_run_page(replace(report, search=search(table))))
     assert ("it broke" in text) == any(r["errors"] for r in table)
     assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)
 
 
-def test_the_paragraphs_state_folds_rule_and_score(report, monkeypatch):
-    render_only(monkeypatch)
+def test_the_paragraphs_state_folds_rule_and_score(report):
 
     def text(of):
         return text_of(render_run_page(replace(report, search=of)))

@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.figures import fit_the_model_alone
 
 from aucdist.data.formats.arrow_tables import digest_of, from_query
 from aucdist.data.shards.reading import read
@@ -140,7 +139,7 @@ def test_the_same_rows_by_every_door(tmp_path: Path, door: str) -> None:
 def test_from_init_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str) -> None:
     from support.command_line import run
 
-    fit_the_model_alone(monkeypatch)
+    monkeypatch.setattr("flows.train.run.baselines", lambda rows, observer: [])
     monkeypatch.chdir(tmp_path)
     entry = DOORS[door](tmp_path)
     settings = [part for key in entry.keys() - {"source"} for part in ("--set", f"{key}={json.dumps(entry[key])}")]

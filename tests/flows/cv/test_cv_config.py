@@ -137,7 +137,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("rendered")
 def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     result = flows.cross_validate.fn(load_cv("digits", QUICK, str(tmp_path)))
     verdict = made["cross-validate-verdict"]

@@ -66,7 +66,6 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
     return found
 
 
-@pytest.mark.usefixtures("plotted")
 def test_a_cell_is_the_mean_over_splits(tmp_path: Path) -> None:
     result = run(write(tmp_path, paper(keel=KEEL)))
     plain, smote = by_hand(False), by_hand(True)
@@ -118,7 +117,6 @@ def test_synthetic_data_follow_the_link_and_their_seed() -> None:
     assert (simulate_rows(task, 4).X != block.X).all()
 
 
-@pytest.mark.usefixtures("plotted")
 def test_shapes(tmp_path: Path) -> None:
     model = LINK | {"loss": "likelihood", "fit_intercept": False, "tol": 1e-3}
     experiment = {
@@ -152,7 +150,6 @@ def test_shapes(tmp_path: Path) -> None:
     assert page.count("Mean log-likelihood per row") >= 1
 
 
-@pytest.mark.usefixtures("plotted")
 def test_optimisers(tmp_path: Path) -> None:
     experiment = {
         "kind": "optimisers", "title": "digits", "figure": "Figure 4", "table": "Table 7",

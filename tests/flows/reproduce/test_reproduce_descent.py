@@ -102,7 +102,6 @@ def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
     assert reference["length"] == pytest.approx(np.abs(known.coef_).sum())
 
 
-@pytest.mark.usefixtures("plotted")
 def test_the_page_of_a_descent(tmp_path: Path) -> None:
     result = run(write(tmp_path, descent()))
     page = Path(result["run"], "report.html").read_text()

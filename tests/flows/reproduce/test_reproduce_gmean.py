@@ -63,7 +63,6 @@ def scored(model, block, rows):
     return 100 * g_mean_score(block.y[rows], sign)
 
 
-@pytest.mark.usefixtures("plotted")
 def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path: Path) -> None:
     result = run(write(tmp_path, small(), PRINTED))
     block = read(find("digits")).block

@@ -17,7 +17,6 @@ from aucdist.solvers.pairs.objective import pairwise_objective
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@pytest.mark.usefixtures("plotted")
 def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     result = run(write(tmp_path, only("ten")))
     tasks = Path(result["run"], "tasks", "ten", "eight")

@@ -30,7 +30,6 @@ def by_hand(lam: float, repeat: int, fold: int) -> float:
     return float(roc_auc_score(block.y[number == fold], model.decision_function(block.X[number == fold])))
 
 
-@pytest.mark.usefixtures("plotted")
 def test_a_table_is_the_best_mean_over_the_folds(tmp_path: Path) -> None:
     result = run(write(tmp_path, only("nine")))
     areas = np.array([[[by_hand(lam, r, f) for lam in GRID] for f in range(3)] for r in range(2)]).reshape(6, 2)

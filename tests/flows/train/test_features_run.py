@@ -73,7 +73,6 @@ def test_the_same_bits_on_two_workers(folder: Path, tmp_path: Path) -> None:
     assert here["metrics"] == there["metrics"]
 
 
-@pytest.mark.usefixtures("plotted")
 @pytest.mark.filterwarnings("ignore:pairs=")
 def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_path: Path) -> None:
     kept, streamed = (train(folder, tmp_path, *on_shards(folder), where) for where in ("cache=memory", "cache=stream"))

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from support.figures import RENDER
 from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
-from aucdist.report import plots
 from aucdist.report.text import operating_point_text
 from aucdist.selection.folds import fold_numbers
 from flows.config.operating_point import OperatingPointConfig
@@ -33,9 +31,7 @@ def run(output: Path, *settings: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(plots, "_svg", RENDER)
-        return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
+    return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
 
 
 def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
@@ -133,7 +129,6 @@ def test_sentence(wanted: dict[str, float], start: str) -> None:
     assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alarm.")
 
 
-@pytest.mark.usefixtures("plotted")
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
     result = run(tmp_path, "operating_point={cost: {false_alarm: 1, miss: 40}}")
     table, point = read_scores(result["run"]), result["operating_point"]

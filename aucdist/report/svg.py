@@ -1,0 +1,249 @@
+"""Figures as SVG, which takes its colours and its font from the page.
+
+`Axes` has those methods of matplotlib's Axes that the figures of the pages need, under the same names: importing matplotlib and
+drawing a page with it would take longer than most fits.
+"""
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aucdist.errors import printable
+from aucdist.report.text import number_text
+
+LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
+"""The light colours of the pages. On a page, variables of CSS replace them, so that one SVG serves light, dark and print."""
+INK, MUTED, GRID, POS, NEG = LIGHT.values()
+WIDTH, HEIGHT, RIGHT = 360.0, 266.0, 12.0
+SIZE = 10.5
+"""The size of text."""
+LETTER = 0.54 * SIZE
+"""The mean width of a letter: a browser knows the true one, so that lines have a little room to spare."""
+DASHES = {
+    "-": "",
+    "--": ' stroke-dasharray="6 3"',
+    "-.": ' stroke-dasharray="8 2.5 1.5 2.5"',
+    ":": ' stroke-dasharray="1.8 2.6"',
+}
+MARKERS = {
+    "o": "m-1,0a1,1 0 1,0 2,0a1,1 0 1,0 -2,0", "s": "m-.9,-.9h1.8v1.8h-1.8z", "D": "m0,-1.3l1.3,1.3l-1.3,1.3l-1.3,-1.3z",
+    "^": "m-1.1,.9h2.2l-1.1,-2z", "v": "m-1.1,-.9h2.2l-1.1,2z",
+}  # fmt: skip
+"""Outlines around a point, of radius 1."""
+
+
+class Axis:
+    """The horizontal or the vertical axis: what is shown of it, and where a value lies."""
+
+    def __init__(self) -> None:
+        self.label, self.log = "", False
+        self.low: float | None = None
+        self.high: float | None = None
+        self.named: Sequence[tuple[float, str]] | None = None
+        self.seen: list[np.ndarray] = []
+        self.first, self.last = 0.0, 1.0  # the ends in points of the picture, which `Axes.render` sets
+
+    def _scaled(self, values: Any) -> np.ndarray:
+        values = np.asarray(values, dtype=float)
+        return (
+            np.log10(np.maximum(values, 1e-300)) if self.log else values
+        )  # what is not positive lies below the picture
+
+    def settle(self) -> None:
+        """Choose the ends that were not set: a little more than what is drawn."""
+        values = np.concatenate([np.ravel(part) for part in self.seen] or [np.zeros(0)])
+        values = self._scaled(values[np.isfinite(values) & ((values > 0) | (not self.log))])
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+        pad = 0.04 * (high - low) or 0.05 * abs(low) or 0.5
+        self.start = low - pad if self.low is None else float(self._scaled(self.low))
+        self.end = high + pad if self.high is None else float(self._scaled(self.high))
+
+    def place(self, values: Any) -> np.ndarray:
+        """Return where values lie in the picture, in points."""
+        share = (self._scaled(values) - self.start) / (self.end - self.start)
+        return np.asarray(self.first + (self.last - self.first) * np.clip(share, -9, 9))
+
+    def ticks(self) -> Sequence[tuple[float, str]]:
+        """Return the values that have a line of the grid, and their names."""
+        if self.named is not None:
+            return self.named
+        low, high, decades = self.start, self.end, np.zeros(0)
+        if self.log:
+            decades = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)
+            low, high = 10.0**low, 10.0**high
+        step = 10 ** np.floor(np.log10((high - low) / 5))
+        step *= next(factor for factor in (1, 2, 5, 10) if 5.5 * factor * step >= high - low)
+        at = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+        if len(decades) > 1:
+            at = 10.0 ** decades[:: -(-len(decades) // 7)]
+        return [(float(value), number_text(float(value) + 0.0, 6)) for value in at]
+
+
+class Axes:
+    """A picture with two axes: what is drawn into it, and its legend, which stands above it and covers nothing."""
+
+    def __init__(self) -> None:
+        self.x, self.y = Axis(), Axis()
+        self.seconds: Callable[[float], str] | None = None
+        self._marks: list[Callable[[], str]] = []
+        self._legend: list[tuple[str, str]] = []
+
+    def set(self, **values: Any) -> None:
+        """Set the labels, limits and scales of the axes: xlabel, xlim, xscale and the same of y."""
+        for key, value in values.items():
+            axis, what = (self.x if key[0] == "x" else self.y), key[1:]
+            if what == "label":
+                axis.label = value
+            elif what == "scale":
+                axis.log = value == "log"
+            else:
+                axis.low, axis.high = value
+
+    def legend(self, **place: Any) -> None:
+        """Do nothing: what has a label is in the legend."""
+
+    def plot(
+        self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0,
+        hollow: bool = False,
+    ) -> None:  # fmt: skip
+        """Draw a line through points, marks at them, or both: "--", "o" and "o-" are styles."""
+        x, y = np.atleast_1d(np.asarray(x, dtype=float)), np.atleast_1d(np.asarray(y, dtype=float))
+        marker, line = MARKERS.get(style[0]), style.lstrip("".join(MARKERS))
+        stroke = f' fill="none" stroke="{color}" stroke-width="{linewidth:g}"{DASHES.get(line, "")}'
+        look = f'{stroke} vector-effect="non-scaling-stroke"' if hollow else f' fill="{color}"'
+        mark = f'<path transform="translate({{:.1f}} {{:.1f}}) scale({markersize / 2:g})" d="M0,0{marker}"{look}/>'
+
+        def draw() -> str:
+            across, up = self.x.place(x), self.y.place(y)
+            marks = (mark.format(*at) for at in zip(across, up, strict=True) if np.isfinite(at).all())
+            return f'<path d="{_path(across, up)}"{stroke}/>' * bool(line) + "".join(marks if marker else ())
+
+        sample = f'<path d="M0,0h22"{stroke}/>' * bool(line) + mark.format(11, 0) * bool(marker)
+        self._add(x, y, draw, label, sample)
+
+    def fill(self, x: Any, y: Any, *, color: str, alpha: float, label: str = "", linewidth: float = 0.0) -> None:
+        """Fill the area within an outline."""
+        x, y, look = (
+            np.asarray(x, dtype=float),
+            np.asarray(y, dtype=float),
+            f' fill="{color}" fill-opacity="{alpha:.3g}"',
+        )
+        draw = lambda: f'<path d="{_path(self.x.place(x), self.y.place(y))}z"{look}/>'  # noqa: E731
+        self._add(x, y, draw, label, f'<path d="M0,-5h22v10h-22z"{look}/>')
+
+    def fill_between(self, x: Any, low: Any, high: Any, **look: Any) -> None:
+        """Fill the area between two curves."""
+        self.fill(np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]]), **look)
+
+    def stairs(
+        self, values: np.ndarray, edges: np.ndarray, *, baseline: Any = None, fill: bool = False, color: str, alpha: float = 1.0,
+        linestyle: str = "-", linewidth: float = 1.8, label: str = "",
+    ) -> None:  # fmt: skip
+        """Draw a value for each interval between edges: as a line of steps, or filled down to a baseline."""
+        x, y = np.repeat(edges, 2)[1:-1], np.repeat(values, 2)
+        if fill:
+            low = np.repeat(np.broadcast_to(0.0 if baseline is None else baseline, np.shape(values)), 2)
+            self.fill_between(x, low, y, color=color, alpha=alpha, label=label)
+        elif baseline is None:
+            self.plot(x, y, linestyle, color=color, linewidth=linewidth, label=label)
+        else:
+            x, y = np.concatenate([x[:1], x, x[-1:]]), np.concatenate([[baseline], y, [baseline]])
+            self.plot(x, y, linestyle, color=color, linewidth=linewidth, label=label)
+
+    def axhline(self, y: float, *, linestyle: str = "--", linewidth: float = 1.0, **look: Any) -> None:
+        """Draw a horizontal line from one end to the other."""
+        self.plot([-np.inf, np.inf], [y, y], linestyle, linewidth=linewidth, **look)
+
+    def axvline(self, x: float, *, linestyle: str = "--", linewidth: float = 1.0, **look: Any) -> None:
+        """Draw a vertical line from one end to the other."""
+        self.plot([x, x], [-np.inf, np.inf], linestyle, linewidth=linewidth, **look)
+
+    def note(self, text: str) -> None:
+        """Put a text above the picture."""
+        self._legend.append(("", text))
+
+    def _add(self, x: np.ndarray, y: np.ndarray, draw: Callable[[], str], label: str, sample: str) -> None:
+        self.x.seen.append(x)
+        self.y.seen.append(y)
+        self._marks.append(draw)
+        if label:
+            self._legend.append((sample, label))
+
+    def render(self, name: str, height: float) -> str:
+        """Return what stands in the SVG element: the legend, the grid with its numbers, and what was drawn.
+
+        `name`: unique on the page.
+        """
+        x, y = self.x, self.y
+        x.settle()
+        y.settle()
+        across, up = x.ticks(), y.ticks()
+        legend, below = _flow(self._legend)
+        x.first = 8 + 15 * bool(y.label) + LETTER * max((len(text) for _, text in up), default=0)
+        x.last = WIDTH - RIGHT
+        crowded = LETTER * sum(len(text) + 1.5 for _, text in across) > x.last - x.first
+        y.first = height - 34 - crowded * 0.6 * LETTER * max((len(text) for _, text in across), default=0)
+        y.last = below + 8 + 28 * (self.seconds is not None)
+        grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
+        for value, text in across:
+            at = float(x.place(value))
+            if x.first - 0.1 <= at <= x.last + 0.1:
+                grid += f"M{at:.1f},{y.last:.1f}V{y.first:.1f}"
+                texts.append(_text(at, y.first + 13, text, "end" if crowded else "middle", -40 * crowded))
+                if self.seconds is not None:
+                    texts.append(_text(at, y.last - 5, self.seconds(value)))
+        for value, text in up:
+            at = float(y.place(value))
+            if y.last - 0.1 <= at <= y.first + 0.1:
+                grid += f"M{x.first:.1f},{at:.1f}H{x.last:.1f}"
+                texts.append(_text(x.first - 4, at + 3.6, text, "end"))
+        middle = (x.first + x.last) / 2
+        texts += [_text(middle, height - 5, x.label), _text(11, (y.first + y.last) / 2, y.label, turn=-90)]
+        texts += [_text(middle, y.last - 19, "Seconds")] if self.seconds is not None else []
+        corner = f'x="{x.first - 2:.1f}" y="{y.last - 2:.1f}"'
+        area = f'{corner} width="{x.last - x.first + 4:.1f}" height="{y.first - y.last + 4:.1f}"'
+        return (
+            f'<clipPath id="{name}-area"><rect {area}/></clipPath><g font-size="{SIZE}">{legend}'
+            f'<path d="{grid}" fill="none" stroke="{GRID}" stroke-width="0.6"/>{"".join(texts)}</g>'
+            f'<g clip-path="url(#{name}-area)" stroke-linejoin="round">{"".join(draw() for draw in self._marks)}</g>'
+        )
+
+
+def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
+    """Return the legend, in as many lines as it needs, and where it ends."""
+    drawn, at, line = "", 0.0, 0
+    for sample, label in entries:
+        label = _short(label, 60)
+        width = 27 * bool(sample) + LETTER * len(label)
+        if at > 0 and at + width > WIDTH:
+            at, line = 0.0, line + 1
+        middle = 8 + 15 * line
+        drawn += f'<g transform="translate({at:.1f} {middle})">{sample}</g>'
+        drawn += _text(at + 27 * bool(sample), middle + 3.6, label, "start", colour=INK)
+        at += width + 14
+    return drawn, 15.0 * (line + 1) if entries else 0.0
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", turn: int = 0, colour: str = MUTED) -> str:
+    turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
+    shown = html.escape(printable(_short(text, 60)))
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{turned}>{shown}</text>' if text else ""
+    )
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def _path(x: np.ndarray, y: np.ndarray) -> str:
+    """Return the line through points, which breaks where one is unknown."""
+    drawn, pen = [], "M"
+    for at, height in zip(x.tolist(), y.tolist(), strict=True):
+        known = math.isfinite(at) and math.isfinite(height)
+        drawn += [f"{pen}{at:.1f},{height:.1f}"] * known
+        pen = "L" if known else "M"
+    return "".join(drawn) or "M0,0"
