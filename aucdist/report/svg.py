@@ -64,15 +64,15 @@ class Axis:
     def place(self, values: Any) -> np.ndarray:
         """Return where values lie in the picture, in points."""
         share = (self._scaled(values) - self.start) / (self.end - self.start)
-        return np.asarray(self.first + (self.last - self.first) * np.clip(share, -9, 9))
+        return np.atleast_1d(self.first + (self.last - self.first) * np.clip(share, -9, 9))
 
     def ticks(self) -> Sequence[tuple[float, str]]:
         """Return the values that have a line of the grid, and their names."""
         if self.named is not None:
             return self.named
-        low, high, decades = self.start, self.end, np.zeros(0)
+        low, high = self.start, self.end
+        decades = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1) if self.log else np.zeros(0)
         if self.log:
-            decades = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)
             low, high = 10.0**low, 10.0**high
         step = 10 ** np.floor(np.log10((high - low) / 5))
         step *= next(factor for factor in (1, 2, 5, 10) if 5.5 * factor * step >= high - low)
@@ -110,7 +110,6 @@ class Axes:
         hollow: bool = False,
     ) -> None:  # fmt: skip
         """Draw a line through points, marks at them, or both: "--", "o" and "o-" are styles."""
-        x, y = np.atleast_1d(np.asarray(x, dtype=float)), np.atleast_1d(np.asarray(y, dtype=float))
         marker, line = MARKERS.get(style[0]), style.lstrip("".join(MARKERS))
         stroke = f' fill="none" stroke="{color}" stroke-width="{linewidth:g}"{DASHES.get(line, "")}'
         look = f'{stroke} vector-effect="non-scaling-stroke"' if hollow else f' fill="{color}"'
@@ -124,34 +123,31 @@ class Axes:
         sample = f'<path d="M0,0h22"{stroke}/>' * bool(line) + mark.format(11, 0) * bool(marker)
         self._add(x, y, draw, label, sample)
 
-    def fill(self, x: Any, y: Any, *, color: str, alpha: float, label: str = "", linewidth: float = 0.0) -> None:
+    def fill(self, x: Any, y: Any, *, color: str, alpha: float, label: str = "") -> None:
         """Fill the area within an outline."""
-        x, y, look = (
-            np.asarray(x, dtype=float),
-            np.asarray(y, dtype=float),
-            f' fill="{color}" fill-opacity="{alpha:.3g}"',
-        )
-        draw = lambda: f'<path d="{_path(self.x.place(x), self.y.place(y))}z"{look}/>'  # noqa: E731
-        self._add(x, y, draw, label, f'<path d="M0,-5h22v10h-22z"{look}/>')
+        shape = f'z" fill="{color}" fill-opacity="{alpha:.3g}"/>'
+
+        def draw() -> str:
+            return f'<path d="{_path(self.x.place(x), self.y.place(y))}{shape}'
+
+        self._add(x, y, draw, label, f'<path d="M0,-5h22v10h-22{shape}')
 
     def fill_between(self, x: Any, low: Any, high: Any, **look: Any) -> None:
         """Fill the area between two curves."""
         self.fill(np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]]), **look)
 
     def stairs(
-        self, values: np.ndarray, edges: np.ndarray, *, baseline: Any = None, fill: bool = False, color: str, alpha: float = 1.0,
-        linestyle: str = "-", linewidth: float = 1.8, label: str = "",
+        self, values: Any, edges: Any, *, baseline: Any = None, fill: bool = False, linestyle: str = "-", linewidth: float = 1.8,
+        **look: Any,
     ) -> None:  # fmt: skip
         """Draw a value for each interval between edges: as a line of steps, or filled down to a baseline."""
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(values, 2)
         if fill:
-            low = np.repeat(np.broadcast_to(0.0 if baseline is None else baseline, np.shape(values)), 2)
-            self.fill_between(x, low, y, color=color, alpha=alpha, label=label)
-        elif baseline is None:
-            self.plot(x, y, linestyle, color=color, linewidth=linewidth, label=label)
-        else:
-            x, y = np.concatenate([x[:1], x, x[-1:]]), np.concatenate([[baseline], y, [baseline]])
-            self.plot(x, y, linestyle, color=color, linewidth=linewidth, label=label)
+            self.fill_between(x, np.repeat(np.broadcast_to(baseline, np.shape(values)), 2), y, **look)
+            return
+        if baseline is not None:
+            x, y = np.pad(x, 1, mode="edge"), np.pad(y, 1, constant_values=baseline)
+        self.plot(x, y, linestyle, linewidth=linewidth, **look)
 
     def axhline(self, y: float, *, linestyle: str = "--", linewidth: float = 1.0, **look: Any) -> None:
         """Draw a horizontal line from one end to the other."""
@@ -165,9 +161,9 @@ class Axes:
         """Put a text above the picture."""
         self._legend.append(("", text))
 
-    def _add(self, x: np.ndarray, y: np.ndarray, draw: Callable[[], str], label: str, sample: str) -> None:
-        self.x.seen.append(x)
-        self.y.seen.append(y)
+    def _add(self, x: Any, y: Any, draw: Callable[[], str], label: str, sample: str) -> None:
+        self.x.seen.append(np.asarray(x, dtype=float))
+        self.y.seen.append(np.asarray(y, dtype=float))
         self._marks.append(draw)
         if label:
             self._legend.append((sample, label))
@@ -189,14 +185,14 @@ class Axes:
         y.last = below + 8 + 28 * (self.seconds is not None)
         grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
         for value, text in across:
-            at = float(x.place(value))
+            at = float(x.place(value)[0])
             if x.first - 0.1 <= at <= x.last + 0.1:
                 grid += f"M{at:.1f},{y.last:.1f}V{y.first:.1f}"
                 texts.append(_text(at, y.first + 13, text, "end" if crowded else "middle", -40 * crowded))
                 if self.seconds is not None:
                     texts.append(_text(at, y.last - 5, self.seconds(value)))
         for value, text in up:
-            at = float(y.place(value))
+            at = float(y.place(value)[0])
             if y.last - 0.1 <= at <= y.first + 0.1:
                 grid += f"M{x.first:.1f},{at:.1f}H{x.last:.1f}"
                 texts.append(_text(x.first - 4, at + 3.6, text, "end"))

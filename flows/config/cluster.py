@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
-from aucdist.engine.steps import number_of_threads
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
@@ -32,6 +31,8 @@ class ThreadsHere(NoCluster):
     @field_validator("n_jobs")
     @classmethod
     def _is_a_number_of_threads(cls, n_jobs: int) -> int:
+        from aucdist.engine.steps import number_of_threads  # here, because it loads SciPy and Numba
+
         number_of_threads(n_jobs)
         return n_jobs
 

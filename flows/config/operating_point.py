@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from aucdist.errors import InputError
-from aucdist.maps import expander_of
 from aucdist.metrics.costs import COST_COLUMN
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig
@@ -82,6 +81,8 @@ class OperatingPointConfig(Strict):
         """Whether models of other rows score the training rows of this estimator."""
         if self.out_of_fold is not None or self.confidence is not None:
             return self.out_of_fold is not False
+        from aucdist.maps import expander_of  # here, because it loads scikit-learn
+
         expander = expander_of(getattr(estimator, "features", None))
         return expander is not None and expander.supervised()
 

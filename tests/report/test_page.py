@@ -209,6 +209,16 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
+    right = f"{100 * found / (found + false):.1f} % of these alarms are right"
+    assert f"finds {found / 2:.1f} % of the positives; {right}" in text_of(page)
+
+
+@pytest.mark.parametrize(("auc", "better"), [(0.999, True), (0.5, False)])
+def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc, better):
+    baseline = {"name": "LightGBM", "test_auc": auc, "average_precision": 0.5}
+    text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [baseline]})))
+    assert f"LightGBM {auc:.4f} (average precision 0.5000)" in text
+    assert ("model.features=auto" in text) == better
 
 
 def test_hostile_text_is_escaped_everywhere(report):
