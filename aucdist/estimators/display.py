@@ -282,7 +282,7 @@ class WithPlots:
             ax.remove()
         for ax, (_, _, plot) in zip(axes.flat, drawn, strict=False):
             plot(ax)
-            ax.set_xlabel(ax.get_xlabel().replace("$", r"\$"))  # no formula
+            ax.xaxis.label.set_parse_math(False)  # a name may have dollar signs
         figure.tight_layout()
         return figure
 
@@ -345,10 +345,9 @@ def _shapes(model: Any) -> str:
         drawn = list(_shape_plots(model, MOST_SHAPES))
     except (AttributeError, InputError):
         return ""
-    figures = []
-    for name, text, plot in drawn:
-        identifier = f"aucdist-shape-{next(_numbers)}"  # of no other model of the notebook
-        figures.append(plots.inline_svg(identifier, name, text, plot, 187.0))
+    figures = [  # the identifier is that of no other model of the notebook
+        plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0) for name, text, plot in drawn
+    ]
     return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
 
 
