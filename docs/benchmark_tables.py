@@ -9,6 +9,7 @@ import json
 import math
 import re
 import shutil
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +76,8 @@ class Table:
     where : callable
         Tells whether a row of the file is shown.
     mean_of : str
-        The column that names the data set. If given, each data set has one row with the means over its splits, and a last row
-        has the means over the data sets.
+        The column that names the data set. If given, each data set has one row with the means over its splits, and the standard
+        deviations as ``sd`` and the name of the column; a last row has the means over the data sets.
     """
 
     file: str
@@ -107,7 +108,7 @@ def with_means(rows: list[Cells], column: str) -> list[Cells]:
     sets: dict[str, list[Cells]] = {}
     for row in rows:
         sets.setdefault(row[column], []).append(row)
-    means = [_mean(of_set) for of_set in sets.values()]
+    means = [_mean(of_set) | _deviations(of_set) for of_set in sets.values()]
     return [*means, _mean(means) | {column: f"mean of {len(means)} tables"}]
 
 
@@ -120,6 +121,17 @@ def _mean(rows: list[Cells]) -> Cells:
             cells[column] = repr(sum(map(float, texts)) / len(texts))
         except ValueError:
             cells[column] = texts[0]
+    return cells
+
+
+def _deviations(rows: list[Cells]) -> Cells:
+    """Return the standard deviation of each column of numbers over several rows, and an empty text for the others."""
+    cells = {}
+    for column in rows[0]:
+        try:
+            cells[f"sd {column}"] = repr(statistics.stdev(float(row[column]) for row in rows))
+        except ValueError:  # StatisticsError, of a single row, is one
+            cells[f"sd {column}"] = ""
     return cells
 
 
@@ -196,9 +208,10 @@ TABLES = {
         "auto",
         {
             "table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short),
-            "AUC, auto": ("AUC auto", area), "AUC, LightGBM": ("AUC LightGBM", area), "AUC, HistGB": ("AUC HGB", area),
-            "AP, auto": ("AP auto", area), "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area),
-            "s, auto": ("CPU s auto", short), "s, LightGBM": ("CPU s LightGBM", short),
+            "AUC, auto": ("AUC auto", area), "AUC, sd": ("sd AUC auto", area), "AUC, LightGBM": ("AUC LightGBM", area),
+            "AUC, HistGB": ("AUC HGB", area), "AP, auto": ("AP auto", area), "AP, sd": ("sd AP auto", area),
+            "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area), "s, auto": ("CPU s auto", short),
+            "s, LightGBM": ("CPU s LightGBM", short),
         },
         has("AUC auto"),
         mean_of="table",
