@@ -64,7 +64,7 @@ def test_a_table_has_its_columns_and_some_rows(name: str) -> None:
     table = tables.TABLES[name]
     with (tables.KEPT / f"{table.file}.csv").open(encoding="utf-8", newline="") as file:
         columns = csv.DictReader(file).fieldnames or []
-    assert {column for column, _ in table.columns.values()} <= set(columns)
+    assert {column.removeprefix("sd ") for column, _ in table.columns.values()} <= set(columns)
     lines = list(table.lines())
     assert len([line for line in lines if line.startswith("| ")]) > 1
     assert any(f"docs/benchmarks/{table.file}.csv" in line for line in lines[-3:])
@@ -86,6 +86,8 @@ def test_splits_have_means_and_data_sets_a_mean_of_means() -> None:
     assert (of_a["set"], of_b["set"], of_both["set"]) == ("a", "b", "mean of 2 tables")
     assert [float(row["AUC"]) for row in (of_a, of_b, of_both)] == pytest.approx([0.6, 0.8, 0.7])
     assert of_a["note"] == "kept"
+    assert float(of_a["sd AUC"]) == pytest.approx(0.02**0.5)
+    assert (of_b["sd AUC"], of_a["sd note"]) == ("", "")
 
 
 def test_a_truth_value_is_a_word_and_a_number_of_them_a_number() -> None:
