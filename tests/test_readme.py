@@ -116,13 +116,14 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
 
 
 def test_the_tables_of_auto_have_the_kept_figures() -> None:
-    kept = pd.read_csv(KEPT / "auto.csv").dropna(subset="AUC auto")
-    assert len(kept) == 23
+    splits = pd.read_csv(KEPT / "auto.csv").dropna(subset="AUC auto")
+    kept = splits.groupby("table").mean(numeric_only=True)
+    assert (len(kept), len(splits)) == (23, 5 * 23)
     means = kept.mean(numeric_only=True)
     said = (
         "mean AUC of {:.3f} and a mean average precision of {:.3f}",
         "LightGBM has {:.3f} and {:.3f}",
-        "{:.3f} and {:.3f}. Against",
+        "{:.3f} and {:.3f}. In the mean over the splits of a table",
     )
     for system, text in zip(("auto", "LightGBM", "HGB"), said, strict=True):
         assert text.format(means[f"AUC {system}"], means[f"AP {system}"]) in SAID
@@ -130,11 +131,13 @@ def test_the_tables_of_auto_have_the_kept_figures() -> None:
         measure: kept[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - kept[f"{measure} auto"]
         for measure in ("AUC", "AP")
     }
-    assert {measure: (int((column > 0).sum()), column.max()) for measure, column in behind.items()} == {
-        "AUC": (7, pytest.approx(0.0062, abs=1e-4)), "AP": (10, pytest.approx(0.0483, abs=1e-4)),
+    assert {measure: (int((column > 5e-5).sum()), column.max()) for measure, column in behind.items()} == {
+        "AUC": (6, pytest.approx(0.0178, abs=1e-4)), "AP": (8, pytest.approx(0.0361, abs=1e-4)),
     }  # fmt: skip
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
-    assert f"{ratio.min():.0f} to {ratio.max():.0f} times" in SAID
+    largest = ratio[kept["rows"] == 10_000]
+    assert f"{ratio.min():.0f} to {ratio.max():.0f} times as long as a fit of LightGBM" in SAID
+    assert f"{largest.min():.0f} to {largest.max():.0f} times on the five tables with 10,000 training rows" in SAID
 
 
 POSITIVES = (Path(__file__).parents[1] / "docs" / "pages" / "which-estimator.md").read_text(encoding="utf-8")
