@@ -218,7 +218,7 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
         return max(near, key=lambda i: (lam[i], means[i], -i))
     near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR]
     second = find_measure(SECOND_MEASURE)
-    seconds = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
+    seconds: dict[int, list[Any]] = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
     if not any(None in values for values in seconds.values()):
         best = max(near, key=lambda i: float(np.mean(seconds[i])))
         near = [i for i in near if errors_behind(seconds[i], seconds[best], second) <= CLEAR]
