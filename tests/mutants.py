@@ -65,8 +65,8 @@ NAMED = [
     ),
     (
         "solvers/pairs/bundle.py",
-        "        if (self._b_proximal[~active] > 0).any():\n            self._b_proximal = self.b",
-        "        if False:\n            self._b_proximal = self.b",
+        "        if (self._proximal_shares[~active] > 0).any():\n            self._proximal_shares = self.shares",
+        "        if False:\n            self._proximal_shares = self.shares",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (

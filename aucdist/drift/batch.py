@@ -11,7 +11,6 @@ from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block
 from aucdist.drift.profile import RARE, Profile, WatchedColumn
-from aucdist.kernels.row_statistics import count_numbers
 from aucdist.maps.bins import Columns
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
@@ -188,15 +187,14 @@ class BatchCounts:
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
         for k, column in enumerate(profile.columns):
-            known_rarely, cell_counts = np.array(column.counts) < RARE, np.zeros(column.n_cells, dtype=np.int64)
+            cells = column.cells(values, n)
             if column.kind == "numbers":
-                x, edges = values.column(column.at[0]), np.array(column.edges, dtype=np.float64)
-                outside[k] = count_numbers(x, edges, column.low, column.high, known_rarely, cell_counts, rare)
-            else:
-                cells = column.cells(values, n)
-                cell_counts += np.bincount(cells, minlength=column.n_cells)
-                rare |= known_rarely[cells]
-            counts.append(cell_counts)
+                x = values.column(column.at[0]).astype(np.float64)
+                beyond = (x < column.low) | (x > column.high)
+                outside[k] = np.count_nonzero(beyond)
+                rare |= beyond
+            rare |= (np.array(column.counts) < RARE)[cells]
+            counts.append(np.bincount(cells, minlength=column.n_cells))
         bins = [
             np.bincount(bins.cells(column), minlength=len(bins.counts))
             for bins, column in zip(profile.scores.values(), np.atleast_2d(scores.T), strict=True)

@@ -15,7 +15,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import edges_of, encode_column
-from aucdist.maps.binning import bins_of, column_of, draw_rows
+from aucdist.maps.binning import bins_of, draw_rows
 from aucdist.maps.bins import Columns
 from aucdist.metrics.counts import ScoreCounts
 
@@ -198,7 +198,7 @@ def fit_columns(
         numbers = _largest(numbers, room, drawn, coef)
     weight = drawn.weights()
     for j in numbers:
-        edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
+        edges = tuple(bins_of(drawn.column(j), weight, N_BINS).edges.tolist())
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     columns.sort(key=lambda column: column.at[0])
     totals = blocks.sum(_count_step, tuple(columns))

@@ -126,14 +126,6 @@ def project_codes(codes, starts, table, out):
         out[i] = _sum_of_cells(codes[i], starts, table)
 
 
-@register_jitable(inline="always")
-def add_code(rows, i, a, table):
-    """Add a to the cells of row i."""
-    row, starts = rows.codes[i], rows.basis.starts
-    for j in range(row.shape[0]):
-        table[np.uint64(starts[j]) + np.uint64(row[j])] += a
-
-
 @kernel
 def add_codes(codes, starts, which, coefs, n, table):
     """Add ``coefs[k]`` to the cells of row ``which[k]``, uint64, k = 0..n-1."""
@@ -215,13 +207,11 @@ edges are compared: as vectors, 63 comparisons take a quarter of the time of a s
 
 def edges_of(edges: np.ndarray) -> Edges:
     """Return ascending edges as `encode_column` takes them."""
-    table, low, scale, n_compared = np.zeros(2, dtype=np.uint8), 0.0, 0.0, 0
-    if len(edges) > MOST_COMPARED:
-        places = np.empty(PLACES + 1, dtype=np.uint8)
-        start = search_index(edges, places)
-        most = int(np.diff(places).max())
-        if most <= MOST_COMPARED:
-            table, (low, scale), n_compared = places, start, most
+    table = np.zeros(PLACES + 1, dtype=np.uint8)
+    low, scale = search_index(edges, table) if len(edges) else (0.0, 0.0)
+    n_compared = int(np.diff(table).max())
+    if n_compared > MOST_COMPARED or scale == 0.0:  # 0 where the range of the edges is beyond floating point
+        table, n_compared = table[:2], 0
     return Edges(np.append(edges, np.full(n_compared, np.inf)), table, low, scale, n_compared)
 
 

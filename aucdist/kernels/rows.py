@@ -3,8 +3,8 @@
 A kernel takes `rows`, which is `DenseRows`, `CsrRows` or `BinRows`, and calls the functions below; Numba picks the branch by type
 when it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_JIT=1`` the same functions run as Python.
 
-Two families. `row_dot`, `row_axpy` and `row_axpys` take weights and sums of n_features numbers, which may change between two
-rows; rows of codes have none of them. `table_dot`, `table_axpy` and `table_axpys` take tables: `table_of` makes one of the
+Two families. `row_dot` and `row_axpy` take weights and sums of n_features numbers, which may change between two
+rows; rows of codes have none of them. `table_dot` and `table_axpys` take tables: `table_of` makes one of the
 weights before the rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. For dense and CSR rows the
 weights and the sums are the tables, at no cost.
 """
@@ -20,7 +20,6 @@ from aucdist.kernels.codes import (
     BinRows,
     CodeBasis,
     _is_bins,
-    add_code,
     add_codes,
     code_dot,
     expand,
@@ -156,14 +155,6 @@ def row_axpy(rows, i, a, out):
         _dense_axpy(rows, i, a, out)
 
 
-def row_axpys(rows, which, coefs, n, out):
-    """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the float64 vector out."""
-    if isinstance(rows, CsrRows):
-        _csr_axpys(rows, which, coefs, n, out)
-    else:
-        _dense_axpys(rows, which, coefs, n, out)
-
-
 def _is_csr(rows) -> bool:
     return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is CsrRows
 
@@ -193,16 +184,6 @@ def _row_axpy_by_type(rows, i, a, out):
     return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
 
 
-@overload(row_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _row_axpys_if_dense(rows, which, coefs, n, out):
-    return _dense_axpys if _is_dense(rows) else None
-
-
-@overload(row_axpys)
-def _row_axpys_if_csr(rows, which, coefs, n, out):
-    return _csr_axpys if _is_csr(rows) else None
-
-
 # ---- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -227,20 +208,14 @@ def table_dot(rows, i, w):
     return code_dot(rows, i, w) if isinstance(rows, BinRows) else row_dot(rows, i, w)
 
 
-def table_axpy(rows, i, a, out):
-    """Add a times row i to the table `out` of `sums_for`."""
-    if isinstance(rows, BinRows):
-        add_code(rows, i, a, out)
-    else:
-        row_axpy(rows, i, a, out)
-
-
 def table_axpys(rows, which, coefs, n, out):
     """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
     if isinstance(rows, BinRows):
         _code_axpys(rows, which, coefs, n, out)
+    elif isinstance(rows, CsrRows):
+        _csr_axpys(rows, which, coefs, n, out)
     else:
-        row_axpys(rows, which, coefs, n, out)
+        _dense_axpys(rows, which, coefs, n, out)
 
 
 def _code_axpys(rows, which, coefs, n, out):
@@ -257,13 +232,6 @@ def _table_dot_otherwise(rows, i, w):
     if _is_bins(rows):
         return lambda rows, i, w: code_dot(rows, i, w)
     return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
-
-
-@overload(table_axpy, inline="always")
-def _table_axpy_by_type(rows, i, a, out):
-    if _is_bins(rows):
-        return lambda rows, i, a, out: add_code(rows, i, a, out)
-    return _row_axpy_by_type(rows, i, a, out)
 
 
 @overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
@@ -343,6 +311,18 @@ def project(rows, w, out):
 def _project(rows, w, out):
     for i in range(out.shape[0]):
         out[i] = row_dot(rows, i, w)
+
+
+@kernel(fastmath=SUM_IN_ANY_ORDER)
+def project_and_measure(values, w, out, squares):
+    """Write X w and the squared length of each row into out and squares, of shape (n_samples,); the rows are dense."""
+    for i in range(out.shape[0]):
+        row, score, square = values[i], 0.0, 0.0
+        for j in range(row.shape[0]):
+            x = np.float64(row[j])
+            score += x * w[j]
+            square += x * x
+        out[i], squares[i] = score, square
 
 
 def accumulate(rows, which, coefs, out):

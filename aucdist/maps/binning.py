@@ -20,7 +20,6 @@ at the best `lam` of 1e-1, 1e-2 and 1e-3 was 0.882 at strength 1, 0.871 at 1/2, 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.column_statistics import has_missing
@@ -225,12 +224,6 @@ def _count_missing(block: Block) -> Summary:
     if isinstance(rows, CsrRows):
         return {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
     return {"missing": np.isnan(rows.values).sum(axis=0)}
-
-
-def column_of(block: Block, j: int) -> np.ndarray:
-    """Return a column of the rows, float64 of shape (n_samples,)."""
-    X = block.X
-    return np.asarray(sp.csr_matrix(X)[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j], dtype=np.float64)
 
 
 def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, as_csr, rows_between
+from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column
-from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import LINEAR, Expander, FittedMap
 from aucdist.maps.binning import (
     BASES,
@@ -20,7 +19,6 @@ from aucdist.maps.binning import (
     Bins,
     CodeFunctions,
     bins_of,
-    column_of,
     draw_rows,
     feature_part,
     joined,
@@ -107,35 +105,30 @@ class BinMap(FittedMap):
         """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
         if isinstance(block.rows, BinRows):
             raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
+        X: Any = block.X
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
+        grids = {j: self.grid(j) for j in np.unique(self.pairs)}
         at_once = max(LEAST_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
-            rows = rows_between(block.rows, first, first + at_once)
-            self._encode(
-                as_csr(rows).toarray() if isinstance(rows, CsrRows) else rows.values, out[first : first + at_once]
-            )
+            rows, codes = X[first : first + at_once], out[first : first + at_once]
+            values = rows.toarray() if sp.issparse(rows) else rows
+            for k, j in enumerate(self.used):
+                if (
+                    encode_column(values[:, j], self._edges[k], int(self.missing[j]), codes[:, k])
+                    and not self.missing[j]
+                ):
+                    raise InputError(
+                        f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
+                        "train on rows that have missing values there"
+                    )
+            for k, (a, b) in enumerate(self.pairs, start=len(self.used)):
+                row, column = (grids[j][codes[:, np.searchsorted(self.used, j)]] for j in (a, b))
+                codes[:, k] = row * np.uint8(grids[b].max() + 1) + column
         return out
-
-    def _encode(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the codes of some rows, whose values are of shape (n_rows, n_features_in)."""
-        for k, j in enumerate(self.used):
-            n_missing = encode_column(values[:, j], self._edges[k], int(self.missing[j]), out[:, k])
-            if n_missing and not self.missing[j]:
-                raise InputError(
-                    f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
-                    "train on rows that have missing values there"
-                )
-        for k, (a, b) in enumerate(self.pairs, start=len(self.used)):
-            rows, columns = (self._grids[j][out[:, np.searchsorted(self.used, j)]] for j in (a, b))
-            out[:, k] = rows * np.uint8(self.grid_size(b)) + columns
 
     @cached_property
     def _edges(self) -> list[Edges]:
         return [edges_of(self.bins[j].edges) for j in self.used]
-
-    @cached_property
-    def _grids(self) -> dict[int, np.ndarray]:
-        return {j: self.grid(j) for j in np.unique(self.pairs)}
 
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
@@ -214,20 +207,12 @@ class Columns:
     """The columns of a block, one at a time."""
 
     def __init__(self, block: Block):
-        rows = block.rows
-        if isinstance(rows, BinRows):
-            raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
-        self._sparse = sp.csc_matrix(block.X) if isinstance(rows, CsrRows) else None
-        self._block = block
+        self._X = sp.csc_matrix(block.X) if sp.issparse(block.X) else block.X
 
     def column(self, j: int) -> np.ndarray:
         """Return a column, float32 or float64 of shape (n_samples,)."""
-        if self._sparse is None:
-            return np.ascontiguousarray(self._block.X[:, j])
-        out = np.zeros(self._block.n_samples, dtype=self._sparse.dtype)
-        here = slice(self._sparse.indptr[j], self._sparse.indptr[j + 1])
-        out[self._sparse.indices[here]] = self._sparse.data[here]
-        return out
+        values: Any = self._X[:, [j]]
+        return np.ravel(values.toarray() if sp.issparse(values) else values)
 
 
 def standardised(bins: Bins) -> np.ndarray:
@@ -330,7 +315,7 @@ class BinExpander(Expander):
             )
         drawn = draw_rows(blocks)
         weight = drawn.weights()
-        bins = tuple(bins_of(column_of(drawn, j), weight, self.bins) for j in range(drawn.n_features))
+        bins = tuple(bins_of(drawn.column(j), weight, self.bins) for j in range(drawn.n_features))
         nothing = np.zeros((0, 2), dtype=np.int64)
         fitted = BinMap(
             blocks.n_features, bins, missing_columns(blocks), self.basis, self.linear, float(self.strength),

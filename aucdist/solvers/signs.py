@@ -30,19 +30,14 @@ def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
 
 def outside(slope: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
     """Return by how much each entry of a slope asks its weight to move within the cone from 0, float64 of shape (n,)."""
-    size = np.abs(slope)
-    if signs is None:
-        return size
-    size[((signs == 1) & (slope > 0.0)) | ((signs == -1) & (slope < 0.0)) | (signs == ZERO)] = 0.0
-    return size
+    return np.abs(project_onto_cone(-slope, signs))
 
 
 def blocked(w: np.ndarray, gradient: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
     """Return which weights stay at 0 because a step down the gradient would leave the cone, bool of shape (n,)."""
     if signs is None:
         return np.zeros(len(w), dtype=bool)
-    at_0 = w == 0.0
-    return ((signs == 1) & at_0 & (gradient >= 0.0)) | ((signs == -1) & at_0 & (gradient <= 0.0)) | (signs == ZERO)
+    return ((w == 0.0) & (signs != FREE) & (signs * gradient >= 0.0)) | (signs == ZERO)
 
 
 def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.ndarray:

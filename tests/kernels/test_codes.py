@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.code_sets import random_codes, slow_matrix
 
@@ -101,6 +101,7 @@ def test_blocks_of_codes_are_taken_and_stacked(rows):
         _ = block.X
 
 
+@example([-1e308, -9e307, -8e307, 1e308, 1.1e308], [1.5e308, 0.0], np.float64, False)
 @given(
     st.lists(st.floats(allow_infinity=True, allow_nan=False), max_size=30, unique=True).map(sorted),
     st.lists(st.floats(), min_size=1, max_size=20),

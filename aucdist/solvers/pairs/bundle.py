@@ -7,7 +7,7 @@ from aucdist.solvers.pairs.penalty import Penalty
 RIDGE = 1e-12
 """A share of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
 
-ROOM = 64
+FIRST_CAPACITY = 64
 """So many gradients fit into the first array of them; then it doubles."""
 
 MOST_CHANGES = 2_000
@@ -34,16 +34,16 @@ class Bundle:
 
     Attributes
     ----------
-    b : ndarray of shape (n_points,)
-        The weights of the points.
+    shares : ndarray of shape (n_points,)
+        The weights of the points in the best combination.
     """
 
     def __init__(self, n_features: int, idle_rounds: int = 40):
         self.idle_rounds = idle_rounds
-        self.b = np.zeros(0)
-        self._b_proximal = np.zeros(0)
+        self.shares = np.zeros(0)
+        self._proximal_shares = np.zeros(0)
         self._heights = np.zeros(0)
-        self._rows = np.zeros((ROOM, n_features))  # the gradients, and room for more
+        self._rows = np.zeros((FIRST_CAPACITY, n_features))  # the gradients, and room for more
         self._gram = np.zeros((0, 0))
         self._idle = np.zeros(0, dtype=np.int64)
 
@@ -76,12 +76,12 @@ class Bundle:
         self._gram = gram
         self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
         unused = 1.0 if n == 0 else 0.0
-        self.b, self._b_proximal = np.append(self.b, unused), np.append(self._b_proximal, unused)
+        self.shares, self._proximal_shares = np.append(self.shares, unused), np.append(self._proximal_shares, unused)
 
     @property
     def height(self) -> float:
         """The height at zero of the best combination found last; for the hinge the weight of its active pairs."""
-        return float(self.b @ self._heights)
+        return float(self.shares @ self._heights)
 
     def resolution(self, lam: float) -> float:
         """Return the smallest difference between two values of the dual with an L2 penalty that `maximise` can distinguish."""
@@ -90,7 +90,7 @@ class Bundle:
     @property
     def n_points(self) -> int:
         """The number of points."""
-        return len(self.b)
+        return len(self.shares)
 
     def best_combination(self, penalty: Penalty) -> tuple[np.ndarray, float]:
         """Find the combination with the largest dual value, for a penalty without corners.
@@ -105,18 +105,18 @@ class Bundle:
             The dual value of the combination, computed from `w` itself.
         """
         centre = np.zeros(self._rows.shape[1])
-        self.b = self._combine(penalty, centre, 0.0, self.b)
-        self._idle = np.where(self.b > 0, 0, self._idle + 1)
-        support = self.b > 0
-        slope = self.b[support] @ self._gradients[support]
+        self.shares = self._combine(penalty, centre, 0.0, self.shares)
+        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        support = self.shares > 0
+        slope = self.shares[support] @ self._gradients[support]
         w = penalty.minimiser(slope, centre, 0.0)
         return w, penalty.bound(self.height, slope, w)
 
     def best_value(self) -> float:
         """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
-        self.b = maximise(self._gram, self._heights, self.b)
-        self._idle = np.where(self.b > 0, 0, self._idle + 1)
-        return float(self.height - 0.5 * self.b @ self._gram @ self.b)
+        self.shares = maximise(self._gram, self._heights, self.shares)
+        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        return float(self.height - 0.5 * self.shares @ self._gram @ self.shares)
 
     def proximal_point(self, penalty: Penalty, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.
@@ -127,7 +127,7 @@ class Bundle:
         mu : float
             Above 0.
         """
-        b = self._b_proximal = self._combine(penalty, centre, mu, self._b_proximal)
+        b = self._proximal_shares = self._combine(penalty, centre, mu, self._proximal_shares)
         self._idle[b > 0] = 0
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
@@ -148,7 +148,7 @@ class Bundle:
         bound : float
             A lower bound on the objective at all weights.
         """
-        b = self.b = self._b_proximal = self._combine(penalty, centre, mu, self._b_proximal)
+        b = self.shares = self._proximal_shares = self._combine(penalty, centre, mu, self._proximal_shares)
         self._idle = np.where(b > 0, 0, self._idle + 1)
         w, value, slope = self._at(b, penalty, centre, mu)
         away = w - centre
@@ -192,12 +192,16 @@ class Bundle:
 
     def _drop_idle(self) -> None:
         active = self._idle < self.idle_rounds
-        if (self._b_proximal[~active] > 0).any():
-            self._b_proximal = self.b  # from an earlier proximal point
+        if (self._proximal_shares[~active] > 0).any():
+            self._proximal_shares = self.shares  # from an earlier proximal point
         if not active.all():
             self._gram = self._gram[np.ix_(active, active)]
             self._rows[: np.count_nonzero(active)] = self._gradients[active]
-            self.b, self._b_proximal, self._heights = self.b[active], self._b_proximal[active], self._heights[active]
+            self.shares, self._proximal_shares, self._heights = (
+                self.shares[active],
+                self._proximal_shares[active],
+                self._heights[active],
+            )
             self._idle = self._idle[active]
 
 

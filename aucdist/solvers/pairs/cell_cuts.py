@@ -23,7 +23,7 @@ from aucdist.engine.blocks import Summary, without_rows
 from aucdist.solvers.pairs.cell_kernels import fill_cells, index_edges
 from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
 from aucdist.solvers.pairs.loss import Anchors
-from aucdist.solvers.pairs.problem import CutMemory, ones, sort_by_class, sum_of_rows, unless_ones
+from aucdist.solvers.pairs.problem import CutMemory, ones, score_at_start, sort_by_class, sum_of_rows, unless_ones
 from aucdist.solvers.pairs.top_negatives import Counting, Threshold
 from aucdist.solvers.rounding import EPS
 
@@ -155,14 +155,13 @@ def sort_and_draw(block: Block, memory: None, w: np.ndarray, sign: int, every: i
     sorted_, counts = sort_by_class(block, memory, sign)
     weights = block.weights()[sorted_.anchors]
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
-    nothing = np.zeros(0)
-    unscored = CellMemory(
-        **vars(sorted_), best=nothing, anchor_weight=unless_ones(weights), anchor_scores=nothing, anchor_best=nothing,
-        drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=None,
+    scores, squares = score_at_start(block, sign * w)
+    best, anchor_best = scores.take(sorted_.others), scores.take(sorted_.anchors)
+    at_start = CellMemory(
+        **vars(replace(sorted_, scores=best)), best=best, anchor_weight=unless_ones(weights), anchor_scores=anchor_best,
+        anchor_best=anchor_best, drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=None, squares=squares,
     )  # fmt: skip
-    scored, summary = score_and_draw(block, unscored, w, sign)
-    at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
-    return at_start, {**counts, **summary, "weights": [weights[drawn]]}
+    return at_start, {**counts, "scores": [anchor_best[drawn]], "weights": [weights[drawn]]}
 
 
 def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -> tuple[CellMemory, Summary]:
@@ -241,8 +240,8 @@ class CellCuts(PairCuts):
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def take(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
-        """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.take`."""
+    def cut_at(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
+        """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.cut_at`."""
         evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
         threshold, of_anchors = (

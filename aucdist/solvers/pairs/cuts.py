@@ -15,7 +15,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.kernels import cut
 from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_rows, sort_by_class, sum_of_rows
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_at_start, sort_by_class, sum_of_rows
 from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, Threshold, scores_at
 
 
@@ -51,7 +51,7 @@ class Cut:
     counting: Counting
 
 
-Valued = tuple[Anchors | None, Threshold | None]
+HardLoss = tuple[Anchors | None, Threshold | None]
 """The anchors, None for those of the cut, and the threshold by which the loss is taken where it is not that of the cut."""
 
 
@@ -63,18 +63,20 @@ def sort_at_start(
 ) -> tuple[CutMemory, Summary]:
     """Sort the rows by class and score them at the start, which is the present point."""
     sorted_, weights = sort_by_class(block, memory, sign, groups)
-    scored, scores = score_rows(block, sorted_, w, sign)
-    return CutMemory(**vars(scored), best=scored.scores), weights | scores
+    scores, squares = score_at_start(block, sign * w)
+    best = scores.take(sorted_.others)
+    at_start = CutMemory(**vars(replace(sorted_, scores=best)), best=best, squares=squares)
+    return at_start, {**weights, "scores": [scores.take(sorted_.anchors)]}
 
 
 @without_rows
 def take_cut(
     block: int, memory: Any, step: float, loss: PairHinge, anchors: Anchors, shifts: np.ndarray,
-    threshold: Threshold | None, valued: Valued | None = None,
+    threshold: Threshold | None, hard_loss: HardLoss | None = None,
 ) -> tuple[Any, Summary]:  # fmt: skip
     """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.
 
-    With `valued` the loss there is summed as well, as ``"valued"``.
+    With `hard_loss` the loss there is summed as well, as ``"hard_loss"``.
     """
     rows = ScoredRows(scores_at(memory, step), memory.weights, memory.runs)
     which, above = rows_from(threshold, rows)
@@ -85,9 +87,9 @@ def take_cut(
     if threshold is not None:
         coefs[which] = slopes
         summary["counted"] = above.weights.sum()
-    if valued is not None:
-        others, hard = valued
-        summary["valued"] = loss.total(rows_from(hard, rows)[1], anchors if others is None else others)
+    if hard_loss is not None:
+        others, hard = hard_loss
+        summary["hard_loss"] = loss.total(rows_from(hard, rows)[1], anchors if others is None else others)
     return replace(memory, coefs=coefs), summary
 
 
@@ -127,7 +129,7 @@ class PairCuts(PairProblem):
     def __init__(self, blocks: Blocks, negatives: CountedNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
         self.negatives, self._w, self.groups = negatives, w, groups
         super().__init__(blocks, HINGE, groups)
-        if negatives.is_part:
+        if negatives.is_top_only:
             self.mass = negatives.mass
 
     def sort_rows(self) -> Summary:
@@ -138,7 +140,7 @@ class PairCuts(PairProblem):
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
-    def take(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
+    def cut_at(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
         """Return a cut at a step of the way from the present point to the one scored last.
 
         Parameters
@@ -156,13 +158,13 @@ class PairCuts(PairProblem):
         of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, width)
         anchors, order = self.sort_anchors(scores, of_cut.weights)
         of_rows = None if self.negatives.are_anchors else of_cut.threshold
-        valued: Valued | None = None
+        hard_loss: HardLoss | None = None
         if of_loss is not None:
             same = not self.negatives.are_anchors
-            valued = (None, of_loss.threshold) if same else (self.sort_anchors(scores, of_loss.weights)[0], None)
-        taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, of_rows, valued)
+            hard_loss = (None, of_loss.threshold) if same else (self.sort_anchors(scores, of_loss.weights)[0], None)
+        taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, of_rows, hard_loss)
         slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, of_cut.weights, order)
-        loss = float(taken["loss" if valued is None else "valued"] / self.mass)
+        loss = float(taken["loss" if hard_loss is None else "hard_loss"] / self.mass)
         return self.as_cut(step, taken, loss, 0.0, slopes, of_cut, len(shifts))
 
     def as_cut(

@@ -168,11 +168,11 @@ class CuttingPlanes:
         self.scores = self._at_target = self.cuts.first_scores
         self._target_error = 0.0
         if second_order is None:
-            part = self.negatives.target / blocks.weight_neg if self.negatives.is_part else 1.0
+            part = self.negatives.target / blocks.weight_neg if self.negatives.is_top_only else 1.0
             n_counted = blocks.n_pos + part * blocks.n_neg
             second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
         self._second_order = self._is_hinge_smooth = second_order
-        self._h, self._n_taken, self.gap = 0.0, 0, 1.0
+        self._half_width, self._n_taken, self.gap = 0.0, 0, 1.0
         self._few: FewRows | None = None
 
     def objective(self, point: Point) -> float:
@@ -194,11 +194,11 @@ class CuttingPlanes:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
         self._is_hinge_smooth, self.gap = self._second_order, 1.0
-        if self._second_order or (self.negatives.is_part and not self.penalty.has_corners):
-            self._h = START if self.here.w.any() else WIDEST if self._second_order else WIDE
+        if self._second_order or (self.negatives.is_top_only and not self.penalty.has_corners):
+            self._half_width = START if self.here.w.any() else WIDEST if self._second_order else WIDE
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
-            self.take(0.0, self.here.w, follow=True)
+            self.add_cut(0.0, self.here.w, follow=True)
         if self.penalty.has_corners:
             walk = self._proximal_steps()
         else:
@@ -225,7 +225,7 @@ class CuttingPlanes:
             left.append(self.gap * self.objective(self.best))
             if len(left) > PATIENT and left[-1] > FALLEN * left[-1 - PATIENT]:
                 break
-            w, h, penalty, before = self.here.w, self._h, self.penalty, self.objective(self.here)
+            w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
             rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
             gradient = self.gradient + penalty.lam * w
             move = newton_step(rows.pairs(h, h), gradient, w, penalty, damping, is_dense=self.sample.is_dense)
@@ -234,12 +234,12 @@ class CuttingPlanes:
             if step < SHORT:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0:  # the start was not near the minimum
-                    self._h = max(self._h, WIDE)
+                    self._half_width = max(self._half_width, WIDE)
             elif step > LONG:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
             self._narrow_band()
-            worst = before + self.lag
-            while not self.take(step, w + step * move, follow=True, worst=worst):
+            worst = before + self.smoothing_gap
+            while not self.add_cut(step, w + step * move, follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
             slope = float(self.gradient @ move) + penalty.slope_along(w, move, step)
@@ -250,12 +250,12 @@ class CuttingPlanes:
         """Yield the bundle's bound and the weights it comes from, and then take cuts beyond the end of a line search."""
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
-        mu = self._first_weight() if self.negatives.is_part and not self.here.w.any() else 0.0
+        mu = self._first_weight() if self.negatives.is_top_only and not self.here.w.any() else 0.0
         nulls = 0
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._is_hinge_smooth = False
-        self._h = self._h if self.negatives.is_part else 0.0
+        self._half_width = self._half_width if self.negatives.is_top_only else 0.0
         for n_searches in itertools.count():
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
@@ -266,8 +266,8 @@ class CuttingPlanes:
                 continue
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
-                self._h *= 0.25
-            self._h = self._h if self._h > NARROWEST else 0.0
+                self._half_width *= 0.25
+            self._half_width = self._half_width if self._half_width > NARROWEST else 0.0
             if mu > 0.0:
                 target = self.bundle.proximal_point(self.penalty, self.here.w, mu)
             move = target - self.here.w
@@ -275,7 +275,7 @@ class CuttingPlanes:
             _, rows = self.sample.at(self.here.w, self.scores, WIDE, self.cut, anew=False)
             step = self._line_search(rows, move)[0]
             beyond = step + BEYOND * (1.0 - step)
-            self.take(beyond, self.here.w + beyond * move)
+            self.add_cut(beyond, self.here.w + beyond * move)
             nulls = nulls + 1 if step == STEPS[0] else 0
             if step > FAR or nulls > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
@@ -289,7 +289,7 @@ class CuttingPlanes:
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
-        if not few or penalty.signs is not None or self.negatives.is_part:
+        if not few or penalty.signs is not None or self.negatives.is_top_only:
             return False
         self._few = self._few or FewRows(cuts.blocks, cuts.groups, cuts.mass)
         minimum = self._few.solve(penalty.lam)
@@ -297,7 +297,7 @@ class CuttingPlanes:
             return False
         w, height, gradient = minimum
         self.score(w)
-        self.take(1.0, w)
+        self.add_cut(1.0, w)
         self.bundle.add(height, gradient)
         return True
 
@@ -310,7 +310,7 @@ class CuttingPlanes:
             before = self.objective(self.here)
             predicted = before - model
             self.score(target)
-            self.take(1.0, target)
+            self.add_cut(1.0, target)
             decrease = before - self.value
             null_steps = null_steps + 1 if decrease < 0.1 * PREDICTED * predicted else 0
             if decrease >= PREDICTED * predicted or predicted < CLOSE * self.gap * before:
@@ -320,9 +320,9 @@ class CuttingPlanes:
 
     def _narrow_band(self) -> None:
         """Narrow the band of smoothing until smoothing accounts for at most a fixed share of the gap."""
-        if self._h > 0.0 and self.lag > 0.0:
+        if self._half_width > 0.0 and self.smoothing_gap > 0.0:
             allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
-            self._h = max(self._h * min(1.0, max(NARROWING, allowed / self.lag)), NARROWEST)
+            self._half_width = max(self._half_width * min(1.0, max(NARROWING, allowed / self.smoothing_gap)), NARROWEST)
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
@@ -345,8 +345,8 @@ class CuttingPlanes:
 
     def _line_search(self, sample: SampleAt, move: np.ndarray) -> tuple[float, float]:
         """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope there."""
-        w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._h, self._h)
-        if self._h == 0.0:
+        w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._half_width, self._half_width)
+        if self._half_width == 0.0:
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
             slopes = np.array([along(float(t)) + penalty.slope_along(w, move, float(t)) for t in STEPS])
             k = int(np.argmax(slopes > 0.0)) if (slopes > 0.0).any() else len(STEPS)
@@ -363,7 +363,7 @@ class CuttingPlanes:
         # Points beyond the target may lie outside the cone; between two of its points none does.
         return step if penalty.signs is None else min(step, 1.0), first
 
-    def take(self, step: float, w: np.ndarray, *, follow: bool = False, worst: float = np.inf) -> bool:
+    def add_cut(self, step: float, w: np.ndarray, *, follow: bool = False, worst: float = np.inf) -> bool:
         """Take a cut, the tangent's height and gradient, give it to the bundle, and go to w if it is better.
 
         Parameters
@@ -386,8 +386,8 @@ class CuttingPlanes:
         error = abs(1.0 - step) * here.error + abs(step) * self._target_error + 4.0 * EPS * (reach(here.w) + reach(w))
         scores = self.scores + step * (self._at_target - self.scores)
         gap = min(self.gap, 1.0) * self.objective(self.best)
-        shifted = shifts(self._h if self._is_hinge_smooth else 0.0)
-        cut = self.cuts.take(step, scores, gap, shifted, self._h)
+        shifted = shifts(self._half_width if self._is_hinge_smooth else 0.0)
+        cut = self.cuts.cut_at(step, scores, gap, shifted, self._half_width)
         point = Point(w, cut.loss, cut.slack, error)
         self.value = self.objective(point)
         if self.value > worst:
@@ -399,7 +399,7 @@ class CuttingPlanes:
         if follow or better:
             self.here, self.cut, self.gradient = point, cut, gradient
             self.scores = self._at_target = scores
-        self.lag = cut.loss - (cut.height + float(gradient @ w))
+        self.smoothing_gap = cut.loss - (cut.height + float(gradient @ w))
         self._n_taken += 1
         self.bundle.add(cut.height, gradient)
         return True

@@ -11,7 +11,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.kernels.rows import accumulate
+from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import AnchorGroups, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of
 from aucdist.solvers.pairs.top_negatives import Threshold
@@ -127,9 +127,20 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
     return replace(memory, scores=scores.take(memory.others)), {"scores": [scores.take(memory.anchors)]}
 
 
+def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the scores at w, and the squared lengths of dense rows where they are read; at 0 no row is."""
+    if not w.any():
+        return np.zeros(block.n_samples), None
+    if not isinstance(block.rows, DenseRows):
+        return block.scores(w), None
+    scores, squares = np.empty(block.n_samples), np.empty(block.n_samples, dtype=np.float32)
+    project_and_measure(block.rows.values, w, scores, squares)
+    return scores, squares
+
+
 @without_rows
 def sweep_pairs(
-    block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None = None
+    block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None
 ) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
     which, rows = rows_from(threshold, ScoredRows(memory.scores, memory.weights, memory.runs))
@@ -231,11 +242,17 @@ class PairProblem:
         """Score all rows at w, and return the anchors' scores; one reduction."""
         return np.concatenate(self.blocks.reduce(score_rows, w, self.sign)["scores"])
 
+    def counting(self, scores: np.ndarray) -> tuple[np.ndarray, Threshold | None]:
+        """Return what the anchors weigh at these scores of theirs, and the threshold of the rows that count; None for all."""
+        return self.weights, None
+
     def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
-        anchors, order = self.sort_anchors(self.score(w), self.weights)
-        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
-        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, self.weights, order)
+        scores = self.score(w)
+        weights, threshold = self.counting(scores)
+        anchors, order = self.sort_anchors(scores, weights)
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, threshold)
+        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""

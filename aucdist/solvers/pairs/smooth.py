@@ -45,8 +45,8 @@ from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
-from aucdist.solvers.pairs.problem import PairProblem, sweep_pairs
-from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives, threshold_of
+from aucdist.solvers.pairs.problem import PairProblem
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives, Threshold, threshold_of
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -90,17 +90,15 @@ class SmoothPairProblem(PairProblem):
             rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
         )  # fmt: skip
         self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
-        if self.negatives.is_part:
+        if self.negatives.is_top_only:
             self.mass = self.negatives.mass
 
-    def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the largest sum of the loss at w over the negatives that count, and its slopes by the anchors' scores."""
-        scores, weights = self.score(w), self.weights
+    def counting(self, scores: np.ndarray) -> tuple[np.ndarray, Threshold | None]:
+        """Return what the anchors weigh, and the threshold of the rows that count, for the largest sum of the loss."""
+        weights = self.weights
         if self.negatives.are_anchors:
             weights = weights * threshold_of(-scores, weights, self.negatives.target).parts(-scores)
-        anchors, order = self.sort_anchors(scores, weights)
-        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, self.negatives.threshold(self.blocks, None))
-        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
+        return weights, self.negatives.threshold(self.blocks, None)
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w."""

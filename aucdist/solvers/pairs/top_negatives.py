@@ -216,11 +216,6 @@ def weigh_parts(block: int, memory: Any, step: float | None, starts: np.ndarray,
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
-def are_few(n_neg: int) -> bool:
-    """Return whether the scores of so many negatives are gathered at the client."""
-    return n_neg <= MOST_GATHERED
-
-
 def threshold_in_blocks(
     blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
 ) -> Threshold:
@@ -237,7 +232,7 @@ def threshold_in_blocks(
     are_anchors : bool
         Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_cuts`).
     """
-    if are_few(n_neg):
+    if n_neg <= MOST_GATHERED:
         return threshold_of(*gather_negatives(blocks, step, are_anchors), target)
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
@@ -301,7 +296,7 @@ class CountedNegatives:
         Their weight.
     mass : float
         The total weight of the pairs that count.
-    is_part : bool
+    is_top_only : bool
         Whether only a part of the negatives counts.
     are_anchors : bool
         Whether only a part counts, and the negatives are the smaller class.
@@ -310,12 +305,12 @@ class CountedNegatives:
     """
 
     def __init__(self, blocks: Blocks, subset: TopNegatives | None, rounding: Rounding):
-        self.is_part = subset is not None
+        self.is_top_only = subset is not None
         self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
         self.mass = blocks.weight_pos * self.target
-        self.are_anchors = self.is_part and blocks.n_pos > blocks.n_neg
+        self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
         self._n_neg, self.part_error = blocks.n_neg, 0.0
-        if self.is_part:
+        if self.is_top_only:
             # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
             of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
             self.part_error = of_hard + rounding.over_rows
@@ -334,9 +329,9 @@ class CountedNegatives:
         width : float
             The width of the band around the threshold in which negatives count in part; 0 for none.
         """
-        if not self.is_part:
+        if not self.is_top_only:
             return Counting(weights), None
-        if not self.are_anchors and not are_few(self._n_neg):
+        if not self.are_anchors and self._n_neg > MOST_GATHERED:
             hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
             soft = soften_in_blocks(blocks, hard, self.target, width, step)
         else:
@@ -351,13 +346,13 @@ class CountedNegatives:
 
     def scale(self, counted: float) -> float:
         """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
-        return min(1.0, self.target / counted) if self.is_part and counted > 0.0 else 1.0
+        return min(1.0, self.target / counted) if self.is_top_only and counted > 0.0 else 1.0
 
     def threshold(self, blocks: Blocks, step: float | None, *, of_anchors: bool = False) -> Threshold | None:
         """Return which rows of a class count at a step of the way, by scores not mirrored; None for all.
 
         `of_anchors`: of the smaller class, where it lies in the blocks; else of the larger one.
         """
-        if not self.is_part or of_anchors != self.are_anchors:
+        if not self.is_top_only or of_anchors != self.are_anchors:
             return None
         return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=of_anchors)

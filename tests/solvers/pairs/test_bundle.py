@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from support.seeds import searched
 
-from aucdist.solvers.pairs.bundle import ROOM, Bundle, maximise
+from aucdist.solvers.pairs.bundle import FIRST_CAPACITY, Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
 
 
@@ -40,8 +40,8 @@ def test_bound_comes_from_the_weights_it_returns():
     for _ in range(4):
         bundle.add(float(r.random()), r.normal(size=5))
     w, bound = bundle.best_combination(L2(0.3))
-    assert bound == pytest.approx(bundle.b @ bundle._heights - 0.15 * w @ w, rel=1e-14)
-    np.testing.assert_allclose(-0.3 * w, bundle.b @ bundle._gradients, rtol=1e-12)
+    assert bound == pytest.approx(bundle.shares @ bundle._heights - 0.15 * w @ w, rel=1e-14)
+    np.testing.assert_allclose(-0.3 * w, bundle.shares @ bundle._gradients, rtol=1e-12)
 
 
 def test_bound_never_falls_and_idle_points_go():
@@ -52,7 +52,7 @@ def test_bound_never_falls_and_idle_points_go():
         bundle.add(float(r.random()), r.normal(size=3))
         bounds.append(bundle.best_combination(L2())[1])
     assert (np.diff(bounds) >= -1e-9).all()
-    assert len(bundle.b) < 30
+    assert len(bundle.shares) < 30
 
 
 def test_near_minimises_the_model_with_the_proximal_term():
@@ -81,7 +81,7 @@ def test_a_zero_point_is_kept_once():
 
 def test_many_points_outgrow_the_room_for_them():
     r, bundle = np.random.default_rng(6), Bundle(3, idle_rounds=1000)
-    points = [(float(r.random()), r.normal(size=3)) for _ in range(ROOM + 5)]
+    points = [(float(r.random()), r.normal(size=3)) for _ in range(FIRST_CAPACITY + 5)]
     for point in points:
         bundle.add(*point)
     np.testing.assert_array_equal(bundle._gradients, [g for _, g in points])

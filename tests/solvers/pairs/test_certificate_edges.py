@@ -61,13 +61,13 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
     best, here, primal = state.best, state.here, state.objective(state.best)
     far = 50.0 * np.ones_like(best.w)
     state.score(far)
-    state.take(1.0, far)
+    state.add_cut(1.0, far)
     assert state.value > primal
     assert state.best is best
     assert state.here is here
     # On the way back to the present point, from the scores that the blocks keep of it.
-    state._h = 0.0
-    state.take(0.0, here.w)
+    state._half_width = 0.0
+    state.add_cut(0.0, here.w)
     assert state.value == state.objective(here)
 
 
@@ -76,8 +76,8 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
 def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
-    state._h, w = h, state.here.w
-    state.take(0.0, w, follow=True)
+    state._half_width, w = h, state.here.w
+    state.add_cut(0.0, w, follow=True)
     move = -np.linspace(0.5, 1.5, len(w)) * (state.gradient + lam * w)
     move /= np.linalg.norm(move)
     rows, _ = state.sample.at(w, state.scores, h or 1.0, state.cut, anew=False)

@@ -28,8 +28,8 @@ SIGNS = np.array([1, 0, -1], dtype=np.int8)
 def at_a_point(block, w, h, **options):
     """Return a solver at w, and its drawn rows there: all of them, as they are few."""
     planes = CuttingPlanes(LocalBlocks([block]), PairObjective(**options), w)
-    planes._h = h
-    planes.take(0.0, planes.here.w, follow=True)
+    planes._half_width = h
+    planes.add_cut(0.0, planes.here.w, follow=True)
     return planes, planes.sample.at(planes.here.w, planes.scores, h, planes.cut, anew=False)[0]
 
 
