@@ -115,7 +115,7 @@ def test_encrypted_scheduler_lets_in_whom_it_trusts_and_says_why_not(authority: 
             connect(running, authority.files("late", days=-1), tmp_path)
         with pytest.raises(InputError, match=r"no encrypted connection: certificate verify failed: self-signed"):
             connect(running, stranger.files("client"), tmp_path)
-        with pytest.raises(InputError, match=r"cluster.tls: no file /none/ca.crt"):
+        with pytest.raises(InputError, match=r"cluster.tls: there is no file /none/ca.crt"):
             connect(running, ("/none/ca.crt", "/none/a", "/none/b"), tmp_path)
 
 
