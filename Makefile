@@ -19,9 +19,13 @@ unexport PYTHONDONTWRITEBYTECODE
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
 
-test: setup  ## all tests but the slow ones, then the small ones again as plain Python
-	$(BIN)/pytest -q -rs -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit $$(grep -rl nojit --include='test_*.py' tests)
+# The plain ones run in one process beside the others, which wait for commands, servers and workers a third of their time.
+test: setup  ## all tests but the slow ones, and the small ones also as plain Python
+	@mkdir -p build
+	@NUMBA_DISABLE_JIT=1 nice $(BIN)/pytest -q -rs -m nojit $$(grep -rl nojit --include='test_*.py' tests) > build/nojit.log 2>&1 & \
+	plain=$$!; status=0; set -x; \
+	$(BIN)/pytest -q -rs -n auto --dist loadfile --no-loadscope-reorder -m "not slow" || status=1; \
+	wait $$plain || status=1; cat build/nojit.log; exit $$status
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
 	$(BIN)/pytest -q -rs -m s3 $$(grep -rl 'mark\.s3' --include='test_*.py' tests)
