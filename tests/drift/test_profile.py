@@ -1,19 +1,25 @@
 """Profiles of training rows: counts that a slow count confirms, whatever the blocks, and what moves in a batch."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.drift.batch import BatchCounts, moved
+from aucdist.drift.batch import BatchCounts, kolmogorov_smirnov, more_than, moved, psi, total_variation
+from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests, smallest
 from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.selection.groups import digests_of
 
 SCHEMA = Schema(("age", "town=a", "town=b", "income"), "y", ("1",), ("0",), {"town": ("a", "b")})
 AS_READ = Preprocessor((), "none", None, None, "keep")
@@ -155,3 +161,135 @@ def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
     assert batch.outside.tolist() == outside
     assert sum(outside) > 0
     assert batch.rare == len(rare)
+
+
+# ---- distances of histograms: against SciPy and slow sums, and how often they err where nothing has moved
+
+
+COUNTS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=20)
+
+
+def test_ks_is_that_of_values_where_each_has_a_bin() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 15, 400), rng.integers(2, 17, 300)
+    counts = [np.bincount(x, minlength=17) for x in (a, b)]
+    distance, p = kolmogorov_smirnov(*counts)
+    theirs = stats.ks_2samp(a, b, method="asymp")
+    assert distance == pytest.approx(theirs.statistic)
+    assert p == pytest.approx(stats.kstwobign.sf(math.sqrt(400 * 300 / 700) * distance))
+    assert math.log10(p) == pytest.approx(math.log10(theirs.pvalue), abs=0.7)
+
+
+def test_total_variation_has_the_chi_squared_test() -> None:
+    first, second = np.array([100, 200, 50, 20]), np.array([90, 150, 90, 35])
+    distance, p = total_variation(first, second)
+    assert distance == pytest.approx(0.5 * np.abs(first / 370 - second / 365).sum())
+    assert p == pytest.approx(stats.chi2_contingency(np.stack([first, second]), correction=False).pvalue)
+
+
+@given(COUNTS)
+def test_distances_are_0_of_the_same_and_never_leave_their_range(counts: list[tuple[int, int]]) -> None:
+    first, second = np.array(counts).T
+    assert psi(first, first) == 0.0
+    assert psi(first, second) >= 0.0
+    assert psi(first, second) == pytest.approx(psi(second, first), rel=1e-9, abs=1e-12)
+    for of in (kolmogorov_smirnov, total_variation):
+        distance, p = of(first, second)
+        assert 0.0 <= distance <= 1.0 + 1e-12
+        assert 0.0 <= p <= 1.0
+        assert of(first, first)[0] == 0.0
+
+
+def test_psi_by_hand() -> None:
+    p, q = (30.5 / 101, 70.5 / 101), (60.5 / 101, 40.5 / 101)
+    expected = sum((b - a) * math.log(b / a) for a, b in zip(p, q, strict=True))
+    assert psi(np.array([30, 70]), np.array([60, 40])) == pytest.approx(expected)
+
+
+def test_p_values_hold_their_level() -> None:
+    """Of samples of one population, at most about one in a hundred has a p-value below 0.01."""
+    rng = np.random.default_rng(3)
+    share = np.full(20, 1 / 20)
+    pairs = [(rng.multinomial(2000, share), rng.multinomial(300, share)) for _ in range(1000)]
+    for of in (kolmogorov_smirnov, total_variation):
+        assert sum(of(a, b)[1] < 0.01 for a, b in pairs) <= 22
+    shares = [(rng.binomial(5000, 0.004), rng.binomial(400, 0.004)) for _ in range(2000)]
+    assert sum(more_than(b, 400, a, 5000) < 0.01 for a, b in shares) <= 40
+    assert more_than(40, 400, 20, 5000) < 1e-9
+    assert more_than(0, 400, 0, 5000) == 1.0
+
+
+# ---- digests of rows: the same for the same values, however they are stored; lookups that a slow set confirms
+
+
+M = 2**64
+
+
+def slow_mixed(z: int) -> int:
+    z = (z + 0x9E3779B97F4A7C15) % M
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % M
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % M
+    return z ^ (z >> 31)
+
+
+def slow_digest(row: np.ndarray) -> int:
+    total = 0
+    for j, x in enumerate(row):
+        if x != 0:
+            bits = int(np.float64(x).view(np.uint64)) if x == x else 0x7FF0000000000001
+            total = (total + slow_mixed(bits ^ slow_mixed(j))) % M
+    return total
+
+
+def digest_block(X: object) -> Block:
+    return Block.of(X, np.ones(X.shape[0], dtype=np.int8))  # type: ignore[attr-defined]
+
+
+def test_digests_do_not_depend_on_layout_type_or_place() -> None:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 7)) < 0.5, 0.0, rng.normal(size=(200, 7)).astype(np.float32)).astype(np.float64)
+    X[3, 2], X[4, 1], X[5] = np.nan, -0.0, 0.0
+    found = digests_of(digest_block(X))
+    assert found.tolist() == [slow_digest(row) for row in X]
+    for other in (X.astype(np.float32), sp.csr_matrix(X)):
+        np.testing.assert_array_equal(digests_of(digest_block(other)), found)
+    swapped = X[:, ::-1].copy()
+    assert (digests_of(digest_block(swapped))[X.any(axis=1)] != found[X.any(axis=1)]).mean() > 0.9
+
+
+def test_digests_of_blocks_are_those_of_all_rows_and_find_them_again() -> None:
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(500, 4)), rng.normal(size=(300, 4))
+    whole = digest_block(X)
+    known = fit_digests(LocalBlocks(partition(whole, 1)))
+    several = fit_digests(LocalBlocks(partition(whole, 5)))
+    np.testing.assert_array_equal(known.kept, several.kept)
+    mixed = np.vstack([new, X[:40]])
+    assert count_known(LocalBlocks(partition(digest_block(mixed), 3)), known) == (340, 40)
+
+
+def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None:
+    rng = np.random.default_rng(2)
+    known = RowDigests(np.unique(rng.integers(0, M, 4 * MOST_KEPT, dtype=np.uint64))[:MOST_KEPT])
+    strangers = rng.integers(0, M, 40_000, dtype=np.uint64)
+    checked, found = known.look_up(strangers)
+    assert found == 0
+    assert abs(checked / 40_000 - 0.25) < 0.02
+    checked, found = known.look_up(np.concatenate([strangers, known.kept[:1000]]))
+    assert found == 1000
+
+
+def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
+    known = RowDigests(np.array([1, 5, 9], dtype=np.uint64))
+    assert RowDigests.from_bytes(known.to_bytes(), "f").kept.tolist() == [1, 5, 9]
+    assert RowDigests(np.zeros(0, dtype=np.uint64)).look_up(np.array([3], dtype=np.uint64)) == (1, 0)
+    unsorted = RowDigests(np.array([5, 1], dtype=np.uint64)).to_bytes()
+    for data, message in ((b"x", "damaged"), (unsorted, "do not ascend")):
+        with pytest.raises(InputError, match=message):
+            RowDigests.from_bytes(data, "f")
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
+def test_the_smallest_are_those_of_a_sorted_set(numbers: list[int], n: int) -> None:
+    found = smallest(np.array(numbers, dtype=np.uint64), n)
+    assert found.tolist() == sorted(set(numbers))[:n]

@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
+from aucdist.engine.worker_part import LONG, pack, unpack
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps import BinExpander
@@ -157,3 +158,28 @@ def test_threads_parse_one_after_the_other(monkeypatch):
         found = list(pool.map(deserialize, [data] * 16))
     assert all(len(tree) == 3 for tree in found)
     assert (len(most), max(most)) == (64, 1)
+
+
+# ---- what travels between client and workers: every bit arrives, and counts travel in few bytes
+
+
+VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 255.0, 256.0, -32769.0, 2.0**31, 2.0**53, 0.5, np.inf, np.nan])
+
+
+@given(st.lists(VALUES, min_size=1, max_size=3), st.integers(0, 2 * LONG), st.integers(1, 2 * LONG))
+def test_every_bit_arrives(values, place, n):
+    sent = np.arange(float(n))
+    sent[place % n :][: len(values)] = values[: n - place % n]
+    for array in (sent, sent[::-1], sent.reshape(1, -1), np.asfortranarray(np.outer(sent, [1.0, 2.0]))):
+        found = unpack(pack({"a": [array]}))["a"][0]
+        assert found.tobytes() == array.tobytes()
+        assert found.dtype == array.dtype
+        assert found.flags.f_contiguous == array.flags.f_contiguous or not array.flags.contiguous
+        assert found.flags.writeable
+
+
+@pytest.mark.parametrize(("most", "share"), [(200, 1 / 8), (60_000, 1 / 4), (2**31 - 1, 1 / 2), (2**40, 1)])
+def test_counts_travel_in_few_bytes(most, share):
+    counts = np.zeros((24, 1000))
+    counts[3, 7] = most
+    assert len(pack(counts)) == pytest.approx(share * counts.nbytes, rel=0.01)

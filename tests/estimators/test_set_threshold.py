@@ -2,8 +2,26 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from support.top_optima import top_hinge
 
-from aucdist import HingeClassifier, LinkClassifier, MarginMeanClassifier, PairwiseHingeClassifier
+from aucdist import (
+    CollapseWarning,
+    HingeClassifier,
+    LinkClassifier,
+    MarginMeanClassifier,
+    PairwiseHingeClassifier,
+    lam_path,
+)
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.estimators.scores import count_scores
+from aucdist.metrics import counts as counts_module
+from aucdist.metrics import partial_roc_auc_score
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import confusion
+from aucdist.metrics.ranking import auc, auc_error
 
 RANDOM = np.random.default_rng(0)
 Y = np.where(RANDOM.random(400) < 0.3, "yes", "no")
@@ -85,3 +103,146 @@ def test_wrong_calls_change_nothing(given, said):
     with pytest.raises(ValueError, match=said):  # an InputError is one
         model.set_threshold(**given)
     assert model.intercept_ is before
+
+
+# ---- the counts of the training scores: which fits return them, and that they stay small ------
+
+
+N = 600
+
+
+def rows(weight: np.ndarray | None = None, n_blocks: int = 3) -> LocalBlocks:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(N, 4)), np.where(random.random(N) < 0.2, 1, -1).astype(np.int8)
+    X[y > 0] += 0.7
+    return LocalBlocks(
+        [
+            Block.of(X[i], y[i], row_id=i, weight=None if weight is None else weight[i], index=number)
+            for number, i in enumerate(np.array_split(np.arange(N), n_blocks))
+        ]
+    )
+
+
+def same(a: ScoreCounts, b: ScoreCounts) -> bool:
+    return all(getattr(a, key).tobytes() == getattr(b, key).tobytes() for key in ("values", "pos", "neg"))
+
+
+@pytest.mark.parametrize("estimator", [PairwiseHingeClassifier(), MarginMeanClassifier(random_state=0)])
+def test_a_fit_that_counts_scores_returns_the_counts(estimator):
+    counts = estimator.fit_blocks(rows())
+    assert counts is not None
+    assert same(counts, count_scores(rows(), estimator.coef_[0]))
+
+
+def test_a_fit_that_needs_no_counts_returns_none():
+    assert LinkClassifier().fit_blocks(rows()) is None
+
+
+def test_counts_without_the_weights_of_the_rows_are_not_returned():
+    estimator = PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        assert estimator.fit_blocks(rows(np.full(N, 2.0))) is None
+
+
+def test_many_scores_are_counted_in_cells_that_no_partition_changes(monkeypatch):
+    monkeypatch.setattr(counts_module, "MOST_VALUES", 100)
+    monkeypatch.setattr(counts_module, "MOST_CELLS", 64)
+    estimator = PairwiseHingeClassifier()
+    counts = estimator.fit_blocks(rows())
+    assert counts.shift > 0
+    assert len(counts.values) <= 64
+    for n_blocks in (1, 2, 5, 60):
+        assert same(counts, count_scores(rows(n_blocks=n_blocks), estimator.coef_[0]))
+    whole = rows(n_blocks=1).reduce(_rows)
+    X, y = whole["X"][0], whole["y"][0]
+    predicted = np.where(estimator.predict(X) > 0, 1, -1)
+    table = confusion(counts, estimator.raw_threshold)
+    assert (table["tp"], table["fp"]) == (np.sum(predicted[y > 0] > 0), np.sum(predicted[y < 0] > 0))
+    exact = ScoreCounts.from_scores(y, X @ estimator.coef_[0])
+    assert 0 < abs(auc(counts) - auc(exact)) <= auc_error(counts)
+
+
+def _rows(block, memory):
+    return None, {"X": [block.X], "y": [block.y]}
+
+
+# ---- training for the top of the list: `max_fpr` and `max_false_positives` of the estimators --
+
+
+def two_kinds_of_negatives(n=900, seed=0):
+    """Return rows where few negatives look like positives in the first feature, and the second one tells those apart."""
+    r = np.random.default_rng(seed)
+    y = np.where(r.random(n) < 0.1, 1, -1)
+    X = r.normal(size=(n, 2))
+    hard = (y < 0) & (r.random(n) < 0.05)
+    X[:, 0] += 6.0 * ((y > 0) | hard)
+    X[:, 1] += np.where(y > 0, 1.0, np.where(hard, -3.0, 6.0))
+    return X, y
+
+
+def hopeless(n=300):
+    r = np.random.default_rng(1)
+    y = np.repeat([1, -1], [n // 10, n - n // 10])
+    return r.normal(size=(n, 2)), y
+
+
+def test_partial_auc_is_better_than_that_of_all_pairs():
+    X, y = two_kinds_of_negatives()
+    plain, top = PairwiseHingeClassifier().fit(X, y), PairwiseHingeClassifier(max_fpr=0.05).fit(X, y)
+    scored = [partial_roc_auc_score(y, model.decision_function(X), max_fpr=0.05) for model in (plain, top)]
+    assert scored[1] > scored[0]
+    assert top.certificate_.status == "converged"
+    w = top.coef_[0]
+    expected = 0.5e-3 * w @ w + top_hinge(X @ w, y, 0.05 * (y < 0).sum())
+    assert top.certificate_.primal == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_number_of_negatives_is_a_share():
+    X, y = two_kinds_of_negatives()
+    by_share = PairwiseHingeClassifier(max_fpr=20 / (y < 0).sum()).fit(X, y)
+    by_number = PairwiseHingeClassifier(max_false_positives=20).fit(X, y)
+    assert by_number.certificate_.primal == pytest.approx(by_share.certificate_.primal, rel=1e-3)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_path_is_certified(penalty):
+    X, y = two_kinds_of_negatives()
+    models = lam_path(PairwiseHingeClassifier(max_fpr=0.1, penalty=penalty), X, y, lams=[1e-1, 1e-2])
+    for model in models:
+        assert model.certificate_.relative_gap <= 1e-3
+        w = model.coef_[0]
+        penalty_of = model.lam * (np.abs(w).sum() if penalty == "l1" else 0.5 * w @ w)
+        expected = penalty_of + top_hinge(X @ w, y, 0.1 * (y < 0).sum())
+        assert model.certificate_.primal == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_collapsed_minimum_is_said():
+    X, y = hopeless()
+    with pytest.warns(CollapseWarning, match=r"near w = 0.*PairwiseRampClassifier"):
+        PairwiseHingeClassifier(max_fpr=0.02, lam=1e-2).fit(X, y)
+
+
+def test_features_are_binned():
+    X, y = two_kinds_of_negatives()
+    model = PairwiseHingeClassifier(max_fpr=0.05, features="bins", lam=1e-2).fit(X, y)
+    assert model.certificate_.status == "converged"
+    expanded = model.decision_function(X)
+    w = model.coef_[0]
+    expected = 0.5e-2 * w @ w + top_hinge(expanded, y, 0.05 * (y < 0).sum())
+    assert model.certificate_.primal == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_fpr": 0.0}, "max_fpr is 0.0; a number above 0 and at most 1 or None"),
+        ({"max_fpr": 1.5}, "max_fpr is 1.5"),
+        ({"max_false_positives": 2.5}, "max_false_positives is 2.5; an integer at least 1"),
+        ({"max_fpr": 0.1, "max_false_positives": 3}, "both say which negatives count"),
+        ({"max_fpr": 0.1, "solver": "sdcd"}, "max_fpr applies to solver all-pairs"),
+        ({"max_false_positives": 10_000}, "max_false_positives is 10000; it must be at most .* 270"),
+    ],
+)
+def test_bad_input(parameters, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(**parameters).fit(*hopeless())

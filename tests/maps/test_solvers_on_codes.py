@@ -54,7 +54,7 @@ def two_forms(seed, n_blocks=2):
     return [LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
 
 
-@pytest.mark.parametrize("seed", searched(range(15), quick=6))
+@pytest.mark.parametrize("seed", searched(range(15), quick=3))
 def test_all_pairs_has_the_minimum_of_the_sparse_rows(seed):
     """Many scores are tied there, and the last bit of a tie decides where a Newton step ends: the minimum is the same."""
     codes, csr = (
@@ -77,13 +77,13 @@ def compare(rounds, seed, n_rounds=6):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("seed", searched(range(15), quick=6))
+@pytest.mark.parametrize("seed", searched(range(15), quick=3))
 def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
     compare(SOLVERS[name], seed)
 
 
 @pytest.mark.parametrize("name", ["newton", "lipschitz", "square"])
-@pytest.mark.parametrize("seed", searched(range(12), quick=4))
+@pytest.mark.parametrize("seed", searched(range(12), quick=2))
 def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
     for module in (problem, solvers, square):
         monkeypatch.setattr(module, "MOST_FEATURES", 1)

@@ -208,7 +208,7 @@ def test_rows_of_weight_0_are_not_there():
     assert all(i % 2 for i in kept.reduce(row_ids)["ids"])
 
 
-@sampler_checks(DistanceUnderSampler(random_state=0), DistanceUnderSampler(method="u2", ratio=2, random_state=0))
+@sampler_checks(DistanceUnderSampler(random_state=0))
 def test_contract_of_imbalanced_learn(estimator, check):
     check(estimator)
 
@@ -271,7 +271,7 @@ def test_bad_data():
         DistanceUnderSampler(method="u2", ratio=1, svm=AXIS).fit_resample(np.ones((300, 2)), y)
 
 
-# ---- test_distance_edges ----------------------------------------------------------------------
+# ---- distance edges ----------------------------------------------------------------------------
 
 
 def test_a_distance_on_the_edge_of_a_bin_belongs_to_the_nearer_one():

@@ -1,13 +1,28 @@
 """The search of `features: auto`: its measure is what is trained for, and its settings are those of the rows."""
 
+from dataclasses import replace
+
+import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from aucdist import LinkClassifier, PairwiseHingeClassifier, lam_path
+from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
+from aucdist.data.block import Block, each_of, partition
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
+from aucdist.estimators import HingeClassifier
+from aucdist.metrics.measures import MEASURES
 from aucdist.search.auto import ALL_PAIRS, LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
 from aucdist.search.candidates import LEAVES, LEAVES_OF_TOP, complexity
+from aucdist.search.fold import score_path
+from aucdist.search.folds import masked_blocks
 
 SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 
@@ -88,3 +103,132 @@ def test_python_chooses_features_by_the_same_search():
     model.set_params(features=None).fit(X, y)
     assert not hasattr(model, "chosen_")
     assert not hasattr(model, "feature_map_")
+
+
+# ---- rows behind a mask give the same bits as rows of their own -------------------------------
+
+
+POINTS = [{"lam": 1.0}, {"lam": 1e-2}, {"lam": 1e-3}]
+
+
+def rows(n=400, weighted=False, sparse=False):
+    r = np.random.default_rng(0)
+    y = np.where(r.random(n) < 0.2, 1, -1)
+    X = np.round(r.normal(size=(n, 6)) + 0.5 * (y == 1)[:, None], 1)
+    weight = r.integers(1, 4, n).astype(float) if weighted else None
+    return Block.of(sp.csr_matrix(X) if sparse else X, y, weight=weight, row_id=r.permutation(2 * n)[:n])
+
+
+def sides(block, seed=1):
+    train = np.zeros(block.row_id.max() + 1, dtype=bool)
+    train[block.row_id] = np.random.default_rng(seed).random(block.n_samples) < 0.7
+    held_out = np.zeros_like(train)
+    held_out[block.row_id] = ~train[block.row_id]
+    return train, held_out
+
+
+def load(index):
+    return partition(rows(), 3)[index]
+
+
+def own_rows(blocks, side):
+    return [b.take(side[b.row_id], index=b.index) for b in blocks]
+
+
+def figures(found):
+    return [{k: v for k, v in result.items() if k != "seconds"} for result in found]
+
+
+def scored(train, held_out, tol=1e-3):
+    return figures(score_path(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, MEASURES["auc"]))
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize(("weighted", "sparse"), [(False, False), (True, True)])
+def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
+    whole = rows(weighted=weighted, sparse=sparse)
+    blocks = partition(whole, n_blocks)
+    train, held_out = sides(whole)
+    masked = scored(*(masked_blocks(LocalBlocks(blocks), side) for side in (train, held_out)))
+    assert masked == scored(*(LocalBlocks(own_rows(blocks, side)) for side in (train, held_out)))
+    assert len({result["value"] for result in masked}) > 1
+
+
+def test_same_bits_with_a_scaling_of_the_folds_own():
+    blocks = partition(rows(), 2)
+    train, held_out = sides(rows())
+    names = [str(j) for j in range(6)]
+    own = own_rows(blocks, train)
+    scaling = fit_preprocessor(each_of(own), names, log1p=None, scale="standard", categories={})
+    masked = scored(*(masked_blocks(LocalBlocks(blocks), side, scaling) for side in (train, held_out)))
+    parts = [[scaling.transform(b) for b in own_rows(blocks, side)] for side in (train, held_out)]
+    assert masked == scored(*map(LocalBlocks, parts))
+
+
+def test_what_the_client_knows_is_of_the_kept_rows():
+    blocks, (train, _) = partition(rows(weighted=True), 3), sides(rows())
+    masked, own = masked_blocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))
+    known = [replace(info, lasting=True) for info in masked.infos]  # masks read their rows through the unmasked blocks
+    assert known == own.infos
+    assert masked.without_memory().infos == masked.infos
+    assert not masked_blocks(LocalBlocks(partition(rows(), 3)), train).has_weights
+
+
+def test_same_bits_on_workers(client):
+    train, held_out = sides(rows())
+    there = DaskBlocks.load(client, load, 3)
+    here = LocalBlocks([load(i) for i in range(3)])
+    found = [scored(masked_blocks(blocks, train), masked_blocks(blocks, held_out), tol=0.2) for blocks in (here, there)]
+    assert found[0] == found[1]
+
+
+# ---- scikit-learn's own search and joblib over Dask work with our estimators ------------------
+
+
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    r = np.random.default_rng(0)
+    y = r.random(240) < 0.25
+    return r.normal(size=(240, 5)) + 0.7 * y[:, None], np.where(y, "rare", "usual")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PairwiseHingeClassifier(), PairwiseSquareClassifier(), HingeClassifier(random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_grid_search_over_a_pipeline(model, data):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), model)
+    name = type(model).__name__.lower()
+    grid = {f"{name}__lam": [1.0, 1e-2]}
+    found = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=FOLDS, error_score="raise").fit(X, y)
+    assert found.best_score_ > 0.7
+    assert found.best_estimator_.predict(X).dtype == y.dtype
+    scores = cross_val_score(found.best_estimator_, X, y, cv=FOLDS, scoring="roc_auc", error_score="raise")
+    assert scores.mean() == pytest.approx(found.best_score_)
+
+
+def test_our_folds_score_as_scikit_learns_do(data):
+    X, y = data
+    lams = [1.0, 0.1, 1e-2]
+    found = GridSearchCV(PairwiseHingeClassifier(tol=1e-6), {"lam": lams}, scoring="roc_auc", cv=FOLDS).fit(X, y)
+    labels = np.where(y == found.classes_[1], 1, -1)
+    for k, (train, test) in enumerate(FOLDS.split(X, y)):
+        sides = [LocalBlocks([Block.of(X[rows], labels[rows])]) for rows in (train, test)]
+        ours = score_path(PairwiseHingeClassifier(tol=1e-6), [{"lam": lam} for lam in lams], *sides, MEASURES["auc"])
+        theirs = found.cv_results_[f"split{k}_test_score"]
+        assert [result["value"] for result in ours] == pytest.approx(theirs, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_joblib_over_dask(data):
+    X, y = data
+    search = GridSearchCV(PairwiseHingeClassifier(), {"lam": [1.0]}, scoring="roc_auc", cv=2, n_jobs=2)
+    here = search.fit(X, y).cv_results_["mean_test_score"]
+    with local_client(2, memory_limit="1GiB"), joblib.parallel_backend("dask"):
+        there = search.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(here, there)

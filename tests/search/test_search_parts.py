@@ -2,16 +2,25 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from aucdist import PairwiseHingeClassifier, UnivariateRankingClassifier
+from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError, RunError
-from aucdist.metrics.measures import MEASURES
-from aucdist.search.choice import Row, choose, interval
-from aucdist.search.folds import Fold, Folds
+from aucdist.maps.bins import BinExpander, BinMap
+from aucdist.metrics.groups import OfGroups
+from aucdist.metrics.measures import MEASURES, find_measure
+from aucdist.search import choice
+from aucdist.search.choice import Row, choose, groups_test, interval, over_folds, shares_of, standard_error
+from aucdist.search.fold import score_path
+from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import Halving, paths_of, points_of, race_schedule, run_schedules, search_schedule
 from aucdist.selection.folds import fold_numbers
 
@@ -348,3 +357,145 @@ def test_a_map_that_left_comes_back_where_the_others_fail():
     folds = [Fold(0, k) for k in range(3)]
     (rows,) = run_schedules([race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 1)], answer)
     assert points[choose(rows, AUC, "best")]["features"] == "c"
+
+
+# ---- one fold of a search: rows are mapped once for all models along lam ----------------------
+
+
+@pytest.mark.parametrize("metric", ["auc", "expected_cost@1,5"])
+def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
+    r = np.random.default_rng(0)
+    X = r.normal(size=(400, 3))
+    blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=400) > 1, 1, -1))])
+    inside = r.random(400) < 0.7
+    train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
+    measure = find_measure(metric)
+    sizes, encode = [], BinMap.encode
+    monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
+    points = [{"features": "bins", "lam": lam} for lam in (1e-1, 1e-2, 1e-3)]
+    results = score_path(PairwiseHingeClassifier(tol=1e-6), points, train, held_out, measure)
+    assert sizes.count((~inside).sum()) == 1
+    assert sizes.count(inside.sum()) <= 2  # for the fit, and for the thresholds
+    alone = [score_path(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, measure)[0]["value"] for p in points]
+    np.testing.assert_allclose([one["value"] for one in results], alone, atol=2e-2)
+
+
+def test_a_path_ends_at_the_first_value_that_is_not_better():
+    r = np.random.default_rng(4)
+    X = r.normal(size=(300, 30))
+    blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=300) > 1, 1, -1))])
+    inside = r.random(300) < 0.5
+    train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
+    estimator, measure = PairwiseHingeClassifier(tol=1e-6), find_measure("auc")
+    points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    values = [result["value"] for result in score_path(estimator, points, train, held_out, measure)]
+    end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
+    ended = score_path(estimator, points, train, held_out, measure, n_always=2)
+    assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
+    assert 0.0 < ended[0]["average_precision"] < 1.0
+    assert (
+        len([result for result in score_path(estimator, points, train, held_out, measure, n_always=4) if result]) >= 4
+    )
+
+
+@pytest.mark.parametrize("features", ["bins", {"map": "bins", "pairs": 2}, {"map": "nystroem", "landmarks": 8}, None])
+def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypatch):
+    r = np.random.default_rng(1)
+    X = r.normal(size=(600, 3))
+    codes = np.argmax(X + 0.3 * r.normal(size=(600, 3)), axis=1).astype(np.int32)
+    blocks = [
+        Block.of(X[side], np.where(codes[side] == 0, 1, -1), code=codes[side], row_id=side, index=index)
+        for index, side in enumerate(np.array_split(np.arange(600), 2))
+    ]
+    rows = ClassBlocks(LocalBlocks(blocks), LabelSets.of_classes(["a", "b", "c"]))
+    inside = r.random(600) < 0.7
+    train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in (inside, ~inside))
+    fits, sizes, fit, encode = [], [], BinExpander.fit_blocks, BinMap.encode
+    estimator, measure = PairwiseHingeClassifier(tol=1e-6, random_state=0), find_measure("auc")
+    points = [{"features": features, "lam": lam} for lam in (1e-1, 1e-2)]
+    alone = [score_path(estimator, points, train.of_class(k), held_out.of_class(k), measure) for k in range(3)]
+    monkeypatch.setattr(BinExpander, "fit_blocks", lambda self, *args: fits.append(1) or fit(self, *args))
+    monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
+    together = score_path(estimator, points, train, held_out, measure)
+    for i, result in enumerate(together):
+        assert result["classes"] == [of_class[i]["value"] for of_class in alone]  # to the last bit
+        assert result["passes"] == sum(of_class[i]["passes"] for of_class in alone)
+    if features == "bins":
+        assert len(fits) == 1
+        assert sum(sizes) == 600
+    elif isinstance(features, dict) and features["map"] == "bins":
+        assert len(fits) == 3
+
+
+# ---- the spread of groups is that of drawing them with replacement, over folds and in pairs ---
+
+
+AREA = MEASURES["group_auc"]
+
+
+def fold(values, weights, names):
+    found = OfGroups(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
+    return {"value": found.mean, "groups": shares_of(found)}
+
+
+def folds_of(values, weights, n_folds=4):
+    """Return the results of folds of groups, and their mean by place of the groups that are drawn."""
+    names = np.arange(len(values))
+    parts = [names[names % n_folds == k] for k in range(n_folds)]
+    return [fold(values[part], weights[part], part) for part in parts]
+
+
+def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
+    monkeypatch.setattr(choice, "BUNDLES", 2**40)  # each group by itself
+    r = np.random.default_rng(0)
+    values, weights = r.random(400), r.integers(1, 9, 400).astype(float)
+    other = values + 0.1 * r.normal(size=400)
+    first, second = (over_folds(folds_of(v, weights)) for v in (values, other))
+    means = np.zeros((2, 2000))
+    for b in range(2000):
+        count = r.multinomial(400, np.full(400, 1 / 400))
+        for k in range(4):
+            w = (count * weights)[k::4]
+            means[:, b] += np.array([w @ values[k::4], w @ other[k::4]]) / w.sum() / 4
+    assert standard_error(first) == pytest.approx(means[0].std(), rel=0.08)
+    apart = groups_test(first, second, 0.25)
+    width = 2 * 1.966 * (means[0] - means[1]).std() * np.sqrt(2.25)
+    assert apart.high - apart.low == pytest.approx(width, rel=0.08)
+    assert apart.value == pytest.approx(np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second))
+    assert groups_test(first, first, 0.25) is None
+    assert groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
+
+
+def test_bundles_and_repeats_change_little():
+    r = np.random.default_rng(1)
+    values, weights = r.random(5000), np.ones(5000)
+    once = folds_of(values, weights)
+    shares = over_folds(once)
+    assert len(shares) <= choice.BUNDLES
+    assert standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
+    assert standard_error(over_folds(once + once)) == pytest.approx(standard_error(shares), rel=1e-9)  # no new groups
+    assert over_folds([*once, {"value": 0.5}]) is None
+    assert over_folds([fold([0.5], [1.0], [0]), fold([0.6], [1.0], [0])]) is None
+
+
+def test_with_a_group_for_each_fold_it_is_the_error_of_the_folds():
+    values = [0.6, 0.7, 0.65, 0.9]
+    results = [fold([v], [3.0], [k]) for k, v in enumerate(values)]
+    assert standard_error(over_folds(results)) == pytest.approx(np.std(values, ddof=1) / 2)
+    assert interval(values, AREA, 1 / 3, 4, shares=over_folds(results)) == pytest.approx(
+        interval(values, AREA, 1 / 3, 4)
+    )
+
+
+def test_one_standard_error_and_the_interval_are_of_the_groups():
+    r = np.random.default_rng(2)
+    level = r.random(40)
+    spread = [
+        Row({"lam": lam}, tuple(folds_of(level + gain, np.ones(40))), 9) for lam, gain in ((1.0, 0.0), (0.1, 0.03))
+    ]
+    error = spread[1].standard_error
+    assert spread[1].summary()["standard_error"] == error == standard_error(spread[1].shares)
+    assert error > 0.03
+    assert choose(spread, AREA, "one-se") == 0
+    low, high = interval(spread[0].values, AREA, 1 / 3, 40, shares=spread[0].shares)
+    assert low < spread[0].mean - 2 * error < spread[0].mean + 2 * error < high

@@ -1,8 +1,15 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.solvers.base import Round, Status, solve
 from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
+from aucdist.solvers.rounding import Rounding
 
 
 def descend(evaluate, w, most):
@@ -98,3 +105,70 @@ def test_a_descent_in_rounded_numbers_ends(seed):
         point = after
     assert after is point
     np.testing.assert_allclose(point.w, 0.0, atol=2e-3)
+
+
+# ---- the certificate's own rounding: bounds hold against sums in extended precision, and no impossible round is accept
+
+
+def outcome(*rounds, tol=1e-3):
+    return solve(iter(rounds), tol=tol, max_passes=100).certificate
+
+
+def at(primal, dual, passes=1, **more):
+    return Round(np.zeros(1), primal, dual, passes, **more)
+
+
+@pytest.mark.parametrize(
+    ("primal", "dual"),
+    [(-1.6e9, -4.8e10), (-0.49, -0.33), (0.117, 0.19), (float("nan"), 0.0), (1.0, float("nan")), (float("inf"), 0.0)],
+)
+def test_an_impossible_round_is_not_accepted(primal, dual):
+    found = outcome(at(primal, dual))
+    assert found.status == Status.ROUNDING
+    assert not found.relative_gap < 1.0 or dual > primal
+
+
+def test_the_gap_includes_the_rounding():
+    found = outcome(at(1.0, 0.9, primal_error=1e-2, dual_error=2e-2), tol=0.2)
+    assert found.relative_gap == pytest.approx(1 - 0.88 / 1.01)
+    assert found.status == Status.CONVERGED
+    assert found.rounding == pytest.approx(3e-2)
+
+
+def test_a_gap_within_its_rounding_is_not_converged():
+    assert outcome(at(1.0, 0.9999, primal_error=1e-2)).status == Status.ROUNDING
+    assert outcome(at(1.0, 0.99, primal_error=1e-2, dual_error=1e-2)).status == Status.ROUNDING
+    assert outcome(at(1.0, 0.5, primal_error=1e-2, passes=100)).status == Status.MAX_PASSES
+
+
+def test_a_bound_below_0_says_nothing():
+    assert outcome(at(1.0, -3.0, passes=100)).relative_gap == 1.0
+    assert outcome(at(1.0, 1e-3, dual_error=1e-2, passes=100)).relative_gap == 1.0
+
+
+def test_a_later_round_that_is_not_finite_has_diverged():
+    assert outcome(at(1.0, 0.0), at(float("inf"), 0.0)).status == Status.DIVERGED
+
+
+def test_blocks_with_one_index_are_refused():
+    X, y = np.ones((2, 1)), np.array([-1, 1])
+    with pytest.raises(InputError, match="block 1 has index 0"):
+        LocalBlocks([Block.of(X, y), Block.of(X, y)])
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(2, 200), st.integers(1, 6), st.floats(-8, 8), st.integers(1, 3))
+def test_bounds_hold_against_extended_precision(seed, n, d, magnitude, n_blocks):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, d)) + rng.normal(size=d) * 10.0 ** rng.uniform(0, 6, d)) * 10.0**magnitude
+    y = np.where(np.arange(n) % 2, 1, -1)
+    rounding = Rounding.of(LocalBlocks(partition(Block.of(X, y), n_blocks)))
+    w, coefs = rng.normal(size=d), rng.uniform(-1, 1, n)
+    exact = X.astype(np.longdouble) @ w.astype(np.longdouble)
+    assert float(np.abs(X @ w - exact).max()) <= rounding.score(w)
+    combined = coefs.astype(np.longdouble) @ X.astype(np.longdouble)
+    error = rounding.combination(np.abs(coefs).sum())
+    assert (np.abs(coefs @ X - combined).astype(float) <= error).all()
+    v = combined + error
+    half = abs(float((v @ v - combined @ combined) / 2))
+    assert half <= rounding.half_square(combined.astype(float), error)

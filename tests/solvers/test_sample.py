@@ -106,8 +106,7 @@ def test_noise_is_in_the_units_of_lam():
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("n_blocks", [1, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_blocks", "weighted"), [(1, True), (3, False)])
 @pytest.mark.parametrize("rounds", SOLVERS.values(), ids=SOLVERS)
 def test_the_optimum_is_the_same_from_a_sample(rounds, weighted, n_blocks):
     blocks = dealt(rows(weighted=weighted), n_blocks)

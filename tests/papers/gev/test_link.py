@@ -1,19 +1,26 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
-from support.rounds import rounds_of
+from support import link_twins as twin
+from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
+from aucdist.kernels.random import uniform01
 from aucdist.objectives.link_kernels import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
+from aucdist.papers.epochs import LabelledRows
+from aucdist.papers.gev import shape as bayes
 from aucdist.papers.gev import solvers as module
+from aucdist.papers.gev.kernels import Proposals, Samples, log_likelihood, metropolis
 from aucdist.papers.gev.problem import LinkProblem
+from aucdist.papers.gev.shape import bayes_shape, effective_size, map_shape
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
 from aucdist.solvers.base import Status, solve
 
@@ -52,8 +59,7 @@ def best(X, y, lam, loss, fit_intercept=True, **options):
     return found.fun
 
 
-@pytest.mark.parametrize("options", INTERCEPTS, ids=["free intercept", "penalised", "none"])
-@pytest.mark.parametrize("both", CONVEX, ids=str)
+@pytest.mark.parametrize(("both", "options"), [(loss, INTERCEPTS[i % 3]) for i, loss in enumerate(CONVEX)], ids=str)
 def test_every_round_is_certified(both, options):
     X, y = data()
     least = best(X, y, 1e-2, both, **options)
@@ -218,3 +224,200 @@ def test_bound_holds_anywhere_even_far_off():
             if options:  # the plain bound of strong convexity is no better
                 plain = point.primal - point.gradient @ point.gradient / 2e-2
                 assert point.dual >= plain - 1e-9 * abs(plain)
+
+
+# ---- gev shape ---------------------------------------------------------------------------------
+
+
+FREE = {"fit_intercept": False, "penalise_intercept": False, "most_xi": np.inf}
+FIXED = {"fit_intercept": True, "penalise_intercept": True, "most_xi": np.inf}
+
+
+def drawn(n, xi, seed):
+    """Rows whose labels follow the link: the paper's synthetic data."""
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(n, 2))
+    return X, np.where(r.random(n) < Link("gev", xi).probabilities(X @ [1.0, 1.0])[0], 1, -1)
+
+
+def log_posterior(unknowns, X, y, flat_intercept=False):
+    """Return the logarithm of the posterior, row by row."""
+    w, bias, xi = unknowns[:-2], unknowns[-2], unknowns[-1]
+    total = -0.5 * (w @ w + xi * xi + (0 if flat_intercept else bias * bias))
+    for score, label in zip(X @ w + bias, y, strict=True):
+        p = twin.gev(xi, float(score))[0 if label > 0 else 1]
+        total += float(twin.mp.log(p)) if p > 0 else -math.inf
+    return total
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_map_is_the_mode(flat):
+    X, y = drawn(60, 0.2, 1)
+    found = last(map_shape(blocks_of(X, y, 3), **(FIXED | {"penalise_intercept": not flat}), settled=1e-10))
+    at = np.append(found.theta, found.xi)
+    assert found.log_posterior == pytest.approx(log_posterior(at, X, y, flat), rel=1e-10)
+    better = minimize(
+        lambda t: -log_posterior(t, X, y, flat),
+        at,
+        method="Nelder-Mead",
+        options={"maxiter": 150, "initial_simplex": None},
+    )
+    assert -better.fun <= found.log_posterior + 1e-6
+    np.testing.assert_allclose(better.x, at, atol=5e-3)
+
+
+def test_map_rises_and_does_not_depend_on_blocks():
+    X, y = drawn(300, -0.1, 2)
+    one, many = (list(map_shape(blocks_of(X, y, n), **FIXED)) for n in (1, 11))
+    assert (np.diff([s.log_posterior for s in one]) >= 0).all()
+    assert len(one) == len(many)
+    for a, b in zip(one, many, strict=True):
+        assert a.xi == pytest.approx(b.xi, abs=1e-9)
+        np.testing.assert_allclose(a.theta, b.theta, atol=1e-9)
+
+
+def test_map_counts_weights_as_rows():
+    X, y = drawn(150, 0.3, 3)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    again = np.repeat(np.arange(len(y)), weight.astype(int))
+    one, other = (
+        last(map_shape(blocks, **FREE)) for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
+    )
+    assert one.xi == pytest.approx(other.xi, abs=1e-8)
+    assert one.theta[-1] == 0.0
+
+
+def test_map_stays_below_the_bound():
+    X, y = drawn(100, 0.5, 0)
+    assert last(map_shape(blocks_of(X, y), **FREE)).xi > 1.0
+    assert last(map_shape(blocks_of(X, y), **(FREE | {"most_xi": 0.99}))).xi == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize("xi", [-0.1, 0.5])
+def test_map_finds_the_shape_of_the_papers_data(xi):
+    spread = {}
+    for n in (100, 1000):
+        found = [last(map_shape(blocks_of(*drawn(n, xi, seed)), **FREE)).xi for seed in range(40)]
+        spread[n] = np.std(found)
+        if n == 1000:
+            assert abs(np.mean(found) - xi) < 0.1
+    assert spread[1000] < 0.6 * spread[100]
+
+
+# ---- chains -----------------------------------------------------------------------------------------------------------
+
+
+def plain_chain(X, y, means, precision, factor, most_xi, seed, n_skipped, position, n_samples):
+    """Walk by hand, on the same random numbers."""
+    state, samples, n_accepted = seed, [], 0
+
+    def level(t):
+        return log_likelihood(LabelledRows.of(Block.of(X, y)), t)
+
+    def prior(t):
+        return -0.5 * float(np.sum(precision * (t - means) ** 2))
+
+    for step in range(-n_skipped, n_samples):
+        z = []
+        for _ in range((len(position) + 1) // 2):
+            state, u = uniform01(np.uint64(state))
+            state, v = uniform01(np.uint64(state))
+            radius = math.sqrt(-2 * math.log(1 - u))
+            z += [radius * math.cos(2 * math.pi * v), radius * math.sin(2 * math.pi * v)]
+        state, u = uniform01(np.uint64(state))
+        trial = position + np.tril(factor) @ z[: len(position)]
+        if -1.0 <= trial[-1] <= most_xi:
+            gain = level(trial) + prior(trial) - level(position) - prior(position)
+            if math.log(1 - u) < gain:
+                position, n_accepted = trial, n_accepted + 1
+        if step >= 0:
+            samples.append(position)
+    return np.array(samples), n_accepted
+
+
+@pytest.mark.nojit
+def test_chain_is_the_plain_walk():
+    X, y = drawn(25, 0.2, 4)
+    y = y.astype(np.int8)
+    r = np.random.default_rng(0)
+    means, precision, factor = (
+        r.normal(size=4) * 0.3,
+        np.array([1.0, 1.0, 0.0, 1.0]),
+        0.4 * np.tril(r.normal(size=(4, 4))),
+    )
+    start, seed = np.array([0.5, 0.5, 0.0, 0.1]), 12345
+    position, data = start.copy(), LabelledRows.of(Block.of(X, y))
+    total, shapes, levels = drawn_samples = Samples(np.zeros(4), np.empty(60), np.empty(60))
+    n = metropolis(data, Proposals(means, precision, factor, -1.0, 0.8), seed, 7, position, drawn_samples)
+    samples, n_accepted = plain_chain(X, y, means, precision, factor, 0.8, seed, 7, start, 60)
+    assert 5 < n == n_accepted
+    np.testing.assert_allclose(position, samples[-1], rtol=1e-12)
+    np.testing.assert_allclose(total, samples.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(shapes, samples[:, -1], rtol=1e-12)
+    assert levels[-1] == log_likelihood(data, position)
+
+
+def test_samples_follow_the_posterior():
+    """One feature, no intercept: the posterior's mean of xi by adding up a grid."""
+    r = np.random.default_rng(5)
+    X = r.normal(size=(40, 1))
+    y = np.where(r.random(40) < Link("gev", 0.2).probabilities(X[:, 0])[0], 1, -1)
+    data = LabelledRows.of(Block.of(X, y))
+    grid = [(w, xi) for w in np.linspace(-1.5, 5, 131) for xi in np.linspace(-1, 4, 126)]
+    level = np.array([log_likelihood(data, np.array([w, 0.0, xi])) - 0.5 * (w * w + xi * xi) for w, xi in grid])
+    density = np.exp(level - level.max())
+    exact = float(density @ [xi for _, xi in grid] / density.sum())
+    found = next(bayes_shape(blocks_of(X, y), np.array([0.5, 0.0, 0.1]), seed=1, n_samples=20_000, n_rounds=1, **FREE))
+    assert found.xi == pytest.approx(exact, abs=4 * 0.7 / math.sqrt(found.effective_samples))
+    assert 0.1 < found.acceptance < 0.6
+    assert found.effective_samples > 500
+
+
+def test_bayes_finds_the_shape_and_its_seed_decides():
+    X, y = drawn(500, 0.2, 6)
+    mode = last(map_shape(blocks_of(X, y), **FIXED))
+    start = np.append(mode.theta, mode.xi)
+    one, again, other = (
+        list(bayes_shape(blocks_of(X, y), start, seed=seed, n_samples=400, n_rounds=5, **FIXED)) for seed in (1, 1, 2)
+    )
+    assert [s.xi for s in one] == [s.xi for s in again]
+    assert one[-1].xi != other[-1].xi
+    assert one[-1].xi == pytest.approx(mode.xi, abs=0.15)
+    np.testing.assert_allclose(one[-1].theta, mode.theta, atol=0.3)
+    assert set(one[-1].row()) == {"xi", "log_likelihood", "acceptance", "effective_samples"}
+
+
+def test_an_intercept_that_is_not_there_stays_0():
+    X, y = drawn(100, 0.0, 7)
+    found = next(bayes_shape(blocks_of(X, y), np.array([1.0, 1.0, 0.0, 0.1]), seed=0, n_samples=100, **FREE))
+    assert found.theta[-1] == 0.0
+
+
+@pytest.mark.parametrize(("penalised", "precision"), [(True, 1.0), (False, 0.0)])
+def test_an_intercept_without_a_penalty_has_a_flat_prior(monkeypatch, penalised, precision):
+    X, y = drawn(60, 0.3, 3)
+    seen, run = [], bayes.run_chains
+    monkeypatch.setattr(
+        bayes, "run_chains", lambda block, memory, task, *more: seen.append(task[1]) or run(block, memory, task, *more)
+    )
+    start = np.array([1.0, 1.0, 0.2, 0.1])
+    next(bayes_shape(blocks_of(X, y), start, seed=0, n_samples=100, **FIXED | {"penalise_intercept": penalised}))
+    np.testing.assert_array_equal(seen[0], [1.0, 1.0, precision, 1.0])
+
+
+@pytest.mark.parametrize(("n", "d"), [(10, 101), (50_000, 99)])
+def test_too_much_to_sample(n, d):
+    X = np.zeros((n, d), dtype=np.float32)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    with pytest.raises(InputError, match=r"xi='bayes' .* up to 100 features .* xi='map'"):
+        next(bayes_shape(blocks_of(X, y), np.zeros(d + 2), seed=0, **FREE))
+
+
+def test_effective_size_of_an_autoregression():
+    r = np.random.default_rng(0)
+    for rho in (0.0, 0.5, 0.9):
+        x, noise = np.zeros(40_000), r.normal(size=40_000)
+        for i in range(1, len(x)):
+            x[i] = rho * x[i - 1] + noise[i]
+        assert effective_size(x) == pytest.approx(len(x) * (1 - rho) / (1 + rho), rel=0.15)
+    assert effective_size(np.ones(10)) == 1.0

@@ -1,22 +1,22 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import linprog
 from support.hinge_twins import (
-    dual_sweep,
     exact_problem,
-    pegasos_steps,
-    scd_sweep,
+    hinge_value,
+    l1_minimum,
+    l2_minimum,
     shrinking_sweeps,
-    shuffled,
 )
 from support.square_twins import FORMS, problem
 
 from aucdist.data.block import as_rows, row_squares
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
+from aucdist.papers.scd.primal import lower_bound, penalty_of, shares_of
 from aucdist.papers.scd.subgradient import onto_ball
 
 pytestmark = pytest.mark.nojit
@@ -38,41 +38,6 @@ def table_of(X, y, uppers, one):
     table[:, UPPER], table[:, LABEL] = uppers, y
     table[table[:, SQUARE] == 0.0, DUAL] = uppers[table[:, SQUARE] == 0.0]
     return table
-
-
-def test_squares(data):
-    X, dense, _, _ = data
-    np.testing.assert_allclose(row_squares(as_rows(X)), (dense**2).sum(axis=1), rtol=1e-15)
-
-
-@pytest.mark.parametrize("one", [0.0, 1.0])
-def test_slopes_and_the_loss(data, one):
-    X, dense, y, shares = data
-    w, found = np.random.default_rng(0).normal(size=6), np.zeros(N)
-    loss = kernels.find_slopes(as_rows(X), table_of(X, y, shares, one), one, w, found)
-    meant = y * (dense @ w[:5] + one * w[5]) - 1.0
-    np.testing.assert_allclose(found, meant, rtol=1e-12, atol=1e-14)
-    assert loss == pytest.approx(shares @ np.maximum(-meant, 0.0), rel=1e-12)
-
-
-@pytest.mark.parametrize("one", [0.0, 1.0])
-@pytest.mark.parametrize("sigma", [1.0, 4.0])
-@pytest.mark.parametrize("cyclic", [False, True])
-def test_a_dual_sweep_is_its_twin(data, one, sigma, cyclic):
-    X, dense, y, shares = data
-    uppers, w = shares / 0.02, np.random.default_rng(0).normal(size=6) * 0.1
-    w[5] *= one
-    table = table_of(X, y, uppers, one)
-    before, order = table[:, DUAL].copy(), np.arange(N, dtype=np.int32)
-    found = w.copy()
-    sweeps = kernels.DualSweeps(7, N, cyclic, one, sigma)
-    _, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, found)
-    assert taken == N
-    meant = range(N) if cyclic else shuffled(7, range(N))[0]
-    assert order.tolist() == list(meant)
-    duals, moved = dual_sweep(dense, y, uppers, before, w, meant, sigma, one)
-    np.testing.assert_allclose(table[:, DUAL], duals, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(found, moved, rtol=1e-12, atol=1e-14)
 
 
 def test_settled_rows_become_idle_and_change_nothing(data):
@@ -120,35 +85,6 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     np.testing.assert_array_equal(w, meant[6])
 
 
-@pytest.mark.parametrize("penalty", ["l1", "l2"])
-@pytest.mark.parametrize("intercept", [False, True])
-def test_column_steps_are_their_twin(data, penalty, intercept):
-    X, dense, y, shares = data
-    columns = (sp.csr_array(X.multiply(y[:, None])).T if sp.issparse(X) else X.T * y.astype(np.int8)).astype(X.dtype)
-    w = np.zeros(5 + intercept)
-    w[:2] = 0.4, -0.2
-    found, margins = w.copy(), y * (dense @ w[:5])
-    for sweep in range(3):
-        labels = y.astype(np.float64) if intercept else np.zeros(0)
-        steps = kernels.ColumnSteps(11 + sweep, penalty == "l1", 0.05, 3.0, 0.7)
-        kernels.column_steps(as_rows(columns), labels, shares, steps, margins, found)
-        w = scd_sweep(dense, y, shares, w, 11 + sweep, penalty, 0.05, 3.0, 0.7, intercept)
-        np.testing.assert_allclose(found, w, rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(margins, y * (dense @ w[:5] + (w[5] if intercept else 0.0)), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("time", [0, 40])
-@pytest.mark.parametrize("lam", [0.5, 1e-3])
-def test_pegasos_steps_are_their_twin(data, intercept, time, lam):
-    X, dense, y, shares = data
-    w, squares = np.array([0.1, 0.0, -0.3, 0.2, 0.0, 0.25 * intercept]), (dense**2).sum(axis=1)
-    meant, b = pegasos_steps(dense, y, N * shares, w[:5], w[5], 3, 100, lam, time, intercept)
-    steps = kernels.PegasosSteps(3, 100, lam, time, float(intercept), np.sqrt(0.5 / lam))
-    kernels.pegasos_steps(as_rows(X), y.astype(np.int8), N * shares, squares, steps, w)
-    np.testing.assert_allclose(w, np.append(meant, b), rtol=1e-10, atol=1e-13)
-
-
 @given(
     arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([0.0, 0.5, -1.0, 3.0]) | st.floats(-10, 10)),
     st.floats(1e-3, 20),
@@ -163,3 +99,82 @@ def test_the_projection_onto_the_ball_is_the_nearest_point(w, radius):
     away = w - found
     assert (found * away >= 0.0).all()
     np.testing.assert_allclose(np.abs(away)[found != 0.0], np.abs(away).max(), atol=1e-9)
+
+
+# ---- hinge objective ---------------------------------------------------------------------------
+
+
+def point(a, X, y, weight):
+    m = weight / weight.sum() * a
+    ones = np.column_stack([X, np.ones(len(y))])
+    return np.stack([m[k] @ ones[k] for k in (y < 0, y > 0)])
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("lam", [0.3, 1e-2, 1e-4])
+def test_no_dual_point_is_above_the_minimum(penalty, intercept, lam):
+    X, y, weight = problem(8, 22, 5, weighted=True)
+    if penalty == "l1":
+        lowest = l1_minimum(X, y, lam, weight, intercept=intercept)[0]
+    else:
+        lowest = l2_minimum(X, y, lam, weight, intercept=intercept)
+    best, r = 0.0, np.random.default_rng(0)
+    for trial in range(300):
+        a = r.random(len(y)) ** r.choice([0.2, 1.0, 5.0]) if trial else np.ones(len(y))
+        bound = lower_bound(point(a, X, y, weight), penalty, lam, intercept=intercept)
+        assert bound <= lowest * (1 + 1e-9)
+        best = max(best, bound)
+    assert best > 0.0
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_l1_bound_at_the_programmes_own_dual_is_its_value(intercept):
+    X, y, weight = problem(12, 30, 4, weighted=True)
+    lam, m = 0.02, weight / weight.sum()
+    lowest = l1_minimum(X, y, lam, weight, intercept=intercept)[0]
+    Z = (m * y)[:, None] * X
+    equal = {"A_eq": (m * y)[None, :], "b_eq": [0.0]} if intercept else {}
+    a = linprog(-m, np.vstack([Z.T, -Z.T]), np.full(8, lam), bounds=[(0, 1)] * len(y), **equal).x
+    bound = lower_bound(point(a, X, y, weight), "l1", lam, intercept=intercept)
+    assert bound == pytest.approx(lowest, rel=1e-8)
+
+
+@pytest.mark.parametrize("lam", [0.3, 1e-2])
+def test_l2_bound_takes_the_best_length(lam):
+    X, y, weight = problem(8, 22, 5)
+    p = point(np.linspace(0.2, 1.0, len(y)), X, y, weight)
+    shorter = [s * p for s in np.linspace(0.0, 1.0, 1001)]
+    values = [s[:, -1].sum() - ((s[1] - s[0])[:-1] ** 2).sum() / (4 * lam) for s in shorter]
+    assert lower_bound(p, "l2", lam, intercept=False) == pytest.approx(max(values), rel=1e-5)
+    assert lower_bound(p, "l2", lam, intercept=False) >= max(values)
+
+
+def test_gradient_is_that_of_the_loss():
+    X, y, weight = problem(8, 22, 5, weighted=True)
+    w, b, h = np.random.default_rng(1).normal(size=5), 0.3, 1e-6
+    active = (y * (X @ w + b) < 1.0).astype(float)
+    negative, positive = point(active, X, y, weight)
+    gradient = negative - positive
+    for j, step in enumerate(np.eye(6) * h):
+        up = hinge_value(w + step[:5], X, y, 0.0, "l1", weight, b + step[5])
+        down = hinge_value(w - step[:5], X, y, 0.0, "l1", weight, b - step[5])
+        assert gradient[j] == pytest.approx((up - down) / (2 * h), abs=1e-8)
+
+
+def test_shares_add_up_to_one():
+    neg, pos = shares_of(40.0, 5.0, (1.0, 3.0))
+    assert 40.0 * neg + 5.0 * pos == pytest.approx(1.0)
+    assert pos == pytest.approx(3.0 * neg)
+
+
+def test_penalties():
+    w = np.array([1.0, -2.0, 0.0])
+    assert penalty_of(w, "l1", 0.5) == 1.5
+    assert penalty_of(w, "l2", 0.5) == 2.5
+
+
+def test_a_point_of_one_class_gives_nothing_where_an_intercept_is_free():
+    p = np.array([[0.0, 0.0, 0.0], [0.1, 0.2, 0.5]])
+    for penalty in ("l1", "l2"):
+        assert lower_bound(p, penalty, 0.1, intercept=True) == 0.0

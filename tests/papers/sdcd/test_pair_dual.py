@@ -65,8 +65,7 @@ def algorithm(X, y, lam, n_steps, seed, shuffled):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("sizes", [(9, 23), (19, 6), (1, 1), (1, 5)])
-@pytest.mark.parametrize("lam", [1.0, 1e-3])
+@pytest.mark.parametrize(("sizes", "lam"), [((9, 23), 1e-3), ((19, 6), 1.0), ((1, 1), 1.0), ((1, 5), 1e-3)])
 def test_one_block_is_the_published_algorithm(solver, sizes, lam):
     X, y = small(*sizes)
     blocks = blocks_of(X, y)
@@ -117,8 +116,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("lam", [1.0, 0.1])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [0.1, 1.0] * 3, strict=True)])
 def test_optimum(case, lam, solver):
     X, y = CASES[case]
     best = optimum(X, y, lam)
@@ -153,9 +151,17 @@ def test_a_minority_that_goes_round_same_optimum(solver, n_blocks, minority_byte
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("combine", ["add", "average"])
-@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (3, 2**28), (40, 2**28), (3, 100)])
-@pytest.mark.parametrize("sizes", [(9, 23), (19, 6)])
+@pytest.mark.parametrize(
+    ("n_blocks", "minority_bytes", "combine", "sizes"),
+    [
+        (1, 2**28, "add", (9, 23)),
+        (3, 2**28, "average", (9, 23)),
+        (3, 2**28, "add", (19, 6)),
+        (40, 2**28, "average", (19, 6)),
+        (3, 100, "add", (9, 23)),
+        (3, 100, "average", (19, 6)),
+    ],
+)
 def test_duals_are_feasible_and_rising_and_w_is_theirs(solver, combine, n_blocks, minority_bytes, sizes):
     X, y = small(*sizes)
     blocks, values = blocks_of(X, y, n_blocks), [0.0]
@@ -191,9 +197,10 @@ def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(com
     assert state.primal == pytest.approx(best, rel=1e-4)
 
 
-@pytest.mark.parametrize("sizes", [(9, 23), (19, 6)])
-@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (3, 2**28), (3, 100)])
 @pytest.mark.parametrize("lam", [1e-2, 0.1, 1.0])
+@pytest.mark.parametrize(
+    ("sizes", "n_blocks", "minority_bytes"), [((9, 23), 1, 2**28), ((19, 6), 3, 2**28), ((9, 23), 3, 100)]
+)
 def test_warm_start_keeps_w_and_duals_consistent(sizes, n_blocks, minority_bytes, lam):
     X, y = small(*sizes)
     blocks, options = blocks_of(X, y, n_blocks), {"seed": 2, "minority_bytes": minority_bytes}
@@ -284,7 +291,6 @@ def test_rounds_and_passes(n_blocks, length, sizes):
 # ---- bad input ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -309,6 +315,6 @@ def test_rounds_and_passes(n_blocks, length, sizes):
         ({"start": DualStart(sp.coo_array((9, 23)), 1.0, 2**63 - 5), "steps": 5}, r"both are numbered below 2\*\*63"),
     ],
 )
-def test_bad_input_is_refused_before_any_work(solver, options, message):
+def test_bad_input_is_refused_before_any_work(options, message):
     with pytest.raises(InputError, match=message):
-        next(solver(blocks_of(*small()), 1e-2, seed=0, **options))
+        next(sdcd(blocks_of(*small()), 1e-2, seed=0, **options))

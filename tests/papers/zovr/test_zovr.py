@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import pdist
+from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
 from support.margin_twins import (
     factors,
@@ -22,6 +24,9 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.kernels.random import fill_normal, stream
+from aucdist.objectives.gaussian import gaussian_kernel, median_distance
+from aucdist.papers.zovr.kernels import unit_vectors
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions, score_and_evaluate
 from aucdist.solvers.base import Status, solve
 
@@ -41,9 +46,9 @@ def gram_blocks(X, y, n_blocks=1):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize("lams", [(0.0, 2.0), (0.8, 5.0)])
-@pytest.mark.parametrize("n_directions", [1, 3])
-@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize(
+    ("lams", "n_directions", "kernel"), [((0.0, 2.0), 1, False), ((0.8, 5.0), 3, False), ((0.8, 5.0), 1, True)]
+)
 @pytest.mark.parametrize("solver", [zovr, zo_sgd])
 def test_one_block_is_the_paper(solver, lams, n_directions, kernel):
     X, y = problem(12, 3)
@@ -91,8 +96,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("lams", [(0.0, 1.0), (0.5, 10.0), (20.0, 10.0)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "lams"), [*zip(CASES, [(0.0, 1.0), (0.5, 10.0), (20.0, 10.0)] * 2, strict=True), ("a few", (20.0, 10.0))]
+)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_round_is_certified(solver, case, lams):
     X, y = CASES[case]
@@ -191,3 +197,96 @@ def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
 def parts():
     X, y = problem(300, 5)
     return partition(Block.of(X, y), N_BLOCKS)
+
+
+# ---- margin mean objective ---------------------------------------------------------------------
+
+
+def share_of_ball_below(t, d):
+    """Return how much of the unit ball in d dimensions lies below t along an axis."""
+    tail = 0.5 * betainc((d + 1) / 2, 0.5, 1 - min(abs(t), 1) ** 2)
+    return tail if t < 0 else 1 - tail
+
+
+@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("margin", [0.7, 0.98, 1.03])
+def test_the_estimate_is_the_gradient_of_the_smoothed_function_over_n_features(d, margin):
+    """Equation (6) on one hinge, whose mean over a ball is known in closed form; within 4 standard errors."""
+    mu = 0.1
+    x = np.ones(d) / np.sqrt(d)
+    w = margin * x
+    smoothed_gradient = -x * share_of_ball_below((1 - margin) / mu, d)
+
+    def loss(v):
+        return max(0.0, 1.0 - float(x @ v))
+
+    n = 20_000 if d > 2 else 8_000
+    ways = random_directions((n, d), 3)
+    each = np.array([zeroth_order_estimate(loss, w, u[np.newaxis], mu) for u in ways])
+    error = each.std(axis=0, ddof=1) / np.sqrt(n)
+    np.testing.assert_array_less(np.abs(each.mean(axis=0) - smoothed_gradient / d), 4 * error + 1e-12)
+    np.testing.assert_allclose(zeroth_order_estimate(loss, w, ways, mu), each.mean(axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_the_estimate_needs_values_only():
+    """The count of wrong signs has no gradient anywhere that is not 0; its estimate points down all the same."""
+    X, y = problem(200, 3)
+    calls = []
+
+    def mistakes(v):
+        calls.append(v)
+        return float(np.mean(y * (X @ v) <= 0))
+
+    w = np.array([0.5, -1.0, 0.2])
+    slope = zeroth_order_estimate(mistakes, w, random_directions((200, 3), 0), 0.3)
+    assert len(calls) == 400
+    assert mistakes(w - 2 * slope / np.linalg.norm(slope)) < mistakes(w)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32)])
+def test_gaussian_kernel(form):
+    r = np.random.default_rng(0)
+    X, Z = r.integers(-3, 4, (6, 4)).astype(float), r.integers(-3, 4, (5, 4)).astype(float)
+    X[0] = Z[0]
+    found = gaussian_kernel(form(X), form(Z), 1.7)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, rbf_kernel(X, Z, gamma=1 / 1.7**2), rtol=1e-12)
+    assert found[0, 0] == 1.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_median_distance_leaves_equal_rows_out(form):
+    X = np.random.default_rng(0).normal(size=(15, 3))
+    X[5:9] = X[4]
+    apart = pdist(X)
+    assert median_distance(form(X)) == pytest.approx(np.median(apart[apart > 0]), rel=1e-6)
+    assert np.isnan(median_distance(form(np.ones((4, 2)))))
+
+
+# ---- zeroth order ------------------------------------------------------------------------------
+
+
+def unit(n_directions, size, seed=1):
+    out = np.empty((n_directions, size))
+    unit_vectors(seed, out)
+    return out
+
+
+@pytest.mark.nojit
+def test_unit_vectors_are_normal_vectors_of_length_one():
+    ways = unit(3, 5)
+    for a in range(3):
+        z = np.empty(5)
+        fill_normal(np.uint64(stream(1, a)), z)
+        np.testing.assert_allclose(ways[a], z / np.linalg.norm(z), rtol=1e-14)
+    # A direction does not depend on how many there are.
+    np.testing.assert_array_equal(unit(2, 5), ways[:2])
+
+
+@pytest.mark.nojit
+def test_unit_vectors_look_uniform():
+    ways = unit(3000, 3)
+    np.testing.assert_allclose(ways.mean(axis=0), 0, atol=4 * np.sqrt(1 / 3 / 3000))
+    np.testing.assert_allclose(ways.T @ ways / 3000, np.eye(3) / 3, atol=0.03)
+    # On the sphere in three dimensions a coordinate is uniform.
+    assert abs((np.abs(ways[:, 0]) < 0.5).mean() - 0.5) < 4 * 0.5 / np.sqrt(3000)

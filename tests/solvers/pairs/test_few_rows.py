@@ -66,7 +66,7 @@ def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, l
         assert primal - dual <= 1e-6 * primal
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_liblinears(seed):
     X, y, weight, group, pairs = problem(seed, 8, 15, weighted=seed % 2 == 0, grouped=seed % 3 == 0)
     lam = 10.0 ** (-(seed % 4))

@@ -41,7 +41,7 @@ def test_hinge_over_all_pairs_by_themselves(first):
 
 
 def test_l1_beside_a_linear_programme():
-    for p in some_problems(range(60)):
+    for p in some_problems(range(30)):
         c = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-5, max_passes=1000).certificate
         best = best_hinge_l1(p.X, p.pairs, p.lam)
         assert c.dual - c.rounding <= best * (1 + 1e-9)
@@ -52,7 +52,7 @@ def test_l1_beside_a_linear_programme():
 
 def test_l1_and_signs_have_true_bounds():
     r = np.random.default_rng(1)
-    for p in some_problems(range(40)):
+    for p in some_problems(range(20)):
         signs = r.integers(-1, 2, p.X.shape[1]).astype(np.int8)
         l1 = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-4, max_passes=300)
         cone = solve(all_pairs(p.blocks(), p.lam, signs=signs, **p.options), tol=1e-4, max_passes=300)
@@ -67,7 +67,7 @@ def test_l1_and_signs_have_true_bounds():
 
 def test_ramp_value_and_slope():
     r = np.random.default_rng(2)
-    for p in some_problems(range(60)):
+    for p in some_problems(range(30)):
         X = p.X / max(1.0, np.abs(p.X).max())
         p.X = X
         blocks = p.blocks()

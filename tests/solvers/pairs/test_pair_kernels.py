@@ -3,11 +3,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from support.oracle import active_coefficients, pairwise_hinge
+from support.oracle import active_coefficients, pairwise_hinge, pairwise_ramp, ramp
+from support.small_sets import blocks_of, small
 
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import search_index
+from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, key, start_of_band
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.kernels import cut, n_active
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, RAMP, AnchorGroups, ScoredRows, one_run
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.penalty import L2
 
 pytestmark = pytest.mark.nojit
 
@@ -80,3 +89,216 @@ def test_a_cut_of_a_stair_is_the_sum_of_its_steps(pos, neg, h, n_steps):
     assert active == alpha.sum()
     assert n_band == (alpha[:, :, -1] & ~alpha[:, :, 0]).any(axis=0).sum()
     np.testing.assert_allclose(total, np.maximum(0.0, 1.0 - (pos[:, None] - neg)).sum(), rtol=1e-12, atol=1e-12)
+
+
+# ---- cells of scores: their order is that of the scores, and their counts are those of plain Python
+
+
+EXTREMES = np.array([-np.inf, -1e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.0 + 2**-52, 1e308, np.inf])
+
+
+def scores(n=200, seed=0):
+    r = np.random.default_rng(seed)
+    return np.concatenate([EXTREMES[1:-1], r.normal(size=n), r.integers(-3, 4, n) / 3.0, 1e3 * r.normal(size=9)])
+
+
+def test_keys_have_the_order_of_the_scores():
+    found = ordered_keys(EXTREMES + 0.0)
+    assert floats_of_keys(found).tolist() == EXTREMES.tolist()
+    assert found.tolist() == [key(s) for s in EXTREMES]
+    assert key(-0.0) == key(0.0) == 0
+    distinct = np.delete(found, 5)
+    assert (np.diff(distinct.astype(object)) > 0).all()
+
+
+def test_counts_of_every_level_are_those_of_plain_python():
+    s = scores()
+    weights = np.random.default_rng(1).random(len(s))
+    s_key = [int(key(v)) for v in s]
+    prefix = 0
+    for shift in (48, 32, 16, 0):
+        weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
+        count_keys(s, weights, prefix, shift, weight, rows)
+        inside = [o for o, k in enumerate(s_key) if shift == 48 or k >> (shift + BITS) == prefix]
+        assert rows.sum() == len(inside)
+        for o in inside:
+            cell = (s_key[o] >> shift) + 2**15 if shift == 48 else (s_key[o] >> shift) % 2**BITS
+            alike = [p for p in inside if s_key[p] >> shift == s_key[o] >> shift]
+            assert rows[cell] == len(alike)
+            assert weight[cell] == pytest.approx(weights[alike].sum())
+        prefix = int(key(1.0 / 3.0)) >> shift
+    assert rows.max() > 20  # rows of equal scores: one third occurs often
+
+
+@pytest.mark.parametrize("width", [1e-6, 0.3, 2.0, 1e3])
+@pytest.mark.parametrize("decimals", [1, 12])
+@pytest.mark.parametrize("wanted", [0.5, 7.5, 30.0])
+def test_a_band_starts_where_bisection_finds_it(width, decimals, wanted):
+    r = np.random.default_rng(4)
+    scores, weights = r.normal(size=60).round(decimals), r.uniform(0.5, 2.0, 60)
+    ranked, left = sorted(range(60), key=lambda o: -scores[o]), wanted
+    for o in ranked:
+        threshold, left = scores[o], left - weights[o]
+        if left <= 0.0:
+            break
+    away = scores - threshold
+    low, high = -width, 0.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        parts = [min(max((a - middle) / width, 0.0), 1.0) for a in away]
+        low, high = (
+            (middle, high) if sum(w * p for w, p in zip(weights, parts, strict=True)) > wanted else (low, middle)
+        )
+    found = start_of_band(away, weights, wanted, width)
+    assert -width <= found <= 0.0
+    counted = (weights * np.clip((away - found) / width, 0.0, 1.0)).sum()
+    assert counted == pytest.approx(wanted, rel=1e-12)
+    assert found == pytest.approx(high, abs=1e-9 * width)
+
+
+# ---- ramp kernels ------------------------------------------------------------------------------
+
+
+# Thirds and wholes: margins of exactly -1, 0 and 1, and some that rounding puts beside them.
+SCORES = st.integers(-9, 9).map(lambda k: k / 3.0) | st.floats(-20.0, 20.0)
+
+
+def ramp_and_row_slopes(anchors, others, of_anchors, of_others):
+    """Return the weighted sum over all pairs, and the derivatives by anchor and by row."""
+    at, order = AnchorGroups(None).sorted(anchors, of_anchors, 3)
+    coefs, sums = np.full(len(others), np.nan), np.zeros((len(anchors) + 1, 3))
+    total = RAMP.loss_and_row_slopes(ScoredRows(others, of_others, one_run(len(others))), at, coefs, sums)
+    return total, RAMP.anchor_slopes(sums, at, of_anchors, order), coefs
+
+
+def check(pos, neg, w_pos, w_neg):
+    y = np.repeat([1, -1], [len(pos), len(neg)])
+    total, of_pos, of_neg = ramp_and_row_slopes(pos, neg, w_pos, w_neg)
+    value, slopes = pairwise_ramp(np.concatenate([pos, neg]), y, np.concatenate([w_pos, w_neg]))
+    mass = w_pos.sum() * w_neg.sum()
+    assert total / mass == pytest.approx(value, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(np.concatenate([of_pos, of_neg]) / mass, slopes, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.nojit
+@given(*[hnp.arrays(np.float64, st.integers(1, 12), elements=SCORES)] * 2)
+def test_agrees_with_counting_all_pairs(pos, neg):
+    check(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("shift", [-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
+def test_with_weights(shift):
+    r = np.random.default_rng(4)
+    check(r.normal(size=30) + shift, r.normal(size=50), r.integers(1, 5, 30) / 2.0, r.random(50) + 0.1)
+
+
+@pytest.mark.nojit
+def test_the_ramp_has_no_corners_and_halves_ties():
+    for margin in (-1.0, 0.0, 1.0):
+        (left, slope_left), (right, slope_right) = ramp(margin - 1e-9), ramp(margin + 1e-9)
+        assert left == pytest.approx(right, abs=1e-8)
+        assert slope_left == pytest.approx(slope_right, abs=1e-8)
+    assert [ramp(m)[0] for m in (-1.0, 0.0, 1.0)] == [1.0, 0.5, 0.0]
+    assert ramp_and_row_slopes(np.zeros(3), np.zeros(4), np.ones(3), np.ones(4))[0] == 6.0
+
+
+# ---- edges that decide a certificate: ties of floating point, points that were not kept, points that were dropped
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_active_anchors_are_those_of_the_predicate_next_to_every_tie(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        anchors = np.sort(rng.normal(size=12) * 10.0 ** rng.integers(-3, 16))
+        table = np.empty(int(rng.integers(2, 40)), dtype=np.int32)
+        low, scale = search_index(anchors, table)
+        # Next to an anchor, and next to the edges of the cells that a search begins with.
+        edges = low + np.arange(len(table)) / scale if scale > 0 else anchors[:1]
+        ties = np.concatenate([anchors, edges]) - 1.0
+        for score in (*ties, *np.nextafter(ties, np.inf), *np.nextafter(ties, -np.inf)):
+            assert n_active(anchors, table, low, scale, score) == np.count_nonzero(anchors - score < 1.0)
+
+
+def test_a_cell_that_begins_too_late_is_corrected():
+    # The search begins in the cell after the one where it should: 1 is added to the score before the least anchor is
+    # subtracted, and that sum rounds up, where the predicate subtracts first.
+    rng, late = np.random.default_rng(11), 0
+    for _ in range(3000):
+        anchors = np.sort(rng.integers(-40, 40, 9) * (1 / 3))
+        table = np.empty(int(rng.integers(3, 70)), dtype=np.int32)
+        low, scale = search_index(anchors, table)
+        if scale == 0.0:
+            continue
+        for anchor in anchors:
+            for score in (anchor - 1.0, np.nextafter(anchor - 1.0, -np.inf), np.nextafter(anchor - 1.0, np.inf)):
+                truth = np.count_nonzero(anchors - score < 1.0)
+                cell = min(max(int((score + 1.0 - low) * scale), 0), len(table) - 2)
+                late += table[cell] > truth
+                assert n_active(anchors, table, low, scale, score) == truth
+    assert late > 0  # else nothing was corrected
+
+
+def started(weight=None, lam=1e-2):
+    X, y = small(n_pos=8, n_neg=20)
+    blocks = blocks_of(X, y) if weight is None else LocalBlocks([Block.of(X, y, weight=weight)])
+    state = CuttingPlanes(blocks, PairObjective())
+    rounds = state.rounds(lam)
+    next(rounds), next(rounds)
+    return X, y, state
+
+
+def test_a_point_that_is_worse_does_not_become_the_best_one():
+    _, _, state = started()
+    best, here, primal = state.best, state.here, state.objective(state.best)
+    far = 50.0 * np.ones_like(best.w)
+    state.score(far)
+    state.add_cut(1.0, far)
+    assert state.value > primal
+    assert state.best is best
+    assert state.here is here
+    # On the way back to the present point, from the scores that the blocks keep of it.
+    state._half_width = 0.0
+    state.add_cut(0.0, here.w)
+    assert state.value == state.objective(here)
+
+
+@pytest.mark.parametrize("h", [0.0, 0.5])
+@pytest.mark.parametrize("lam", [1e-3, 1e-1, 10.0])
+def test_a_line_search_ends_where_the_objective_turns(lam, h):
+    weight = np.random.default_rng(3).uniform(0.2, 30, 28)
+    X, y, state = started(weight, lam)
+    state._half_width, w = h, state.here.w
+    state.add_cut(0.0, w, follow=True)
+    move = -np.linspace(0.5, 1.5, len(w)) * (state.gradient + lam * w)
+    move /= np.linalg.norm(move)
+    rows, _ = state.sample.at(w, state.scores, h or 1.0, state.cut, anew=False)
+    step, slope = state._line_search(rows, move)
+    assert slope < 0.0
+    around = np.linspace(-1, 1, 41) * h if h else [0.0]
+    values = [
+        0.5 * lam * p @ p + np.mean([smoothed(X @ p, y, weight, shift) for shift in around])
+        for p in (w + s * move for s in np.linspace(0, 2.0, 201))
+    ]
+    best, least = np.linspace(0, 2.0, 201)[np.argmin(values)], np.min(values)
+    there = np.interp(step, np.linspace(0, 2.0, 201), values)
+    assert abs(step - best) < 0.1 or there - least < 0.05 * (values[0] - least)
+
+
+def smoothed(scores, y, weight, shift):
+    """Return the mean hinge where each pair costs so much more."""
+    pos, neg = y > 0, y < 0
+    hinges = np.maximum(0.0, 1.0 + shift - (scores[pos][:, np.newaxis] - scores[neg]))
+    return weight[pos] @ hinges @ weight[neg] / (weight[pos].sum() * weight[neg].sum())
+
+
+def test_a_dropped_point_leaves_a_feasible_combination():
+    bundle = Bundle(2, idle_rounds=2)
+    bundle.add(1.0, np.array([3.0, 0.0]))
+    bundle.proximal_point(L2(), np.zeros(2), 1.0)  # all weight on the first point
+    for k in range(8):  # which is idle while only `best_combination` is asked for
+        bundle.add(2.0 + k, np.array([0.01 * k, 0.02]))
+        bundle.best_combination(L2())
+    w = bundle.proximal_point(L2(), np.zeros(2), 1.0)
+    assert np.isfinite(w).all()
+    assert bundle.n_points < 9

@@ -36,8 +36,7 @@ def in_cells(blocks, subset, penalty=None):
 
 @pytest.mark.parametrize("n_cells", [4, 64])
 @pytest.mark.parametrize("classes", [(6, 19), (19, 6)])  # the negatives are the larger class, and the anchors
-@pytest.mark.parametrize("kind", [L2, L1])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("kind", "weighted"), [(L2, True), (L1, False)])
 def test_every_round_is_certified_by_counting(kind, classes, n_cells, weighted, monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", n_cells)
     optimum, penalty = OBJECTIVES[kind]
@@ -56,9 +55,8 @@ def test_every_round_is_certified_by_counting(kind, classes, n_cells, weighted, 
     assert n_cells == 4 or state.primal == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize(("n_blocks", "signs"), [(3, None), (1, np.array([1, -1, 0, 2], dtype=np.int8))])
 @pytest.mark.parametrize("classes", [(60, 300), (300, 60)])
-@pytest.mark.parametrize("signs", [None, np.array([1, -1, 0, 2], dtype=np.int8)])
 def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
     X, y = small(*classes)
     subset, penalty = TopNegatives(0.2), L2(signs=signs)
