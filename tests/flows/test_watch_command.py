@@ -305,3 +305,64 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
     watched(str(store), *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
     again = watched(str(store), *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
     assert again["performance"]["kept"]["evidence"] < 20
+
+
+# ---- `aucdist watch` on a real cluster of two worker processes: the same counts as in one process
+
+
+@pytest.mark.slow
+def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("train", "more"):
+        table = pd.DataFrame(rng.normal(size=(3000, 3)), columns=list("abc"))
+        table["y"] = (rng.random(3000) < 1 / (1 + np.exp(1.0 - table["a"]))).astype(int)
+        table.to_parquet(tmp_path / f"{name}.parquet", row_group_size=500)
+    source = f"{{source: {tmp_path}/train.parquet, format: parquet, label: y, positive: 1}}"
+    found = {}
+    for cluster in ("none", "{kind: local, workers: 2}"):
+        settings = (
+            f"data={{source: {source}, test: {{fraction: 0.3}}}}",
+            f"cluster={cluster}",
+            "blocks=3",
+            "model.tol=0.05",
+        )
+        args = [part for setting in settings for part in ("--set", setting)]
+        found[cluster] = json.loads(run("train", "digits", "--output", tmp_path / "runs", "--json", *args)[0])["run"]
+    here, there = found.values()
+    for name in ("profile.json", "digests.npy"):
+        assert Path(here, "model", name).read_bytes() == Path(there, "model", name).read_bytes()
+    run("promote", here, tmp_path / "store")
+    watched = []
+    for i, args in enumerate(([], ["--cluster", "local"])):
+        state = ("--state", tmp_path / f"state{i}", "--json")
+        watched.append(json.loads(run("watch", tmp_path / "store", tmp_path / "more.parquet", *state, *args)[0]))
+    assert watched[0]["found"] == watched[1]["found"]
+    scores = [pd.read_parquet(tmp_path / f"state{i}" / "scores" / "more") for i in range(2)]
+    pd.testing.assert_frame_equal(*scores)
+
+
+# ---- the figures on the page are those of the kept files --------------------------------------
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = " ".join((DOCS / "pages" / "benchmarks.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_tells_the_years_that_were_watched() -> None:
+    years = pd.read_csv(DOCS / "benchmarks" / "watched-years.csv")
+    of_sets = [
+        f"{len(rows)} | {rows['weeks'].sum()} | {rows['false_alarms'].sum()} | {rows['found_in_week'].max()} |"
+        for _, rows in years.groupby("set", sort=False)
+    ]
+    table = PAGE[PAGE.index("| what changes |") :]
+    places = [table.find(cells) for cells in of_sets]
+    assert -1 not in places
+    assert table.count("| 3 | 156 |") == len(of_sets)
+    assert table.count("| 3 | 156 | 1 | 1 |") == (years["false_alarms"] > 0).sum() == 1
+
+
+def test_the_page_tells_how_often_models_were_promoted() -> None:
+    table = pd.read_csv(DOCS / "benchmarks" / "promoted-models.csv")
+    for row in table.itertuples():
+        cells = f"| {row.share:.0%} | {row.correlation} | {row.equal} of {row.runs} | {row.better} of {row.runs} |"
+        assert cells.replace("%", " %") in PAGE

@@ -340,7 +340,7 @@ def test_the_range_of_the_histogram_leaves_outliers_out():
     assert 0.99 < high <= 1
 
 
-# ---- test_probability_figures -----------------------------------------------------------------
+# ---- probability figures -----------------------------------------------------------------------
 
 
 def counts(share, weighted=False):

@@ -112,8 +112,7 @@ def a_source(path: object, **keys: object) -> Source:
     return Source(source=str(path), format="csv", label="y", categorical=["kind"], positive="ja", **keys)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("way", [*WAYS, "currency"])
-@pytest.mark.parametrize("guessed", [False, True])
+@pytest.mark.parametrize(("way", "guessed"), [(way, i % 2 == 0) for i, way in enumerate([*WAYS, "currency"])])
 def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: bool) -> None:
     frame = a_frame()
     written(frame, tmp_path / "plain.csv")
@@ -140,10 +139,12 @@ def test_a_source_without_new_keys_has_the_fingerprint_that_it_had() -> None:
 
 
 TOKENS = ["NA", "N/A", "NULL", "null", "#N/A", "None", "n/a", "nan", "NaN", "<NA>", "?", "", "-", "k. A.", "-999"]
+FORMS = ["csv", "decimal comma", "keel", "parquet"]
 
 
-@pytest.mark.parametrize("token", TOKENS)
-@pytest.mark.parametrize("form", ["csv", "decimal comma", "parts", "keel", "parquet"])
+@pytest.mark.parametrize(
+    ("token", "form"), [*((token, "parts") for token in TOKENS), *zip(TOKENS, FORMS * 4, strict=False), ("-", "keel")]
+)
 def test_one_list_of_missing_values(tmp_path, token: str, form: str) -> None:
     n = 40
     number = [token if i % 7 == 0 else str(i) for i in range(n)]

@@ -70,7 +70,7 @@ PARSE_PART = parts.parse_part
 NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embedded"]
 
 
-@pytest.mark.parametrize("n_parts", [None, 1, 3, 8])
+@pytest.mark.parametrize("n_parts", [None, 8])
 @pytest.mark.parametrize("name", NAMES)
 def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
     given = source(name)

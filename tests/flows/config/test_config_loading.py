@@ -5,12 +5,16 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
-from flows.config.loading import configs_folder, parse_yaml, to_yaml
+from flows.config.loading import configs_folder, explain, parse_yaml, to_yaml
 from flows.config.sources import source_from_name
+from flows.cv.config import CvConfig
 from flows.train.config import TrainConfig, load_train
 
 
@@ -158,3 +162,50 @@ def test_the_yaml_of_a_source_finds_files_in_its_folder(tmp_path: Path, monkeypa
     (tmp_path / "c.yaml").write_text("{source: c.csv, format: csv, label: y}\n")
     monkeypatch.chdir("/")
     assert source_from_name(str(tmp_path / "c.yaml"))[1].source == str(tmp_path / "c.csv")
+
+
+# ---- fuzzed configurations: YAML with some characters changed is read, or refused with one of our errors
+
+
+TEXT = """name: clicks
+data:
+  source: {source: clicks.csv, format: csv, label: clicked, positive: "yes", drop: [id], dates: {seen: [year, days]}}
+  test: {fraction: 0.2, seed: 0}
+  scale: standard
+model: &m {estimator: PairwiseHingeClassifier, solver: all-pairs, lam: 1e-3, tol: 1e-3}
+grid: {lam: {first: 1e-4, last: 1.0, number: 5}}
+folds: {number: 5}
+cluster: {kind: local, workers: 2, memory_limit: 2GiB}
+"""
+WORDS = [
+    "", " ", "\n", ":", "-", "{", "}", "[", "]", "&m ", "*m", "!!int ", "!!binary ", "!!python/name:os ", "<<: *m", "|", ">",
+    "null", "~", "yes", "2024-02-30", "1e999", ".nan", ".inf", "9" * 400, "0x_", "1:2:3", "'", '"', "\\", "\t", "\x00", "\ufeff",
+    "\U0001f600", "%TAG", "---", "...", "? ", "[" * 60,
+]  # fmt: skip
+EDITS = st.lists(
+    st.tuples(st.integers(0, len(TEXT)), st.integers(0, 12), st.sampled_from(WORDS)), min_size=1, max_size=4
+)
+
+
+def refusal(text: str) -> str | None:
+    """Return the message for a text that is refused, as the command line would show it."""
+    try:
+        content = parse_yaml(text, "the file")
+    except InputError as e:
+        return str(e)
+    for model in (TrainConfig, CvConfig):
+        try:
+            model.model_validate(content)
+        except ValidationError as e:
+            return explain(e, model, "the file")
+    return None
+
+
+@given(EDITS)
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+def test_a_configuration(edits: list[tuple[int, int, str]]) -> None:
+    text = TEXT
+    for at, length, word in edits:
+        text = text[:at] + word + text[at + length :]
+    message = refusal(text)
+    assert message is None or 0 < len(message) < 20_000

@@ -6,15 +6,23 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 from support.searches import load_cv
 
+from aucdist.data.block import Block, partition
+from aucdist.data.dataset import Schema
+from aucdist.data.shards.manifest import write_shards
 from aucdist.errors import InputError
 from flows.cli import app
+from flows.compute.clusters import Workers
 from flows.compute.stages import call_stage
 from flows.config.loading import configs_folder, to_yaml
 from flows.cv.config import CvConfig
+from flows.cv.rows import open_search
 from flows.cv.run import cross_validate
 from flows.orchestration import flows
 from flows.progress.console import LineObserver, Tasks
@@ -166,3 +174,128 @@ def test_progress_in_words(made: dict[str, Any]) -> None:
     artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
     assert lines == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
     assert made["updates"] == [100.0]
+
+
+# ---- folds of a search keep the groups of the source whole ------------------------------------
+
+
+SILENT = LineObserver(lambda text: None)
+
+
+def opened(folder, *settings):
+    r = np.random.default_rng(0)
+    user = r.integers(0, 40, 600)
+    frame = pd.DataFrame(
+        {"a": r.normal(size=600), "user": [f"u{u}" for u in user], "y": r.integers(0, 2, 600), "b": user % 7}
+    )
+    frame.to_csv(folder / "rows.csv", index=False)
+    source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "y", "positive": 1, "groups": "user"}
+    content = {"name": "users", "data": {"source": source}, "cluster": "none", "folds": {"number": 3, "repeats": 1}}
+    content |= {"grid": {"lam": [0.1, 1.0]}}
+    (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    config = load_cv(str(folder / "users.yaml"), list(settings), str(folder / "runs"))
+    return frame, open_search(config, SILENT).make_folds(config, Workers(), SILENT)
+
+
+def test_groups_stay_whole(tmp_path):
+    frame, found = opened(tmp_path)
+    for fold in found.folds.outer():
+        sides = found.folds.sides(fold)
+        train, held_out = (set(frame["user"][side]) for side in (sides.train, sides.held_out))
+        assert train
+        assert held_out
+        assert not train & held_out
+
+
+def test_two_ways_of_keeping_rows_together(tmp_path):
+    with pytest.raises(InputError, match=r"leave out `folds\.groups`"):
+        opened(tmp_path, "folds.duplicates=together")
+
+
+def test_a_gap_before_the_held_out_rows_of_time(tmp_path):
+    settings = ["data.source.groups=null", "data.source.drop=[user]", "folds.time=a"]
+    frame, without = opened(tmp_path, *settings)
+    _, found = opened(tmp_path, *settings, "folds.gap_rows=10", "folds.gap_time=0.25")
+    time = frame["a"].to_numpy()
+    for fold in found.folds.outer():
+        sides, wider = found.folds.sides(fold), without.folds.sides(fold)
+        assert (sides.held_out == wider.held_out).all()
+        latest = np.sort(time[wider.train])[:-10]
+        known = latest[latest <= time[sides.held_out].min() - 0.25]
+        assert np.sort(time[sides.train]).tolist() == known.tolist()
+        assert len(known) < wider.train.sum() - 10
+
+
+# ---- a search over rows that are read block by block: shards, and files that are read directly
+
+
+N = 400
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    r = np.random.default_rng(0)
+    y = np.where(r.random(N) < 0.25, 1, -1)
+    return np.round(r.normal(size=(N, 4)) + 0.6 * (y == 1)[:, None], 2), y
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
+    X, y = rows()
+    url = str(tmp_path_factory.mktemp("data") / "shards")
+    write_shards(partition(Block.of(X, y), 3), Schema(("a", "b", "c", "d"), "class", ("1",), ("-1",), {}), url)
+    return url
+
+
+def run(source: dict[str, Any], output: Path, **more: Any) -> dict[str, Any]:
+    data = {"source": source, "test": {"fraction": 0.25, "seed": 1}, **more.pop("data", {})}
+    config = {
+        "name": "remote", "data": data, "model": {"tol": 0.05}, "grid": {"lam": [1.0, 0.01]}, "folds": {"number": 3},
+        "output": str(output), **more,
+    }  # fmt: skip
+    return cross_validate(CvConfig.model_validate(config), LineObserver(lambda text: None))
+
+
+def figures(result: dict[str, Any]) -> list[Any]:
+    return [result["table"], result["score"], result["refit"]["metrics"], result["refit"]["certificate"]]
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_shards_in_place_and_as_tasks_give_the_same_bits(shards: str, scale: str, tmp_path: Path) -> None:
+    found = [
+        run({"source": shards, "format": "shards"}, tmp_path / how, placement=how, data={"scale": scale})
+        for how in ("tasks", "masks")
+    ]
+    assert figures(found[0]) == figures(found[1])
+    assert [result["placement"] for result in found] == ["tasks", "masks"]
+    assert (Path(found[0]["run"]) / "scores.parquet").is_file()
+
+
+def test_files_read_directly_have_the_folds_of_rows_read_here(tmp_path: Path) -> None:
+    X, y = rows()
+    file = tmp_path / "rows.csv"
+    pd.DataFrame(X, columns=list("abcd")).assign(label=y).to_csv(file, index=False)
+    source = {"source": str(file), "format": "csv", "label": "label", "positive": "1"}
+    here = run(source, tmp_path / "here")
+    direct = run(source, tmp_path / "direct", data={"direct": True}, blocks=1)
+    assert figures(direct) == figures(here)
+
+
+def test_what_needs_the_rows_here_is_refused(shards: str, tmp_path: Path) -> None:
+    for folds in ({"groups": "a"}, {"time": "a"}, {"duplicates": "together"}):
+        with pytest.raises(InputError, match="groups, time and duplicates need rows"):
+            run({"source": shards, "format": "shards"}, tmp_path / "runs", folds=folds)
+    with pytest.raises(InputError, match="positive rows cannot be divided into 300 folds"):
+        run({"source": shards, "format": "shards"}, tmp_path / "runs", folds={"number": 300})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_missing_values_of_rows_read_directly_are_imputed_in_each_fold(tmp_path: Path) -> None:
+    X, y = rows()
+    cells = pd.DataFrame(X, columns=list("abcd")).astype(object)
+    cells.iloc[::7, 2] = "?"
+    file = tmp_path / "rows.csv"
+    cells.assign(label=y).to_csv(file, index=False)
+    source = {"source": str(file), "format": "csv", "label": "label", "positive": "1", "missing": "keep"}
+    here = run(source, tmp_path / "here", data={"impute": "mean"})
+    direct = run(source, tmp_path / "direct", data={"impute": "mean", "direct": True}, blocks=1)
+    assert figures(direct) == figures(here)

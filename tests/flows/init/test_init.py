@@ -201,10 +201,7 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
     assert "the first 249 rows of f.csv" in (tmp_path / "f.yaml").read_text()
 
 
-TOKENS = ("NA", "NULL", "null", "N/A", "#N/A", "None", "<NA>", "nan", "NaN", "n/a", "-1.#IND")
-
-
-@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("token", ["NULL", "-1.#IND"])
 def test_what_init_writes_trains_whatever_says_that_a_number_is_missing(tmp_path: Path, token: str) -> None:
     r = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -310,3 +307,52 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("flows.init.read.MOST_FILES", 2)
     run("init", "rows", "--label", "y", "--output", "some.yaml")
     assert "from 30 rows, the first of each of 2 files, of rows." in (tmp_path / "some.yaml").read_text()
+
+
+# ---- `init` and `data preview` name what makes a test look too good ---------------------------
+
+
+N_LEAKY = 200
+
+
+@pytest.fixture
+def leaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    y = random.random(N_LEAKY) < 0.3
+    return pd.DataFrame(
+        {"x": random.normal(size=N_LEAKY), "alive": np.where(y, "no", "yes"), "fee": y * 3 + 1, "y": y * 1}
+    )
+
+
+def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
+    leaky.to_csv("t.csv", index=False)
+    out, err = run("init", "t.csv", "--label", "y")
+    assert "warning: column 'alive' gives the label away (AUC 1.0000 alone)" in out
+    assert "warning: column 'fee' gives" in out
+    assert "column 'x'" not in out + err
+    assert "- alive  # AUC 1.0000 alone: drop it if" in Path("t.yaml").read_text()
+    assert json.loads(run("init", "t.csv", "--label", "y", "--force", "--json")[0])["leaks"] == ["alive", "fee"]
+    preview = run("data", "preview", "t.yaml")[0]
+    assert preview.count("warning: ") == 2
+    assert "warning: Column 'fee' alone tells the classes apart without an error" in preview
+
+
+def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
+    rows = leaky[["x", "y"]].sort_values("y")
+    pd.concat([rows, rows.iloc[:20]]).sort_values("y").to_csv("t.csv", index=False)
+    found = json.loads(run("data", "preview", "t.csv", "--set", "label=y", "--json")[0])["warnings"]
+    assert found[0].startswith("The rows are in the order of their classes")
+    assert found[1].startswith("20 of 220 rows have the features of another row")
+
+
+def test_files_of_one_class(leaky: pd.DataFrame) -> None:
+    for name, rows in (("a", leaky[leaky["y"] == 0]), ("b", leaky[leaky["y"] == 1])):
+        rows[["x", "y"]].to_csv(f"{name}.csv", index=False)
+    entry = "source: [a.csv, b.csv]\nformat: csv\nlabel: y\n"
+    Path("t.yaml").write_text(entry)
+    found = json.loads(run("data", "preview", "t.yaml", "--json")[0])["warnings"]
+    assert found[-1].startswith("Each of the 2 files has rows of one class only")
+    leaky[["x", "y"]].to_csv("b.csv", index=False)
+    found = json.loads(run("data", "preview", "t.yaml", "--json")[0])["warnings"]
+    assert not any("files" in text for text in found)

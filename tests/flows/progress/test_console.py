@@ -61,7 +61,7 @@ def test_summary_has_the_figures() -> None:
         assert text in out.getvalue()
 
 
-# ---- test_warned ------------------------------------------------------------------------------
+# ---- warned ------------------------------------------------------------------------------------
 
 
 def test_warnings_that_differ_in_numbers_are_one_note():

@@ -1,6 +1,7 @@
 """Runs of `aucdist reproduce`: stored results, changed tasks, errors, the cluster, and kinds of any shape."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,15 @@ import pytest
 from click.testing import CliRunner
 from support.small_paper import only, rows, run, write
 
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.shards.reading import read
+from aucdist.data.sources import find
+from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
+from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.cli import app
+from flows.orchestration import flows
 from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
 from flows.reproduce.kind import Kind, TaskKey
@@ -126,3 +134,68 @@ def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "a: 0, 1, 4" in page
     assert "nothing &lt;to&gt; run" in page
     assert "<h2>Data sets</h2>" not in page
+
+
+# ---- the kind `learning-curves`: its points against fits with fewer steps ---------------------
+
+
+def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
+    result = run(write(tmp_path, only("ten")))
+    tasks = Path(result["run"], "tasks", "ten", "eight")
+    assert len(list(tasks.iterdir())) == 4
+    block = read(find("digits")).block
+    train = block.take(arrival(block.row_id, block_seed(0, 0, 1)))
+    train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
+    n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
+    for system in ("rows", "steps"):
+        (of_fold,) = tasks.glob(f"{system}-0-1*")
+        found = json.loads(of_fold.read_text())["result"]
+        assert found["steps"] == [50, 100, 150, 200]
+        assert found["optimum"]["relative_gap"] <= 1e-4
+        assert min(found["objective"]) >= found["optimum"]["dual"]
+        if system == "rows":
+            pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
+            part = train.take(np.arange(np.flatnonzero(pairs <= 150)[-1] + 1))
+            model = (
+                PairwiseHingeClassifier()
+                .set_params(lam=0.1, solver="oam-inf", solver__n_pairs=n_pos * n_neg)
+                .fit(LocalBlocks([part]))
+            )
+        else:
+            seed = block_seed(0, 0, 1) % 2**31
+            model = (
+                PairwiseHingeClassifier()
+                .set_params(lam=0.1, solver="msgd", solver__steps=150, random_state=seed)
+                .fit(LocalBlocks([train]))
+            )
+        assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
+    page = Path(result["run"], "report.html").read_text()
+    assert result["tables"] == {}
+    for words in (
+        "Figure 10: learning curves",
+        "eight: 1 - AUC",
+        "eight: Relative function value difference",
+        "lam 0.1",
+    ):
+        assert words in page
+
+
+# ---- the Prefect flow `reproduce`; the tests of the flow of training run flows on a server ----
+
+
+def test_parameters_make_a_form() -> None:
+    schema = flows.reproduce_paper.parameters.model_dump()
+    assert schema["required"] == ["config"]
+    assert set(Paper.model_fields) == set(schema["definitions"]["Paper"]["properties"])
+
+
+def test_every_table_becomes_an_artifact(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: list[dict[str, Any]] = []
+    result = {"run": str(tmp_path), "tables": {"table_2": {"compared": 3, "within_1": 2, "below": [{"dataset": "d"}]}}}
+    monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
+    monkeypatch.setattr(flows, "create_table_artifact", lambda rows, **about: made.append({"rows": rows, **about}))
+    monkeypatch.setattr(flows.reproducing, "reproduce", lambda config, observer: result)
+    config = Paper.model_validate({"paper": "X.1", "title": "A paper", "experiments": {}, "quick": {}})
+    assert flows.reproduce_paper.fn(config) == result
+    assert made[0]["key"] == "reproduce-x-1-table-2"  # Prefect takes lower case, digits and dashes
+    assert made[0]["rows"] == [{"quantity": "", "result": "compared 3, within_1 2"}]

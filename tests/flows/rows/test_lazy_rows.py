@@ -1,9 +1,12 @@
 """Training on shards: the rows that `split` would choose, the numbers of the same blocks in memory, kept or streamed."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import run
 from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, each_of, partition
@@ -11,13 +14,14 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest, write_shards
 from aucdist.data.shards.simulate import simulate
+from aucdist.data.sources import find
 from aucdist.data.split import split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from flows.compute.clusters import Workers
-from flows.compute.stages import call_stage
+from flows.compute.stages import Stages, call_stage
 from flows.config.data import DataConfig, TestConfig
 from flows.progress.console import LineObserver
 from flows.rows.rows import Rows
@@ -189,3 +193,42 @@ def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
     assert table.equals(read_scores(expected["run"]))
     assert set(table) == {"row_id", "y", "score"}
     assert 200 < len(table) < 340
+
+
+# ---- a data set of the catalog that is not here: what is missing, where it belongs, where it comes from
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (("train", "a9a"), ["a9a"]),
+        (("train", "digits", "--set", "data.test={name: a9a}"), ["a9a"]),
+        (("cv", "a9a"), ["a9a"]),
+        (("reproduce", "000"), ["sonar-raw"]),
+    ],
+)
+def test_commands_without_their_data(
+    command: tuple[str, ...], names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    stderr = run(*command, code=2)[1]
+    assert (
+        f"data sets of the catalog that are not here, with their files below AUCDIST_DATA (now {tmp_path / 'data'})"
+        in stderr
+    )
+    for name in names:
+        assert f"  {name}: {find(name).source}; from {find(name).origin}" in stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_run_says_that_it_compiles_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    if compiled:
+        (tmp_path / "kernels_1").mkdir()
+        (tmp_path / "kernels_1" / "rows.nbi").write_bytes(b"")
+    lines: list[str] = []
+    Stages(LineObserver(lines.append))
+    assert any("compiling kernels, once per machine" in line for line in lines) == (not compiled)
+    shutil.rmtree(tmp_path)

@@ -10,7 +10,7 @@ from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
-from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
+from aucdist.metrics import expected_cost, expected_cost_interval
 from aucdist.search.folds import Folds
 from flows import score as scoring
 from flows import shard as sharding
@@ -104,28 +104,6 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
     assert test["low"] <= test["value"] <= test["high"]
     page = Path(compared["run"], "report.html").read_text(encoding="utf-8")
     assert "Expected cost of a test row" in page
-
-
-def test_shards_and_parts_give_the_same_threshold(config, result):
-    target = str(config.parent / "sharded")
-    source = yaml.safe_load(config.read_text(encoding="utf-8"))["data"]["source"]
-    sharding.shard(ShardConfig(source=source, target=target, rows_per_shard=500), QUIET)
-    shards = f"data={{source: {{source: {target}, format: shards}}}}"
-    alone = fitted(config, "data.test=null", "data.direct=true", "blocks=3")
-    sharded = fitted(config, shards, "blocks=null")
-    for found in (alone, sharded):
-        point = found["operating_point"]
-        assert (point["rows"], point["expected_cost"]["interval"]) == ("training", None)
-        assert point["expected_cost"]["value"] < point["expected_cost"]["without_model"]
-    # The same rows in other blocks: the same optimum within tol, so nearly the same cost.
-    values = [found["operating_point"]["expected_cost"]["value"] for found in (alone, sharded)]
-    assert values[0] == pytest.approx(values[1], rel=0.02)
-    rows = pd.read_csv(config.parent / "rows.csv")
-    from aucdist.model import load_model
-
-    scores = load_model(alone["run"] + "/model").decision_function(rows[list("abc")].to_numpy())
-    amount = rows["amount"].to_numpy()
-    assert threshold_at(rows["fraud"], scores, cost={"false_alarm": 5, "miss": amount}) == pytest.approx(0.0, abs=1e-9)
 
 
 def scored(config, result, name, **keys):
