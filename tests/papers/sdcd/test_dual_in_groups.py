@@ -104,7 +104,7 @@ def test_duals_are_feasible_and_rising_and_w_is_theirs(solver):
 
 
 def test_certificates_beside_every_pair_by_itself():
-    problems, closed = some_problems(range(300, 340)), 0
+    problems, closed = some_problems(range(300, 370)), 0
     for p, solver in zip(problems, itertools.cycle(SOLVERS), strict=False):
         found = solve(solver(p.blocks(), p.lam, seed=1, **p.options), tol=1e-3, max_passes=100)
         c, w = found.certificate, found.w
