@@ -307,8 +307,8 @@ def _refuse_missing(block: Block, reader: BlockReader, index: int, model: Linear
         before = min(part.row or 0 for part in reader.parts if part.url == url)
         where = f"{files.shown(url)}, row {row - before + 1}"
     raise InputError(
-        f"{where}, column {column!r}: the value is missing, and no training row lacked one there; fill it in, or leave the row "
-        "out"
+        f"{where}, column {column!r}: the value is missing, but no training row had a missing value in this column: "
+        "fill it in, or leave the row out"
     )
 
 

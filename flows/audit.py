@@ -170,7 +170,7 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
     if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         because = f"; {', '.join(notes)}" if notes else ""
-        raise RunError(f"the repeated run has other {', '.join(other)}{because}")
+        raise RunError(f"the repeated run differs from the first one in: {', '.join(other)}{because}")
     return {"run": shown(run), "same": old, "notes": notes}
 
 

@@ -213,7 +213,10 @@ def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, An
     for name, field, note in noted_fields(model):
         value = options.get("data" if note.data else name)
         if note.data and value is None and options["settings"]:
-            raise InputError("--set changes the source of the rows, and there is none")
+            raise InputError(
+                "--set changes a key of the source of the rows, but no rows were named: name a file or data set, or leave "
+                "out --set"
+            )
         if note.data and value is not None:
             source = source_of_option(value, options["settings"], model, options.get("model"))
             values[name] = source if name == "source" else {"source": source}

@@ -175,12 +175,14 @@ def _measured(model: LinearModel, card: Scorecard, run: str) -> Json:
 def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     """Read the rows of a run again, and yield its training and its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
-        raise InputError("the model lies in no run folder")
+        raise InputError("the model is not in the folder of a run, whose rows are needed: give the run folder")
     data = data_of(run)
     source = configured_source(data)
     fingerprint, blocks = _read(source, data, None)
     if read_about(run)["data"]["fingerprint"] != fingerprint:
-        raise InputError("the data have changed since the run")
+        raise InputError(
+            "the data have changed since the run: restore the files that it was trained on, or train again"
+        )
     test_rows = read_scores(run)["row_id"].to_numpy() if exists(f"{run}/{SCORES}") else np.zeros(0, dtype=np.int64)
     apart = data.test is not None and data.test.is_apart
     for block in blocks:

@@ -141,7 +141,9 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     ordered = np.sort(time[np.isfinite(time)])
     if len(ordered) == 0 or ordered[0] == ordered[-1]:
         raise InputError(
-            "the rows cannot be split by time: " + ("they have the same one" if len(ordered) else "none has one")
+            "the rows cannot be split by time, because "
+            + ("all have the same time" if len(ordered) else "no row has a time")
+            + ": name another column under `split.time`, or split by `fraction`"
         )
     n_last = round(last * len(ordered))
     starts = np.unique(ordered)[1:]
@@ -215,7 +217,8 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
                 raise InputError(
-                    f"{n} {('negative', 'positive')[k]} rows; a split into training and test rows needs at least two"
+                    f"{n} {('negative', 'positive')[k]} rows, and a split into training and test rows needs at least two: add "
+                    "rows, or check `positive`"
                 )
             n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
             place, numbers = n_test[k] - 1 - int(below[k]), number[stratum == k]

@@ -134,7 +134,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return counts if blocks.has_weights == rows.has_weights else None  # equal weights may have been left out
 
     def fit_blocks(self, blocks: AnyBlocks, callback: Callback | None = None) -> Any:
-        """Fit the model to blocks of rows, of several classes one for each; errors and warnings are those of `fit`.
+        """Fit the model to blocks of rows, or with several classes one model for each; errors and warnings are those of `fit`.
 
         Parameters
         ----------
@@ -291,7 +291,9 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
                     obj=self,
                 )
             if name == "history_":
-                raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only", name=name, obj=self)
+                raise AttributeError(
+                    f"{type(self).__name__} is not fitted, so it has no history_: call `fit` first", name=name, obj=self
+                )
             if name != "predict_proba":
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             own = "calibration" in self._parameter_constraints

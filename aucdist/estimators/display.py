@@ -76,7 +76,7 @@ class RoundPrinter:
 
 
 class HistoryDisplay:
-    """The relative gap of each round of a fit against its passes.
+    """A plot of the relative gap of a fit against the passes over the rows, as one of scikit-learn's displays.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def balance(weight_pos: float, weight_neg: float) -> float:
 
 
 class SeparationWarning(UserWarning):
-    """The training rows are separable: only `lam` limits the weights, and so decides how close probabilities are to 0 and 1."""
+    """Warns that the training rows are separable, so that `lam` alone decides how close probabilities are to 0 and 1."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

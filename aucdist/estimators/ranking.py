@@ -47,7 +47,7 @@ NEAR_ZERO = 0.01
 
 
 class CollapseWarning(UserWarning):
-    """The minimum over the highest-scoring negatives is near w = 0, so the weights rank nothing."""
+    """Warns that a fit for the top of the list has its minimum near w = 0, so its ranking may be no better than chance."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

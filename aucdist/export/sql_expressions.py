@@ -18,7 +18,9 @@ def identifier(name: str) -> str:
     Raises InputError if it is empty or has the character NUL, which no name can have.
     """
     if not name or "\0" in name:
-        raise InputError(f"{name!r} cannot be a name in SQL")
+        raise InputError(
+            f"{name!r} cannot be a name in SQL: rename the column; a name must not be empty or contain NUL"
+        )
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -30,7 +32,9 @@ def table_name(name: str) -> str:
     parts = PART.findall(name)
     whole = ".".join(parts)
     if not parts or whole != name:
-        raise InputError(f'{name!r} is no name of a table: give clicks, sales.clicks or "a.b" (in quotes, with a dot)')
+        raise InputError(
+            f'{name!r} is not the name of a table: give clicks, sales.clicks or "a.b" (in quotes, with a dot)'
+        )
     plain = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
     return ".".join(identifier(part) for part in plain)
 

@@ -233,7 +233,9 @@ class LeafExpander(Expander):
         """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
         self.check_parameters()
         if self.forest_score and directions is not None:
-            raise InputError("forest_score of leaves goes with no directions: its weight would not keep them")
+            raise InputError(
+                "leaves with forest_score cannot keep the directions of monotone: leave out forest_score or monotone"
+            )
         if self.within_groups and not blocks.has_groups:
             raise InputError(
                 "within_groups=True of leaves needs rows with groups: fit(X, y, groups=...) of an estimator"

@@ -151,7 +151,7 @@ def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0
 
 
 def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Test whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
+    """Test by flipping signs whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
     `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
         range.
@@ -233,7 +233,7 @@ def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: 
 def _counts_of_two(y: np.ndarray, scores: np.ndarray) -> ScoreCounts:
     counts = ScoreCounts.from_scores(y, scores)
     if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("the test needs at least two rows of each class")
+        raise InputError("the paired test needs at least two rows of each class: give more test rows")
     return counts
 
 

@@ -1,4 +1,4 @@
-"""The number of rows of each class at each score, from which all ranking measures are computed. Counts merge by adding."""
+"""Counts of the rows of each class at each score. All ranking measures are computed from them; counts of parts add up."""
 
 import functools
 import math

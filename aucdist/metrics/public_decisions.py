@@ -29,7 +29,7 @@ def threshold_at(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return the lowest threshold that meets a requirement, or for `recall` the highest.
+    """Return the threshold that meets a requirement on false positive rate, alerts, precision, recall or cost.
 
     The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
     lowest score if all rows must be flagged.

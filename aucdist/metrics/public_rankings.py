@@ -145,8 +145,8 @@ def roc_auc_difference(
     The test flips the sign of what each row adds to the difference of the AUCs, which corresponds to exchanging the two scores
     of the row. The p-value is the share of flips with a difference that is at least as large. The test holds its level for any
     number of positives, whereas a test by the normal distribution rejects a fifth of equal pairs with two positives. The
-    interval contains the differences that the test does not reject. With many rows it is DeLong's (Biometrics 44, 1988,
-    837-845).
+    interval contains the differences that the test does not reject. With many rows the interval agrees with DeLong's (Biometrics
+    44, 1988, 837-845).
 
     Parameters
     ----------

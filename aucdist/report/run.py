@@ -249,7 +249,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
 
 def _found_text(table: Json, which: str) -> str:
     alerts = table["tp"] + table["fp"]
-    right = f"; {percent_text(table['tp'] / alerts)} of these alarms are right" if alerts else ""
+    right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
     return (
         f"Its threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
         f"{percent_text(decisions.recall(table))} of the positives{right}."

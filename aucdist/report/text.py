@@ -15,7 +15,7 @@ SETTERS = {
 }
 """The rows that set a threshold."""
 PROMISES = {
-    "precision": "at least {} of 100 alarms are right",
+    "precision": "at least {} of 100 alerts are right",
     "recall": "at least {} of 100 positives are found",
     "fpr": "at most {} of 100 negatives are flagged",
     "alerts": "at most {} of 100 rows are flagged",
@@ -104,14 +104,14 @@ def wanted_text(requirement: Json) -> str:
     name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
     if "per" in requirement:
         return (
-            f"At {number_text(value)} alarms {'a day' if requirement['per'] == 'day' else 'in ' + requirement['per']}"
+            f"At {number_text(value)} alerts {'a day' if requirement['per'] == 'day' else 'in ' + requirement['per']}"
         )
     if name == "fpr":
         return f"At {_one_in(value, 'false alarm')} negatives"
     if name == "alerts":
-        return f"At {_one_in(value, 'alarm')} rows"
+        return f"At {_one_in(value, 'alert')} rows"
     if name == "precision":
-        return f"Where {number_text(100 * value)} of 100 alarms are to be right"
+        return f"Where {number_text(100 * value)} of 100 alerts are to be right"
     if name == "cost":
         false_alarm, miss = (
             "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
@@ -137,13 +137,13 @@ def operating_points_text(classes: Sequence[Json]) -> str:
         origin += f" {kept} of {len(points)} thresholds promise what was asked for with {sure} confidence each."
     return (
         f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(recalls) / len(recalls))} of a "
-        f"class's rows in the mean over classes, and {percent_text(min(recalls))} of the class with the fewest "
-        f"({points[0]['rows']} rows).{origin}"
+        f"class's rows on average over the classes, and {percent_text(min(recalls))} of those of the class with the lowest "
+        f"recall ({points[0]['rows']} rows).{origin}"
     )
 
 
 def operating_point_text(point: Json) -> str:
-    """Return what a threshold finds, and how many of its alarms are right, as a sentence.
+    """Return what a threshold finds, and how many of its alerts are right, as a sentence.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
@@ -156,11 +156,11 @@ def operating_point_text(point: Json) -> str:
     right, recall = point["precision"]["value"], point["recall"]
     ends = _ends(recall["interval"], lambda end: number_text(100 * end, 2))
     alarms = (
-        "there is no alarm"
+        "there is no alert"
         if point["alerts"]["value"] == 0
-        else f"of 100 alarms {number_text(100 * right, 2)} are right"
+        else f"of 100 alerts {number_text(100 * right, 2)} are right"
     )
-    days = f", {number_text(point['alerts_per_day'])} alarms a day" if "alerts_per_day" in point else ""
+    days = f", {number_text(point['alerts_per_day'])} alerts a day" if "alerts_per_day" in point else ""
     return f"{where}, the model finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
 
 

@@ -13,7 +13,7 @@ LEAST_PSI = 0.1
 WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
     "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
-    "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alarms",
+    "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alerts",
     "calibration": "Observed over expected positives",
 }  # fmt: skip
 MOVED = {
@@ -24,12 +24,12 @@ MOVED = {
     "score": "the score has moved: PSI {value:.2f}",
     "class score": "the score of class {column} has moved: PSI {value:.2f}",
     "rare": "the share of rows with values that were rare or absent in training has risen by {share}",
-    "macro_auc": "the mean AUC of the classes is lower than promised by {value:.3f}",
-    "class auc": "the AUC of class {column} is lower than promised by {value:.3f}",
-    "auc": "the AUC is lower than promised by {value:.3f}",
-    "partial_auc": "the partial AUC is lower than promised by {value:.3f}",
+    "macro_auc": "the mean AUC of the classes is lower than on the test rows by {value:.3f}",
+    "class auc": "the AUC of class {column} is lower than on the test rows by {value:.3f}",
+    "auc": "the AUC is lower than on the test rows by {value:.3f}",
+    "partial_auc": "the partial AUC is lower than on the test rows by {value:.3f}",
     "promise": "the threshold no longer keeps its promise: over all batches the {measure} is {value:.3f}",
-    "recall": "the recall at the operating point is lower than promised by {value:.3f}",
+    "recall": "the recall at the operating point is lower than on the test rows by {value:.3f}",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read as those of the training: {text}",
     "calibration": "the ratio of positives to those that the probabilities expect is off by {value:.2f}",
@@ -55,7 +55,7 @@ def kept_text(kept: Json) -> str:
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
     """Return a measure with its interval, beside what was promised."""
     text = f"{NAMES[name]}: {_interval(value)}"
-    return text if promised is None else f"{text}, promised {_interval(promised)}"
+    return text if promised is None else f"{text}, on the test rows {_interval(promised)}"
 
 
 def _interval(value: dict[str, float]) -> str:

@@ -33,7 +33,7 @@ def score_path(
     measure: Measure,
     n_always: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Fit one model per point and score each; of several classes a model for each class against the rest.
+    """Fit one model per point and score each; with several classes, fit a model for each class against the rest.
 
     Parameters
     ----------
@@ -142,11 +142,6 @@ def _result(
             "relative_gap": model.certificate_.relative_gap,
         }
         | ({} if kept is None else {"features_kept": kept})
-        | (
-            {SECOND_MEASURE: measured(model, held_out, MEASURES[SECOND_MEASURE], group_weight, mapped)}
-            if measure.name == "auc"
-            else {}
-        )
     )
 
 

@@ -42,6 +42,7 @@ class FitJob(NamedTuple):
 FIRST_LAMS = 3
 """A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the one before is best."""
 FEWEST_FOLDS = 3
+"""The standard error of a difference of fewer folds says little."""
 LOST = 1.0
 """From two folds on a map that is so many standard errors of the difference behind the best one leaves the race."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
@@ -95,11 +96,12 @@ def race_schedule(
 ) -> Schedule:
     """Return the schedule of a race of feature maps over the folds, a generator of jobs.
 
-    After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, but none that has `LOST`;
-    and the simplest of the maps that are hardly worse than the best one, which the rule ``simplest`` may choose. Each goes on
-    along lam up to the value after its best one so far. On the first folds a map goes along lam as far as it gets better, and
-    landmarks of half the width are tried if those of the full width are among the two best maps. Where no map that is left can be
-    fitted on a fold, the best one that left comes back. The race ends where one map is left after `FEWEST_FOLDS` folds.
+    After every `n_first` folds the better half of the maps, rounded down, goes on, and at least two, but from two folds on none
+    that is `LOST` standard errors behind. The simplest of the maps that are hardly worse than the best one also goes on, because
+    the rule ``simplest`` may choose it. Each map goes on along lam up to the value after its best one so far. On the first folds
+    it goes along lam as far as it gets better, and landmarks of half the width are tried if those of the full width are among the
+    two best maps. Where no map that is left can be fitted on a fold, the best one that left comes back. The race ends where one
+    map is left after `FEWEST_FOLDS` folds.
 
     Parameters
     ----------

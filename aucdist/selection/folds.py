@@ -168,7 +168,9 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     for label, called in CLASSES:
         n = int((y == label).sum())
         if n < n_folds:
-            raise InputError(f"{n} {called} rows cannot be divided into {n_folds} folds, at least one each")
+            raise InputError(
+                f"{n} {called} rows cannot be divided into {n_folds} folds: ask for at most {n} folds, or add rows"
+            )
     return stratified_numbers(row_id, y != 1, n_folds, seed)
 
 

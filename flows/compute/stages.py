@@ -45,7 +45,7 @@ class Stages:
 
         self._observer, self._run_stage = observer, run_stage
         if not any(cache_folder(rows.__file__).rglob("*.nbi")):
-            observer.note("compiling kernels, once per machine: this run takes some seconds more")
+            observer.note(f"{COMPILING}: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:

@@ -162,7 +162,9 @@ class DataConfig(DataRef):
         if not isinstance(content, dict) or "split" not in content:
             return content
         if content.get("test") is not None:
-            raise InputError("give either `split`, for test rows of this data, or `test`")
+            raise InputError(
+                "`split` and `test` are both given, and each says which rows are the test: remove one of them"
+            )
         split = content["split"] if "test" not in content else None  # `--set data.test=null` takes it back
         return {key: value for key, value in content.items() if key != "split"} | {"test": split}
 

@@ -142,7 +142,7 @@ class CvConfig(RunConfig):
         if self.rule == "one-se" and "lam" not in self.grid:
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
-            raise InputError("give either `nested` or `halving`")
+            raise InputError("`nested` and `halving` cannot be used together: remove one of them")
         _check_settings(self.model.built, points, self.measure, self.placement)
         if self.data.impute == "keep" and not self.model.chooses_features:
             for point in points:

@@ -99,7 +99,8 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
     if source.needs_workers:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
             raise InputError(
-                "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
+                "folds by groups, time or duplicates need all rows in this process: read the original files instead of shards, "
+                "and leave out `direct`"
             )
         return OpenedSearch(source, None)
     here = Workers()

@@ -122,12 +122,12 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
     text = (other / "config.yaml").read_text()
     (other / "config.yaml").write_text(text.replace("lam: 0.001", "lam: 0.01"))
     error = command("audit", other, "--verify", code=1)[1]
-    assert "the repeated run has other model, test scores, weights.npy" in error
+    assert "the repeated run differs from the first one in: model, test scores, weights.npy" in error
     rows = (folder / "rows.csv").read_text()
     try:
         (folder / "rows.csv").write_text(rows + "9,9,none,f,north,yes\n")
         error = command("audit", run, "--verify", code=1)[1]
-        assert "the repeated run has other data" in error
+        assert "the repeated run differs from the first one in: data" in error
         command("audit", run, "--output", tmp_path)
         assert "data have changed" in json.loads((tmp_path / "audit.json").read_text())["reasons"]["not_known"]
     finally:

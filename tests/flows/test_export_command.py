@@ -79,7 +79,7 @@ def test_a_file_is_replaced_only_if_asked(folder: Path, monkeypatch: pytest.Monk
         (("--to", "pmml"), "unknown target 'pmml'. Allowed: onnx, sql, json"),
         (("--to", "json", "--table", "t"), "belong to sql"),
         (("--to", "onnx", "--id", "t"), "belong to sql"),
-        (("--to", "sql", "--table", 'a"b'), "is no name of a table"),
+        (("--to", "sql", "--table", 'a"b'), "is not the name of a table"),
         (("--to", "sql", "--id", "a", "--id", "a"), "column 'a' is named twice"),
         (("--to", "json", "--output", "{made}/metrics.json/x"), "cannot write"),
     ],

@@ -72,7 +72,7 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "At 5 alarms a day, the model finds" in (Path(run) / "report.html").read_text()
+    assert "At 5 alerts a day, the model finds" in (Path(run) / "report.html").read_text()
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -255,8 +255,8 @@ def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can promise with 95.0 % confidence that at least 80 of 100 alarms are right, given the 100 "
+        "No threshold can promise with 95.0 % confidence that at least 80 of 100 alerts are right, given the 100 "
     )
-    assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alarms are right.")
+    assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alerts are right.")
     rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith("that at most 1.3 of 100 negatives are flagged.")

@@ -142,7 +142,7 @@ def test_there_is_no_such_column_with_directions():
     pytest.importorskip("lightgbm")
     X, y = ring()
     features = {"map": "leaves", "forest_score": 1.0}
-    with pytest.raises(InputError, match="goes with no directions"):
+    with pytest.raises(InputError, match="cannot keep the directions"):
         PairwiseHingeClassifier(features=features, monotone={0: "increasing"}).fit(X, y)
 
 

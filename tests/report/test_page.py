@@ -209,7 +209,7 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    right = f"{100 * found / (found + false):.1f} % of these alarms are right"
+    right = f"{100 * found / (found + false):.1f} % of these alerts are right"
     assert f"finds {found / 2:.1f} % of the positives; {right}" in text_of(page)
 
 

@@ -18,6 +18,7 @@ from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import OfGroups
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.search import choice
+from aucdist.search import fold as fold_module
 from aucdist.search.choice import Row, choose, groups_test, interval, over_folds, shares_of, standard_error
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
@@ -380,7 +381,7 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     np.testing.assert_allclose([one["value"] for one in results], alone, atol=2e-2)
 
 
-def test_a_path_ends_at_the_first_value_that_is_not_better():
+def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     r = np.random.default_rng(4)
     X = r.normal(size=(300, 30))
     blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=300) > 1, 1, -1))])
@@ -388,7 +389,10 @@ def test_a_path_ends_at_the_first_value_that_is_not_better():
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
     estimator, measure = PairwiseHingeClassifier(tol=1e-6), find_measure("auc")
     points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
+    asked, counted = [], fold_module.measured
+    monkeypatch.setattr(fold_module, "measured", lambda *args: asked.append(args[2].name) or counted(*args))
     values = [result["value"] for result in score_path(estimator, points, train, held_out, measure)]
+    assert asked == 5 * ["auc", "average_precision"]  # each once for each fit
     end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
     ended = score_path(estimator, points, train, held_out, measure, n_always=2)
     assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)

@@ -526,7 +526,8 @@ def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: in
     cells, limit = 8 * rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * size)
     if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * size)):
         raise InputError(
-            f"{where}: {size} bytes state {rows} rows of {n_columns} columns, which take more than {cells - 1} bytes in memory; "
+            f"{where}: the file has {size} bytes and claims {rows} rows of {n_columns} columns, which would take {cells} bytes "
+            "in memory; "
             f"{TRUSTED}name the columns that are needed under `keep`, or write it without compression"
         )
     check_fits(cells, where)

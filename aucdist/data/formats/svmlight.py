@@ -133,7 +133,7 @@ def _number(raw: bytes) -> str:
         )
         raise ValueError(f"label {shown(raw)} is not a number{hint}")
     if not math.isfinite(number):
-        raise ValueError(f"label {shown(raw)} is not finite")
+        raise ValueError(f"label {shown(raw)} is not a finite number: correct it, or leave the row out")
     return raw.decode()
 
 

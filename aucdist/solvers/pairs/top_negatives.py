@@ -48,7 +48,7 @@ STARTS = 17
 
 @dataclass(frozen=True)
 class TopNegatives:
-    """Which negatives count: the highest-scoring ones up to a fraction of their weight, or up to a number.
+    """The rule that says which negatives enter the loss: a share or a number of the highest-scoring ones.
 
     Attributes
     ----------

@@ -94,7 +94,7 @@ CASES = [
     svm("label text", SVM + b"spam 1:1\n", ", line 3, column 1", "label 'spam' is not a number; for words"),
     svm("several labels", b"1,2 1:1\n", ", line 1, column 1", "label '1,2' is not a number; for words, or several labels"),
     svm("missing label", SVM + b" 1:1 2:1\n", ", line 3, column 2", "label '1:1' is not a number; is the label missing?"),
-    svm("nan as label", b"nan 1:1\n", ", line 1, column 1", "label 'nan' is not finite"),
+    svm("nan as label", b"nan 1:1\n", ", line 1, column 1", "label 'nan' is not a finite number"),
     svm("label that is not UTF-8", b"\xff 1:1\n", ", line 1", "is not UTF-8 text", labels="topics", positive="a"),
     svm("value 1e400", b"1 1:1\r\n1 1:1e400\r\n", ", line 2, column 3", "value '1e400' is not finite"),
     svm("value nan", b"1 1:nan\n", ", line 1, column 3", "value 'nan' is not finite"),

@@ -36,7 +36,9 @@ def a_table(path, values):
 def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
     source = a_table(tmp_path / "bomb.parquet", np.zeros(ROWS))
     size = (tmp_path / "bomb.parquet").stat().st_size
-    with pytest.raises(InputError, match=rf"bomb.parquet: {size} bytes state {ROWS} rows of 3 columns"):
+    with pytest.raises(
+        InputError, match=rf"bomb.parquet: the file has {size} bytes and claims {ROWS} rows of 3 columns"
+    ):
         read(source)
     with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
         open_reader(source, n_parts=2)

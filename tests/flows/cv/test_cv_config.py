@@ -68,7 +68,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("folds={gap_rows: 3}", "`gap_rows` and `gap_time` need `time`"),
         ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
         ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),
-        ("halving={first_passes: 5}", "give either `nested` or `halving`"),
+        ("halving={first_passes: 5}", "`nested` and `halving` cannot be used together"),
         ("rule=two-se", "rule"),
         ("fold.number=3", "unknown key 'fold'. Did you mean 'folds'"),
     ],
@@ -282,7 +282,7 @@ def test_files_read_directly_have_the_folds_of_rows_read_here(tmp_path: Path) ->
 
 def test_what_needs_the_rows_here_is_refused(shards: str, tmp_path: Path) -> None:
     for folds in ({"groups": "a"}, {"time": "a"}, {"duplicates": "together"}):
-        with pytest.raises(InputError, match="groups, time and duplicates need rows"):
+        with pytest.raises(InputError, match="folds by groups, time or duplicates need all rows"):
             run({"source": shards, "format": "shards"}, tmp_path / "runs", folds=folds)
     with pytest.raises(InputError, match="positive rows cannot be divided into 300 folds"):
         run({"source": shards, "format": "shards"}, tmp_path / "runs", folds={"number": 300})

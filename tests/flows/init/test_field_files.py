@@ -212,7 +212,7 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     )
     with pytest.raises(InputError, match="all of one class"):
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
-    with pytest.raises(InputError, match="have the same one"):
+    with pytest.raises(InputError, match="all have the same time"):
         find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)
 
 

@@ -112,12 +112,12 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     [
         (
             {"fpr": 0.001},
-            "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); of 100 alarms 40 ",
+            "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); of 100 alerts 40 ",
         ),
         ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives, the model"),
-        ({"alerts": 0.01}, "At one alarm in 100 rows, the model"),
-        ({"precision": 0.9}, "Where 90 of 100 alarms are to be right, the model"),
-        ({"recall": 0.995}, "Where 99.5 of 100 positives are to be found, the model"),
+        ({"alerts": 0.01}, "At one alert in 100 rows, the model"),
+        ({"precision": 0.9}, "With the threshold set so that 90 of 100 alerts are right, the model"),
+        ({"recall": 0.995}, "With the threshold set to find 99.5 of 100 positives, the model"),
     ],
 )
 def test_sentence(wanted: dict[str, float], start: str) -> None:
@@ -126,7 +126,7 @@ def test_sentence(wanted: dict[str, float], start: str) -> None:
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point).startswith(start)
-    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alarm.")
+    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alert.")
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
