@@ -283,6 +283,8 @@ class WithPlots:
         for ax, (_, _, plot) in zip(axes.flat, drawn, strict=False):
             plot(ax)
             ax.xaxis.label.set_parse_math(False)  # a name may have dollar signs
+            if ax.get_legend_handles_labels()[0]:
+                ax.legend(loc="upper left")
         figure.tight_layout()
         return figure
 

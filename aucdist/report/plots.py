@@ -1,4 +1,4 @@
-"""The figures of the pages: each function draws into axes (`aucdist.report.svg.Axes`)."""
+"""The figures of the pages: each function draws into axes of our own (`aucdist.report.svg.Axes`)."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -34,9 +34,10 @@ def inline_svg(name: str, title: str, description: str, plot: Plot, height: floa
 
     `name`: unique on the page; every id in the element starts with it.
     `title` and `description`: the text for screen readers.
-    `height`: in points, to a width of 360.
+    `height`: in points, to a width of 360; a long legend makes it larger.
     """
-    drawn = _svg(name, plot, height)
+    plot(axes := Axes())
+    drawn, height = axes.render(name, height)
     for variable, colour in LIGHT.items():
         drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
     return Svg(
@@ -48,15 +49,12 @@ def inline_svg(name: str, title: str, description: str, plot: Plot, height: floa
 
 def standalone_svg(name: str, plot: Plot) -> str:
     """Return a standalone SVG file, in the light colours of the pages on white."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}pt" height="{HEIGHT:g}pt" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
-        f'font-family="sans-serif"><rect width="100%" height="100%" fill="#ffffff"/>{_svg(name, plot, HEIGHT)}</svg>'
-    )
-
-
-def _svg(name: str, plot: Plot, height: float) -> str:
     plot(axes := Axes())
-    return axes.render(name, height)
+    drawn, height = axes.render(name, HEIGHT)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}pt" height="{height:g}pt" viewBox="0 0 {WIDTH:g} {height:g}" '
+        f'font-family="sans-serif"><rect width="100%" height="100%" fill="#ffffff"/>{drawn}</svg>'
+    )
 
 
 def roc(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from aucdist.metrics.measures import find_measure
 from aucdist.report import plots
-from aucdist.report.svg import INK, MUTED, NEG, POS
+from aucdist.report.svg import INK, MUTED, NEG, POS, grid_text
 from aucdist.report.text import Json, number_text, search_verdict
 
 # ---- a search: the curve over one parameter or the heat map of two, and all settings ------------------------------------
@@ -227,10 +227,11 @@ def shape_plot(
     `band`: the lowest and the highest contribution of other fits in each bin.
     """
     edges, low = shape.edges, -1.08 * reach
-    pad = 0.06 * float(edges[-1] - edges[0]) or max(abs(float(edges[0])), 1.0) * 0.5
-    ends = np.concatenate(([edges[0] - pad], edges, [edges[-1] + pad]))
+    # Halves, because the difference of two numbers may be beyond float64.
+    pad = 0.12 * float(edges[-1] / 2 - edges[0] / 2) or max(abs(float(edges[0])), 1.0) * 0.5
+    ends = np.concatenate(([float(edges[0]) - pad], edges, [float(edges[-1]) + pad]))
     # Density, as bins have about equal numbers of rows and different widths.
-    density = shape.shares / np.diff(ends)
+    density = shape.shares / np.diff(ends / 2)
     heights = low + 0.5 * reach * density / float(density.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25, linewidth=0)
     axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
@@ -239,7 +240,6 @@ def shape_plot(
     axes.stairs(shape.values, ends, baseline=None, color=POS, linewidth=1.8)
     if shape.missing is not None:
         axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
-        axes.legend(loc="upper left")
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
@@ -255,9 +255,14 @@ def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
 
 
 def _ticks(edges: np.ndarray, missing: bool) -> list[tuple[float, str]]:
-    """Return places and labels of at most six edges between the cells; the cell of missing values has a label of its own."""
+    """Return places and labels of at most six edges between the cells; the cell of missing values has a label of its own.
+
+    The labels have as many digits as tell them apart.
+    """
     step = max(1, -(-len(edges) // 6))
-    ticks = [(k + 0.5 + missing, number_text(float(edges[k]), 3)) for k in range(0, len(edges), step)]
+    shown = edges[::step].tolist()
+    digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
+    ticks = [(step * k + 0.5 + missing, grid_text(edge, digits)) for k, edge in enumerate(shown)]
     return [(0.0, "missing")] * bool(missing) + ticks
 
 

@@ -1,13 +1,14 @@
 """Figures as SVG, which takes its colours and its font from the page.
 
-`Axes` has those methods of matplotlib's Axes that the figures of the pages need, under the same names: importing matplotlib and
-drawing a page with it would take longer than most fits.
+Importing matplotlib and drawing a page with it would take longer than most fits. `stairs`, `plot`, `axhline` and `set` of `Axes`
+are as in matplotlib, because `plot_shapes` of the estimators draws the same figures with matplotlib; the rest is ours.
 """
 
 import html
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -48,22 +49,31 @@ class Axis:
 
     def _scaled(self, values: Any) -> np.ndarray:
         values = np.asarray(values, dtype=float)
-        return (
-            np.log10(np.maximum(values, 1e-300)) if self.log else values
-        )  # what is not positive lies below the picture
+        # What is not positive lies below the picture.
+        return np.log10(np.maximum(values, 1e-300)) if self.log else values
 
     def settle(self) -> None:
-        """Choose the ends that were not set: a little more than what is drawn."""
+        """Choose the ends that were not set or are not finite, a little more than what is drawn, and keep both apart.
+
+        Here and below, differences are those of halves, because the range of float64 is not itself a float64.
+        """
         values = np.concatenate([np.ravel(part) for part in self.seen] or [np.zeros(0)])
         values = self._scaled(values[np.isfinite(values) & ((values > 0) | (not self.log))])
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-        pad = 0.04 * (high - low) or 0.05 * abs(low) or 0.5
-        self.start = low - pad if self.low is None else float(self._scaled(self.low))
-        self.end = high + pad if self.high is None else float(self._scaled(self.high))
+        pad = 0.08 * (high / 2 - low / 2) or 0.05 * abs(low) or 0.5
+        limit = 300.0 if self.log else 1.7e308
+        self.start, self.end = (
+            min(max(end if fixed is None or not math.isfinite(fixed) else float(self._scaled(fixed)), -limit), limit)
+            for end, fixed in ((low - pad, self.low), (high + pad, self.high))
+        )
+        largest = max(abs(self.start), abs(self.end))
+        if self.end / 2 - self.start / 2 <= 1e-12 * largest + 1e-300:  # too near for numbers at the grid that differ
+            pad = max(0.5, 1e-6 * largest)
+            self.start, self.end = self.start - pad, self.start + pad
 
     def place(self, values: Any) -> np.ndarray:
         """Return where values lie in the picture, in points."""
-        share = (self._scaled(values) - self.start) / (self.end - self.start)
+        share = (self._scaled(values) / 2 - self.start / 2) / (self.end / 2 - self.start / 2)
         return np.atleast_1d(self.first + (self.last - self.first) * np.clip(share, -9, 9))
 
     def ticks(self) -> Sequence[tuple[float, str]]:
@@ -72,14 +82,16 @@ class Axis:
             return self.named
         low, high = self.start, self.end
         decades = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1) if self.log else np.zeros(0)
+        if len(decades) > 1:
+            return [(value, number_text(value, 6)) for value in (10.0 ** decades[:: -(-len(decades) // 7)]).tolist()]
         if self.log:
             low, high = 10.0**low, 10.0**high
-        step = 10 ** np.floor(np.log10((high - low) / 5))
-        step *= next(factor for factor in (1, 2, 5, 10) if 5.5 * factor * step >= high - low)
-        at = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
-        if len(decades) > 1:
-            at = 10.0 ** decades[:: -(-len(decades) // 7)]
-        return [(float(value), number_text(float(value) + 0.0, 6)) for value in at]
+        half = high / 2 - low / 2
+        step = 10.0 ** math.floor(math.log10(half / 2.5))
+        step *= next(factor for factor in (1, 2, 5, 10) if 2.75 * factor * step >= half)
+        at = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) + 0.0
+        digits = max(6, math.ceil(math.log10(max(abs(low), abs(high)) / step)) + 1)
+        return [(value, grid_text(value, digits)) for value in at.tolist()]
 
 
 class Axes:
@@ -101,9 +113,6 @@ class Axes:
                 axis.log = value == "log"
             else:
                 axis.low, axis.high = value
-
-    def legend(self, **place: Any) -> None:
-        """Do nothing: what has a label is in the legend."""
 
     def plot(
         self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0,
@@ -168,21 +177,25 @@ class Axes:
         if label:
             self._legend.append((sample, label))
 
-    def render(self, name: str, height: float) -> str:
-        """Return what stands in the SVG element: the legend, the grid with its numbers, and what was drawn.
+    def render(self, name: str, height: float) -> tuple[str, float]:
+        """Return what stands in the SVG element, the legend, the grid with its numbers and what was drawn, and its height.
 
         `name`: unique on the page.
+        `height`: the least height; a long legend needs more.
         """
         x, y = self.x, self.y
         x.settle()
         y.settle()
         across, up = x.ticks(), y.ticks()
         legend, below = _flow(self._legend)
-        x.first = 8 + 15 * bool(y.label) + LETTER * max((len(text) for _, text in up), default=0)
-        x.last = WIDTH - RIGHT
-        crowded = LETTER * sum(len(text) + 1.5 for _, text in across) > x.last - x.first
-        y.first = height - 34 - crowded * 0.6 * LETTER * max((len(text) for _, text in across), default=0)
+        widest, widest_up = (max((_width(text) for _, text in ticks), default=0.0) for ticks in (across, up))
+        x.first, x.last = 8 + 15 * bool(y.label) + widest_up, WIDTH - RIGHT
+        crowded = sum(_width(text) + 1.5 * LETTER for _, text in across) > x.last - x.first
+        x.first = max(x.first, crowded * (4 + 0.77 * widest))
+        foot = 34 + crowded * 0.6 * widest
         y.last = below + 8 + 28 * (self.seconds is not None)
+        y.first = max(height - foot, y.last + 110)  # a long legend makes the picture grow
+        height = y.first + foot
         grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
         for value, text in across:
             at = float(x.place(value)[0])
@@ -197,14 +210,16 @@ class Axes:
                 grid += f"M{x.first:.1f},{at:.1f}H{x.last:.1f}"
                 texts.append(_text(x.first - 4, at + 3.6, text, "end"))
         middle = (x.first + x.last) / 2
-        texts += [_text(middle, height - 5, x.label), _text(11, (y.first + y.last) / 2, y.label, turn=-90)]
+        texts.append(_text(middle, height - 5, _short(x.label, x.last - x.first)))
+        texts.append(_text(11, (y.first + y.last) / 2, _short(y.label, y.first - y.last), turn=-90))
         texts += [_text(middle, y.last - 19, "Seconds")] if self.seconds is not None else []
         corner = f'x="{x.first - 2:.1f}" y="{y.last - 2:.1f}"'
         area = f'{corner} width="{x.last - x.first + 4:.1f}" height="{y.first - y.last + 4:.1f}"'
         return (
             f'<clipPath id="{name}-area"><rect {area}/></clipPath><g font-size="{SIZE}">{legend}'
             f'<path d="{grid}" fill="none" stroke="{GRID}" stroke-width="0.6"/>{"".join(texts)}</g>'
-            f'<g clip-path="url(#{name}-area)" stroke-linejoin="round">{"".join(draw() for draw in self._marks)}</g>'
+            f'<g clip-path="url(#{name}-area)" stroke-linejoin="round">{"".join(draw() for draw in self._marks)}</g>',
+            height,
         )
 
 
@@ -212,8 +227,8 @@ def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
     """Return the legend, in as many lines as it needs, and where it ends."""
     drawn, at, line = "", 0.0, 0
     for sample, label in entries:
-        label = _short(label, 60)
-        width = 27 * bool(sample) + LETTER * len(label)
+        label = _short(label, WIDTH - 27 * bool(sample))
+        width = 27 * bool(sample) + _width(label)
         if at > 0 and at + width > WIDTH:
             at, line = 0.0, line + 1
         middle = 8 + 15 * line
@@ -225,14 +240,32 @@ def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", turn: int = 0, colour: str = MUTED) -> str:
     turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
-    shown = html.escape(printable(_short(text, 60)))
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{turned}>{shown}</text>' if text else ""
-    )
+    if anchor == "middle" and not turn:  # the number at the last line of the grid may be longer than the margin
+        x = min(max(x, _width(text) / 2), WIDTH - _width(text) / 2)
+    look = f'text-anchor="{anchor}" fill="{colour}"{turned}'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{html.escape(text)}</text>' if text else ""
 
 
-def _short(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+def _width(text: str) -> float:
+    """Return about how long a text is, in points: Chinese, Japanese and Korean letters are as wide as two others."""
+    return LETTER * sum(1 + (east_asian_width(letter) in "WF") for letter in text)
+
+
+def _short(text: str, room: float) -> str:
+    """Return a text without control characters, cut to the room that it has, in points."""
+    text = printable(text)
+    if _width(text) <= room:
+        return text
+    text = text[: int(room / LETTER)]
+    while text and _width(text) > room - LETTER:
+        text = text[:-1]
+    return text + "…"
+
+
+def grid_text(value: float, digits: int) -> str:
+    """Return a number with significant digits, and from one to 1e15 without an exponent."""
+    text = number_text(value, digits)
+    return f"{value:.0f}" if "e" in text and 1 <= abs(value) < 1e15 else text
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:

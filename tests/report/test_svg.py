@@ -1,13 +1,17 @@
 """The axes that draw themselves: numbers at the grid, places of points, what is clipped, and text that is only text."""
 
+import math
 import re
 import xml.etree.ElementTree as ET
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from aucdist.report.plots import inline_svg, standalone_svg
-from aucdist.report.svg import POS, WIDTH, Axes, Axis
+from aucdist.report.sections import pair_plot, shape_plot
+from aucdist.report.svg import LETTER, POS, WIDTH, Axes, Axis
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,41 @@ def test_numbers_at_the_grid_are_round(low: float, high: float, log: bool, names
     ]
     assert [name for _, name in ticks] == names
     assert [float(name) for name in names] == pytest.approx([value for value, _ in ticks])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "some"),
+    [
+        (1.7e9, 1.7e9 + 100, False, ["1700000020", "1700000040"]),
+        (20240101, 20240105, False, ["20240101", "20240105"]),
+        (0, 5e9, False, ["0", "5000000000"]),
+        (-1e-7, 1 - 1e-7, False, ["0", "0.8"]),
+        (1, 1 + 1e-9, False, ["1.0000000002"]),
+        (5, 5, False, ["4.6", "5.4"]),
+        (5, np.nextafter(5, 6), False, ["4.6", "5.4"]),
+        (1e20, 1e20, False, []),
+        (7, 3, False, ["6.6", "7.4"]),
+        (np.nan, np.inf, False, ["0", "1"]),
+        (-1.2e308, 1.2e308, False, ["-1e308", "0", "5e307"]),
+        (-np.finfo(float).max, np.finfo(float).max, False, ["0"]),
+        (0, 5e-324, False, ["0"]),
+        (0, 0, True, ["1e-300"]),
+        (1e-300, 1e300, True, ["1e-300", "1e216"]),
+        (1e-320, np.finfo(float).max, True, ["1e-300"]),
+        (2e9, 9e9, True, ["2000000000", "8000000000"]),
+    ],
+)
+def test_numbers_at_one_grid_differ_whatever_the_ends(low: float, high: float, log: bool, some: list[str]) -> None:
+    axis = Axis()
+    axis.low, axis.high, axis.log = low, high, log
+    axis.settle()
+    values, names = zip(*axis.ticks(), strict=True)
+    assert 2 <= len(names) == len(set(names)) <= 8
+    assert set(some) <= set(names)
+    assert [float(name) for name in names] == pytest.approx(values, rel=1e-9)
+    places = axis.place(values)
+    assert (np.diff(places) > 0).all()
+    assert -0.01 < places[0] < places[-1] < 1.01
 
 
 def drawn(draw: object) -> ET.Element:
@@ -68,16 +107,98 @@ def test_nothing_drawn_and_one_point_have_axes() -> None:
         assert drawn(draw) is not None
 
 
-def test_labels_are_text_alone_and_fit_into_the_picture() -> None:
+@pytest.mark.parametrize("edges", [[-1.2e308, 1.2e308], [-1.7e308, 0.0, 1.7e308], [3.0]])
+def test_shapes_over_the_whole_range_of_numbers_are_drawn(edges: list[float]) -> None:
+    n_bins = len(edges) + 1
+    shape = SimpleNamespace(
+        edges=np.array(edges), shares=np.full(n_bins, 1 / n_bins), values=np.linspace(-1, 1, n_bins), missing=0.5
+    )
+    text = standalone_svg("p", partial(shape_plot, shape=shape, name="x", reach=1.0))
+    assert not re.search(r"nan|\binf", text)
+    assert "missing" in text
+
+
+def test_edges_of_pairs_have_digits_that_tell_them_apart() -> None:
+    pair = SimpleNamespace(
+        values=np.eye(4),
+        edges=(np.array([10_000_000.0, 10_000_002.0, 10_000_005.0]), np.array([0.5, 0.50001, 2.0])),
+        missing=(False, False),
+    )
+    shown = [text for text, *_ in texts(drawn(partial(pair_plot, pair=pair, names=["a", "b"])))]
+    assert {"10000000", "10000002", "10000005", "0.5", "0.50001", "2"} <= set(shown)
+
+
+def test_a_long_legend_makes_the_picture_grow() -> None:
+    def draw(axes: Axes) -> None:
+        for k in range(20):
+            axes.plot([0, 1], [0, 1], color=POS, label=f"a9a-all-pairs-lam1e-3-20261127-043000 {k}")
+
+    picture = drawn(draw)
+    height = float(picture.attrib["viewBox"].split()[3])
+    assert picture.attrib["height"] == f"{height:g}pt"
+    area = next(element for element in picture.iter() if element.tag.endswith("clipPath"))[0].attrib
+    assert float(area["height"]) >= 100
+    assert float(area["y"]) > 20 * 15
+    assert float(area["y"]) + float(area["height"]) < height
+    line = next(g for g in picture.iter() if "clip-path" in g.attrib)[0].attrib["d"]
+    (_, first), (_, last) = re.findall(r"[ML]([\d.]+),([\d.]+)", line)
+    assert float(first) > float(last) + 90
+    assert f'viewBox="0 0 {WIDTH:g} {height:g}"' in inline_svg("p", "t", "d", draw, 187.0)
+
+
+def texts(picture: ET.Element) -> list[tuple[str, float, float, float, float]]:
+    """Return each text with the ends of its line: the left and the right one, the upper and the lower one."""
+    ends = []
+    for element in picture.iter():
+        if not element.tag.endswith("text"):
+            continue
+        shown, look = element.text or "", element.attrib
+        length = LETTER * sum(2 if "\u3000" < letter < "\uffff" else 1 for letter in shown)
+        x, y = float(look["x"]), float(look["y"])
+        turn = math.radians(float(re.findall(r"rotate\((-?\d+)", look.get("transform", "rotate(0"))[0]))
+        before = {"start": 0.0, "middle": 0.5, "end": 1.0}[look["text-anchor"]] * length
+        along = [(x + s * math.cos(turn), y + s * math.sin(turn)) for s in (-before, length - before)]
+        (left, right), (top, bottom) = map(sorted, zip(*along, strict=True))
+        ends.append((shown, left, right, top, bottom))
+    return ends
+
+
+def assert_texts_fit(picture: ET.Element) -> None:
+    height = float(picture.attrib["viewBox"].split()[3])
+    for shown, left, right, top, bottom in texts(picture):
+        assert left >= -0.1, shown
+        assert right <= WIDTH + 0.1, shown
+        assert top >= 0, shown
+        assert bottom <= height, shown
+
+
+NAME = '</text><script>"&\x07' + "x" * 100
+
+
+@pytest.mark.parametrize(
+    "name", [NAME, "<b>" + "字" * 60, "z" * 60, "z" * 58], ids=["markup", "wide letters", "60 letters", "58 letters"]
+)
+@pytest.mark.parametrize("limits", [(0, 1), (0, 2_500_000), (1.7e9, 1.7e9 + 100), (-1.2e308, 1.2e308)])
+@pytest.mark.parametrize("seconds", [False, True])
+def test_labels_are_text_alone_and_fit_into_the_picture(name: str, limits: tuple[float, float], seconds: bool) -> None:
     def draw(axes: Axes) -> None:
         for k in range(9):
-            axes.plot([0, 1], [0, k], color=POS, label=f'</text><script>"{k}&\x07' + "x" * 100)
-        axes.set(xlabel="a<b")
+            axes.plot([0, 1], [0, k], color=POS, label=f"{k}{name}")
+        axes.note(name)
+        axes.set(xlabel=f"X {name}", ylabel=f"Y {name}", xlim=limits, ylim=(1e-7, 1e7), yscale="log")
+        if seconds:
+            axes.seconds = "{:.3g}".format
 
     text = inline_svg("p", "t", "d", draw)
-    assert "<script" not in text
-    assert "a&lt;b" in text
     assert POS not in text
-    shown = [element.text or "" for element in drawn(draw).iter() if element.tag.endswith("text")]
-    assert max(map(len, shown)) <= 70
-    assert sum("script" in label for label in shown) == 9
+    assert "<script" not in text
+    assert ("&lt;/text&gt;" in text) == ("script" in name)
+    picture = drawn(draw)
+    assert sum(name[:6] in shown for shown, *_ in texts(picture)) == 12
+    assert_texts_fit(picture)
+
+
+def test_slanted_numbers_are_within_the_picture() -> None:
+    picture = drawn(lambda axes: axes.set(xlim=(1e14, 1.5e14)))  # type: ignore[attr-defined]
+    assert sum("rotate(-40" in element.attrib.get("transform", "") for element in picture.iter()) == 6
+    assert_texts_fit(picture)
