@@ -11,8 +11,8 @@ from support.printed import differences, script
 GUIDES = script("guides")
 OTHERS = {"coming-from": ("lightgbm", "imblearn")}
 """Packages beside which a page shows ours."""
-ON_A_CLUSTER, AFTER_COMMANDS = GUIDES.ELSEWHERE
-"""Of the second one the code reads what its commands write; tests/flows/test_shapes_page.py runs both."""
+ON_A_CLUSTER = GUIDES.ELSEWHERE[0]
+"""The code of the other page reads what its commands write; tests/flows/test_shapes_page.py runs both."""
 
 
 def text_of(page: str) -> str:

@@ -17,10 +17,8 @@ OUT_OF_RANGE = "the fit left the range of float64 .* scale the features"
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("name", "solver", "size"),
-    [(name, s, (1e200, 1e308)[i % 2]) for name, kind in ESTIMATORS.items() for i, s in enumerate(kind.solvers)],
-)
+@pytest.mark.parametrize("size", [1e200, 1e308])
+@pytest.mark.parametrize(("name", "solver"), [(name, s) for name, kind in ESTIMATORS.items() for s in kind.solvers])
 def test_a_feature_beyond_all_measure(name: str, solver: str, size: float) -> None:
     rows = X.copy()
     rows[:, 1] *= size / 5

@@ -52,6 +52,11 @@ def test_sparse_blocks_and_weights(data):
     np.testing.assert_allclose(PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(blocks).coef_, plain.coef_, rtol=1e-5)
 
 
+def test_warm_start_starts_there(data):
+    model = PairwiseRampClassifier(lam=1e-2, warm_start=True).fit(*data)
+    assert model.fit(*data).n_passes_ == 1
+
+
 def test_not_converged_warns(data):
     with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes"):
         model = PairwiseRampClassifier(lam=1e-4, max_passes=2).fit(*data)

@@ -27,6 +27,8 @@ def test_what_a_row_names_is_there(command: Command) -> None:
     assert issubclass(load(command.model), BaseModel)
     assert all(callable(load(path)) for path in (command.function, command.lines, command.after) if path)
     assert command.as_click().name == command.name.rpartition(" ")[2]
+    pytest.importorskip("prefect")
+    assert not command.flow or callable(load(command.flow))
 
 
 @ids

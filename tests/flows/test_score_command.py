@@ -56,7 +56,7 @@ def test_contributions_stand_beside_the_scores(tmp_path: Path, model: Path) -> N
     assert "name another folder" in " ".join(said.split())
 
 
-@pytest.mark.parametrize(("data", "features"), [("digits", "bins"), ("sparse.svm", "null")])
+@pytest.mark.parametrize(("data", "features"), [("digits", "bins"), ("sparse.svm", "null"), ("sparse.svm", "bins")])
 def test_scores_have_the_bits_of_the_run(tmp_path: Path, data: str, features: str) -> None:
     if data != "digits":
         r = np.random.default_rng(0)

@@ -85,7 +85,7 @@ def test_the_rows_that_set_it_are_kept(run: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"alerts": 2, "per": "day"}, {"alerts": 100, "per": "1000 rows"}, {"precision": 0.8}],
+    [{"alerts": 2, "per": "day"}, {"fpr": 0.02}, {"precision": 0.8}],
 )
 def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: str, options: dict[str, Any]) -> None:
     changed = change(run, **options)

@@ -1,6 +1,5 @@
 """A headless Chromium for the tests of the pages, controlled through its debugging protocol over two pipes."""
 
-import base64
 import json
 import os
 import shutil
@@ -93,13 +92,6 @@ class Browser:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
-
-    def screenshot(self, path: Path) -> None:
-        """Save an image of the whole page."""
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
-        path.write_bytes(base64.b64decode(data))
 
 
 @contextmanager

@@ -150,15 +150,16 @@ def test_features_are_chosen_within_groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("graded", "metric", "size"),
+    ("graded", "given", "metric", "size"),
     [
-        (False, "group_auc", {"n": 150, "n_users": 15}),  # enough for pairs and leaves
-        (True, "ndcg@10", FEW),
+        (False, {}, "group_auc", {"n": 150, "n_users": 15}),  # enough for pairs and leaves
+        (True, {}, "ndcg@10", FEW),
+        (True, {"metric": "group_auc"}, "group_auc", FEW),
     ],
 )
-def test_a_search_for_features_is_within_groups(tmp_path, graded, metric, size):
+def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric, size):
     more = {"model": {"features": "auto", "tol": 0.05}, "grid": {"lam": [0.01]}, "folds": {"number": 2}}
-    found = cross_validate(write(tmp_path, graded=graded, size=size, **more), SILENT)
+    found = cross_validate(write(tmp_path, graded=graded, size=size, **more, **given), SILENT)
     assert (found["metric"], found["rule"]) == (metric, "simplest")
     assert found["table"][0]["standard_error"] > 0
 
@@ -176,6 +177,7 @@ def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
     given = train_by(tmp_path, {"map": "auto", "metric": "ndcg", "k": 3}, graded=True)
     assert given["metric"] == "ndcg@3"
     assert [row["mean"] for row in given["table"]] != [row["mean"] for row in found["table"]]
+    assert train_by(tmp_path, {"map": "auto", "metric": "average_precision"})["metric"] == "average_precision"
 
 
 def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
@@ -187,6 +189,10 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
     frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InputError, match="the lowest one is -1"):
         train(config, SILENT)
+    config = write(tmp_path, "train", graded=True, size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    assert json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text())["search"]["metric"] == "group_auc"
 
 
 @pytest.mark.parametrize(

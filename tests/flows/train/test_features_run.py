@@ -199,8 +199,11 @@ def test_auto_takes_leaves_where_three_features_interact(
     assert LEAVES not in [row["parameters"]["features"] for row in searched]
 
 
-def test_auto_takes_bins_where_no_line_parts_the_classes(folder: Path, tmp_path: Path) -> None:
-    result = train(folder, tmp_path / "here", "model.features=auto", "model.lam=null", "data.impute=median")
+@pytest.mark.parametrize("settings", [(), ("model.estimator=LinkClassifier", "model.link=logit")])
+def test_auto_takes_bins_where_no_line_parts_the_classes(
+    folder: Path, tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    result = train(folder, tmp_path, "model.features=auto", "model.lam=null", "data.impute=median", *settings)
     metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
     table = metrics["search"]["table"]
     n_lams = len({row["parameters"]["lam"] for row in table})
@@ -255,10 +258,11 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
     text = (folder / "train.yaml").read_text()
     (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
-    settings = ("model={tol: 1e-2, features: auto, max_false_positives: 9}", "data.impute=median")
-    config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / "best"))
-    found = cross_validate(config, LineObserver(lambda text: None))
-    assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{9 / result['n_neg']}", "best")
+    for model, share in (("max_fpr: 0.2", 0.2), ("max_false_positives: 9", 9 / result["n_neg"])):
+        settings = (f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
+        config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / "best"))
+        found = cross_validate(config, LineObserver(lambda text: None))
+        assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     told = load_cv(str(tmp_path / "cv.yaml"), ("model={features: auto, max_fpr: 0.2}", "metric=auc"), str(tmp_path))
     assert told.measure == "auc"
 

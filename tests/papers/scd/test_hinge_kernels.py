@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from support.hinge_twins import (
+    dual_sweep,
     exact_problem,
     hinge_value,
     l1_minimum,
@@ -83,6 +84,20 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     assert order.tolist() == meant[4]
     np.testing.assert_array_equal(table[:, DUAL], meant[5])
     np.testing.assert_array_equal(w, meant[6])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sweeps_in_order_of_one_block_of_four_are_the_twin_to_the_bit(form):
+    dense, y = exact_problem()
+    dense, uppers, order = dense[:, :1], np.full(N, 0.3), np.arange(N, dtype=np.int32)
+    table, w = table_of(FORMS[form](dense), y, uppers, 1.0), np.zeros(2)
+    duals, meant = dual_sweep(dense, y, uppers, table[:, DUAL].copy(), w, [*range(N)] * 3, sigma=4.0, one=1.0)
+    sweeps = kernels.DualSweeps(7, 3 * N, True, 1.0, 4.0)
+    active, taken = kernels.dual_sweeps(as_rows(FORMS[form](dense)), table, order, kernels.Active(N), sweeps, w)
+    assert (active[0], taken, order.tolist()) == (N, 3 * N, [*range(N)])
+    assert ((duals > 0.0) & (duals < uppers)).any()
+    np.testing.assert_array_equal(table[:, DUAL], duals)
+    np.testing.assert_array_equal(w, meant)
 
 
 @given(

@@ -96,8 +96,14 @@ def iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
-@pytest.mark.parametrize(("intercept", "average"), [(False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("name", "penalty", "intercept", "average"),
+    [
+        (*solver, intercept, average)
+        for solver, intercept, average in itertools.product(SOLVERS, (False, True), (False, True))
+        if intercept != average or solver[0] == "pegasos"  # the others have these to the bit, below
+    ],
+)
 def test_one_block_is_the_published_algorithm(name, penalty, intercept, average):
     X, y, weight = problem(9, 23, 4, weighted=True)
     lam, eta, n_rounds = 0.02, 50.0 if name == "pegasos" else 0.8, 25
