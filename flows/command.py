@@ -214,8 +214,7 @@ def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, An
         value = options.get("data" if note.data else name)
         if note.data and value is None and options["settings"]:
             raise InputError(
-                "--set changes a key of the source of the rows, but no rows were named: name a file or data set, or leave "
-                "out --set"
+                "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
         if note.data and value is not None:
             source = source_of_option(value, options["settings"], model, options.get("model"))

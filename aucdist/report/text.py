@@ -111,14 +111,14 @@ def wanted_text(requirement: Json) -> str:
     if name == "alerts":
         return f"At {_one_in(value, 'alert')} rows"
     if name == "precision":
-        return f"Where {number_text(100 * value)} of 100 alerts are to be right"
+        return f"With the threshold set so that {number_text(100 * value)} of 100 alerts are right"
     if name == "cost":
         false_alarm, miss = (
             "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
             for name in ("false_alarm", "miss")
         )
         return f"At a cost of {false_alarm} for a false alarm and {miss} for a miss"
-    return f"Where {number_text(100 * value)} of 100 positives are to be found"
+    return f"With the threshold set to find {number_text(100 * value)} of 100 positives"
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:

@@ -99,8 +99,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
     if source.needs_workers:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
             raise InputError(
-                "folds by groups, time or duplicates need all rows in this process: read the original files instead of shards, "
-                "and leave out `direct`"
+                "folds by groups, time or duplicates need all rows here: read files instead of shards, and leave out `direct`"
             )
         return OpenedSearch(source, None)
     here = Workers()

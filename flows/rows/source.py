@@ -97,8 +97,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         test = config.test
         if test is not None and test.is_apart and not source_of(test).is_sharded:
             raise InputError(
-                "the training data are shards, so a separate test set has to be shards as well: run `aucdist shard` on it, "
-                "or use `test: {fraction: ...}`"
+                "the training data are shards, so the test set has to be shards too: run `aucdist shard` on it"
             )
         rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         return RowSource(rows.train.n_blocks, True, config, encode, rows)

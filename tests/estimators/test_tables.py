@@ -245,9 +245,8 @@ def test_dask_frames_are_matched_by_name_and_have_empty_partitions(recwarn: pyte
     some = parts[parts.a < 5]
     assert model.predict(some[["a", "b"]]).compute().tolist() == model.predict(frame.loc[:3, ["a", "b"]]).tolist()
     again = PairwiseHingeClassifier().fit(some[["a", "b"]], some["y"])
-    assert (
-        again.coef_.tolist() == PairwiseHingeClassifier().fit(frame.loc[:3, ["a", "b"]], frame["y"][:4]).coef_.tolist()
-    )
+    of_frame = PairwiseHingeClassifier().fit(frame.loc[:3, ["a", "b"]], frame["y"][:4])
+    np.testing.assert_allclose(again.coef_, of_frame.coef_, rtol=1e-12)  # two blocks and one
     assert not recwarn.list
     model.predict(parts[["a", "b"]].to_dask_array(lengths=True)).compute()
     assert len(recwarn.list) == 1  # of names that are not there, and none for each chunk

@@ -104,12 +104,12 @@ def test_intervals_of_costs_by_row_cover(n_pos, missed, spread):
 
 
 def test_differences_of_costs_cover_and_find_none_where_there_is_none():
-    """Of 100 samples with the same mistakes for half of the rows; with half as many misses the difference is found."""
+    """Of 200 samples with the same mistakes for half of the rows; with half as many misses the difference is found."""
     random, positive = np.random.default_rng(4), np.repeat([True, False], [100, 400])
     cost = np.where(positive, 10.0, 1.0)
     for misses, truth in ((0.3, 0.0), (0.15, 100 * 0.15 * 10 / 500)):
         found = []
-        for _ in range(100):
+        for _ in range(200):
             first, second = random.random((2, 500))
             second = np.where(random.random(500) < 0.5, first, second)
             wrong = first < np.where(positive, 0.3, 0.05), second < np.where(positive, misses, 0.05)
@@ -128,7 +128,7 @@ def test_differences_of_costs_cover_and_find_none_where_there_is_none():
 def test_costs_by_row_that_are_wrong_are_refused():
     y, amount = np.repeat([0, 1], [9, 3]), np.arange(12.0)
     for cost, said in (
-        ({"false_alarm": 1, "miss": amount[:5]}, "miss has 5 values; there are 12 rows"),
+        ({"false_alarm": 1, "miss": amount[:5]}, "miss has 5 values, but there are 12 rows"),
         ({"false_alarm": 1, "miss": amount - 20}, "miss at position 0 .* is negative"),
         ({"false_alarm": amount * np.nan, "miss": 2}, "false_alarm at position 0 .* not finite"),
         ({"false_alarm": 1, "miss": amount * 0}, "miss is 0 for all rows of its class"),

@@ -57,7 +57,7 @@ def test_the_band_holds_the_curve_and_is_never_of_no_width(rows):
     assert (band.precision_low < band.precision_high).all()
     with pytest.raises(InputError, match="weighted"):
         pr_band(ScoreCounts.from_scores(y, p, np.full(300, 0.5)))
-    with pytest.raises(InputError, match="positive rows"):
+    with pytest.raises(InputError, match="one positive row"):
         pr_curve(ScoreCounts.from_scores(np.array([-1]), np.zeros(1)))
     with pytest.raises(InputError, match="level is 1"):
         pr_band(counts, 1)

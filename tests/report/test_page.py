@@ -154,7 +154,7 @@ def test_headline_numbers_are_on_the_page(page):
         "Positive class a",
         "lam: 0.001",
         "height",
-        "The 2 largest of 3",
+        "The list has the 2 largest of 3 weights",
         "95 % band, test",
     ):
         assert expected in text

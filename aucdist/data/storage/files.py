@@ -182,7 +182,7 @@ def names_in(url: str) -> list[str]:
         fs, path = open_fs(url)
         try:
             places = retried(lambda: fs.ls(path, detail=False))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(place.rstrip("/").rpartition("/")[2] for place in places)
 

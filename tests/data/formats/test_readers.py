@@ -249,7 +249,7 @@ def test_more_columns_may_be_categorical_and_another_may_be_the_label(load):
         (HEAD + "@data\n" + ROWS + "M, 1, 3, 2, maybe\n", "line 10, column 'Class': unknown category 'maybe'"),
         (HEAD + "@data\nM, 1, 3, 2\n", "line 8: the row has 4 cells, but there are 5 columns"),
         (HEAD + "@data\n\n", "has no rows"),
-        (HEAD, "no @data line; is this a KEEL file?"),
+        (HEAD, "no @data line: is this a KEEL file?"),
         ("@relation x\n@data\n1\n", "no @attribute line"),
         ("1,2,3\n", "line 1: '1,2,3' is not a line of a KEEL header"),
         ("@attribute a relational\n@data\n", "line 1: 'a relational' is not `name {value, ...}`"),
@@ -278,7 +278,7 @@ def written_table(request, tmp_path):
         (tmp_path / f"{name}.csv").write_text(text)
         if request.param == "parquet":
             pq.write_table(pyarrow.csv.read_csv(tmp_path / f"{name}.csv"), path)
-        return Source(written_table=str(path), format=request.param, label="y", missing="keep", **keys)
+        return Source(source=str(path), format=request.param, label="y", missing="keep", **keys)
 
     return write
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -208,25 +209,26 @@ def _compare_on(client: Any, result: dict[str, Any], tmp_path: Path) -> None:
     assert figures(killed) == figures(here)
 
 
-def _fail_there(job: int, sides: None, address: str) -> list[dict[str, Any]]:
+def _fail_there(job: Any, sides: None, address: str) -> list[dict[str, Any]]:
     from distributed import get_worker
 
     mine = get_worker().address
     if mine == address:
         return [{"error": "this worker is ill", "again": True}]
-    return [{"value": float(job), "worker": mine}]
+    return [{"value": float(job.fold), "worker": mine}]
 
 
-def _fail(job: int, sides: None, again: bool) -> list[dict[str, Any]]:
+def _fail(job: Any, sides: None, again: bool) -> list[dict[str, Any]]:
     return [{"error": "always", "again": again}]
 
 
 def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
     ill = next(iter(client.scheduler_info()["workers"]))
-    done = dict(jobs.run_on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
+    of_folds: Any = [SimpleNamespace(fold=k) for k in range(6)]
+    done = dict(jobs.run_on_workers(of_folds, lambda fold: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
     assert sorted(done) == list(range(6))
     assert all(results[0]["worker"] != ill for results in done.values())
-    failed = dict(jobs.run_on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
+    failed = dict(jobs.run_on_workers(of_folds[:1], lambda fold: None, _fail, True, client=client))  # type: ignore[arg-type]
     assert failed[0][0]["error"] == "always"
 
 
