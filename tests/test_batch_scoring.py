@@ -203,7 +203,7 @@ def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp
     for name, f in (("a", "true"), ("b", "null")):
         (tmp_path / f"{name}.jsonl").write_text('{"x": 1, "f": true}\n' * 3 + f'{{"x": 2, "f": {f}}}\n')
     source = Source(source=[str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], label="y", **keys)
-    with pytest.raises(InputError, match=r"b\.jsonl, row 4, column 'f': the value is missing, and no training row"):
+    with pytest.raises(InputError, match=r"b\.jsonl, row 4, column 'f': the value is missing, but no training row"):
         run(tmp_path, source)
 
 

@@ -111,7 +111,7 @@ def test_a_bucket_is_a_store(runs: list[str], monkeypatch: pytest.MonkeyPatch) -
             r"was trained on 1,078 of the 1,797 rows of digits",
         ),
         (("{bad}", "{store}", "--data", "digits"), "--data has no effect with --if always"),
-        (("{bad}", "{store}", "--set", "label=y"), "there is none"),
+        (("{bad}", "{store}", "--set", "label=y"), "no rows were named"),
         (("{tmp}/nosuch", "{store}"), "no model can be read"),
     ],
 )

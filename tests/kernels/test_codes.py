@@ -109,7 +109,7 @@ def test_blocks_of_codes_are_taken_and_stacked(rows):
     st.booleans(),
 )
 def test_codes_count_the_edges_below(edges, values, dtype, missing):
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         values = np.array(values).astype(dtype)
         edges, out = np.array(edges, dtype=np.float64), np.full(len(values), 99, dtype=np.uint8)
         assert encode_column(values, edges_of(edges), int(missing), out) == np.isnan(values).sum()

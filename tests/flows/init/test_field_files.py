@@ -191,7 +191,7 @@ def test_splits_that_contradict_themselves(split: dict[str, Any], said: str) -> 
     source = {"source": "visits.csv", "format": "csv", "label": "y"}
     with pytest.raises(ValueError, match=said):
         DataConfig.model_validate({"source": source, "split": split})
-    with pytest.raises(ValueError, match="either `split`"):
+    with pytest.raises(ValueError, match="`split` and `test` are both given"):
         DataConfig.model_validate({"source": source, "split": {"fraction": 0.2}, "test": {"fraction": 0.2}})
 
 

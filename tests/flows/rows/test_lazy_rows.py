@@ -147,7 +147,7 @@ def one_class(tmp_path):
     ("data", "more", "message"),
     [
         ({"positive": "1"}, {}, "leave `positive` out"),
-        ({"test": {"name": "digits"}}, {}, "has to be sharded too"),
+        ({"test": {"name": "digits"}}, {}, "has to be shards too"),
         ({}, {"blocks": 7}, "its 4 shards are the blocks"),
     ],
 )
