@@ -102,7 +102,7 @@ def _two_workers() -> Iterator[Callable[[], None]]:
         args = (_how(), folder, partial(read_shard, folder), range(1))
 
         def search() -> None:
-            done = run_on_workers(jobs, lambda job: by_fold[job.fold], fit_on_worker, *args, client=client)
+            done = run_on_workers(jobs, by_fold.__getitem__, fit_on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search
