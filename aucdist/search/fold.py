@@ -17,7 +17,7 @@ from aucdist.estimators.linear import lam_path
 from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.maps.base import encoded
-from aucdist.metrics.counts import BoundedCounts
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, shares_of
@@ -75,9 +75,9 @@ def score_path(
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
         if measure.needs == "costs":
             model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.cost).cheapest_threshold())
-        result, before = _result(model, held_out, measure, group_weight, mapped[0]), list(by_lam.values())
+        result = _result(model, held_out, measure, group_weight, mapped[0])
+        is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
         by_lam[getattr(model, "lam", None)] = result
-        is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in before)
         return n_always is not None and len(by_lam) >= n_always and not is_best
 
     if len(points) == 1:
@@ -125,14 +125,13 @@ def _result(
     model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks
 ) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
-    of_model = measured(model, held_out, measure, group_weight, mapped)
-    value = (
-        {"value": of_model.mean, "groups": shares_of(of_model)}
-        if isinstance(of_model, OfGroups)
-        else {"value": of_model}
-    )
     if measure.name == "auc":
-        value[SECOND_MEASURE] = measured(model, held_out, MEASURES[SECOND_MEASURE], group_weight, mapped)
+        counts = _counted(model, held_out, mapped)[0]  # without a threshold: both measures are of the order alone
+        value = {"value": measure.of(counts, 0.0), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts, 0.0)}
+    else:
+        of_model = measured(model, held_out, measure, group_weight, mapped)
+        within = isinstance(of_model, OfGroups)
+        value = {"value": of_model.mean, "groups": shares_of(of_model)} if within else {"value": of_model}
     return (
         value
         | {
@@ -167,16 +166,18 @@ def measured(
         return measure.of(scored_groups(model, blocks, group_weight, mapped), 0.0)
     if measure.needs == "costs":
         return measure.of(count_costs(mapped, model.coef_[0], measure.cost), model.raw_threshold)
-    if hasattr(model, "coef_"):
-        # Without the intercept, which could round two scores into one.
-        counts = count_scores(mapped, model.coef_[0])
-        threshold, shift = model.raw_threshold, model.decision_intercept
-    else:
-        counts = blocks.unmapped.sum(_count_decisions, model)["counts"].counts
-        threshold = shift = 0.0
+    counts, threshold, shift = _counted(model, blocks, mapped)
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)
+
+
+def _counted(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[ScoreCounts, float, float]:
+    """Return the counts of a model's scores, its threshold among them, and what probabilities add to a score."""
+    if hasattr(model, "coef_"):
+        # Without the intercept, which could round two scores into one.
+        return count_scores(mapped, model.coef_[0]), model.raw_threshold, model.decision_intercept
+    return blocks.unmapped.sum(_count_decisions, model)["counts"].counts, 0.0, 0.0
 
 
 def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:

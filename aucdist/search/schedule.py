@@ -183,11 +183,10 @@ def _rung(
     n_always: int | None = None,
 ) -> Generator[list[FitJob], list[list[Result]], dict[int, Row]]:
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
-    jobs = [FitJob(fold, tuple(points[i] for i in path), passes, n_always) for fold in folds for path in paths]
-    answers = yield jobs
+    jobs = list(itertools.product(folds, paths))
+    answers = yield [FitJob(fold, tuple(points[i] for i in path), passes, n_always) for fold, path in jobs]
     by_point: dict[int, list[Result]] = {i: [] for i in alive}
-    path_of_job = [path for _ in folds for path in paths]
-    for path, results in zip(path_of_job, answers, strict=True):
+    for (_, path), results in zip(jobs, answers, strict=True):
         for i, result in zip(path, results, strict=True):
             by_point[i].append(result)
     return {i: Row(points[i], tuple(results), passes) for i, results in by_point.items()}

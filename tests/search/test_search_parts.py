@@ -389,10 +389,10 @@ def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
     estimator, measure = PairwiseHingeClassifier(tol=1e-6), find_measure("auc")
     points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
-    asked, counted = [], fold_module.measured
-    monkeypatch.setattr(fold_module, "measured", lambda *args: asked.append(args[2].name) or counted(*args))
+    scored, count = [], fold_module.count_scores
+    monkeypatch.setattr(fold_module, "count_scores", lambda *args: scored.append(args[0].n_samples) or count(*args))
     values = [result["value"] for result in score_path(estimator, points, train, held_out, measure)]
-    assert asked == 5 * ["auc", "average_precision"]  # each once for each fit
+    assert len(scored) == 5  # the held-out rows are scored once for each fit, and both measures count the same scores
     end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
     ended = score_path(estimator, points, train, held_out, measure, n_always=2)
     assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
