@@ -8,15 +8,14 @@ import csv
 import json
 import math
 import re
-import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
-PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/measurements.md", "internals/scale.md"))
+KEPT = DOCS / "benchmarks"
+PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/measurements.md"))
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -194,15 +193,6 @@ TREES_IN_SHORT = (*LARGE_IN_SHORT, "XGBoost hist", "SVC, RBF")
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
 """The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""
 
-
-LARGE_FIT = {
-    "design": ("design", plain), "workers": ("workers", short), "s a pass": ("s a pass", short),
-    "compute": ("compute s", short), "latency": ("latency s", short), "bytes": ("bytes s", short),
-    "client": ("client s", short), "GB to the client": ("GB to the client", short),
-    "GB from it": ("GB from the client", short), "GB of rows a worker": ("GB of rows a worker", short),
-    "GB else a worker": ("GB else a worker", short),
-}  # fmt: skip
-
 TABLES = {
     "auto": Table(
         "auto",
@@ -272,14 +262,14 @@ TABLES = {
         lambda row: row["system"] in GROUPS_IN_SHORT,
     ),
     "worse": Table(
-        "since-0.3.0",
-        {"table": ("table", plain), "figure": ("figure", plain), "0.3.0": ("0.3.0", four), "now": ("now", four)},
+        "since-0.4.0",
+        {"table": ("table", plain), "figure": ("figure", plain), "0.4.0": ("0.4.0", four), "now": ("now", four)},
         lambda row: row["change"] == "worse",
     ),
     "since": Table(
-        "since-0.3.0",
+        "since-0.4.0",
         {
-            "table": ("table", plain), "figure": ("figure", plain), "0.3.0": ("0.3.0", four), "now": ("now", four),
+            "table": ("table", plain), "figure": ("figure", plain), "0.4.0": ("0.4.0", four), "now": ("now", four),
             "change": ("change", plain),
         },
     ),
@@ -376,13 +366,6 @@ TABLES = {
         },
         has("ours MB/s"),
     ),
-    "limits": Table(
-        "limits",
-        {
-            "kernel": ("kernel", plain), "GB/s": ("GB/s", short), "share of the copy": ("share of the copy", short),
-            "ns a row": ("ns a row", short), "passes": ("passes", short), "gap": ("gap", short),
-        },
-    ),
     "workers": Table(
         "workers",
         {
@@ -434,39 +417,12 @@ TABLES = {
             "to": ("NDCG@10 over, high", signed), "seconds": SECONDS,
         },
     ),
-    "growth": Table(
-        "scale",
-        {
-            "rows": ("rows", short), "where": ("growth", plain), "anchors": ("anchors", short), "shards": ("shards", short),
-            "seconds": SECONDS, "ns a row and pass": ("ns for a row and pass", short), "more MiB": ("more MiB", short),
-            "bytes a row": ("bytes for a row", short),
-        },
-        has("growth"),
-    ),
-    "large runs": Table(
-        "large-runs",
-        {
-            "run": ("run", plain), "rows": ("rows", short), "passes": ("passes", short), "data, s": ("data s", short),
-            "fit, s": ("fit s", short), "evaluation, s": ("evaluate s", short), "whole run, s": ("whole run s", short),
-            "client, MiB": ("client MiB", short), "workers, MiB": ("workers MiB", short),
-            "bytes a row": ("bytes of the workers a row", short), "error of the AUC": ("AUC error", short),
-        },
-    ),
     "bins of many rows": Table(
         "large-maps",
         {
             "features map": ("features map", plain), "where": ("carrier", plain), "passes": ("passes", short),
             "fit, s": ("fit s", short), "whole run, s": ("whole run s", short),
             "memory of all processes, MiB": ("all MiB", short), "test AUC": ("test AUC", area),
-        },
-    ),
-    "shapes of many rows": Table(
-        "large-shapes",
-        {
-            "features map": ("features map", plain), "rows": ("rows", short), "features": ("features", short),
-            "where": ("carrier", plain), "passes": ("passes", short), "fit, s": ("fit s", short),
-            "whole run, s": ("whole run s", short), "CPU, s": ("CPU s", short),
-            "memory of all processes, MiB": ("all MiB", short), "weights": ("digest of the weights", plain),
         },
     ),
     "hinge and ramp": Table(
@@ -489,41 +445,6 @@ TABLES = {
             "seconds": SECONDS, "CPU, s": ("CPU s", short), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
         },
     ),
-    "calls": Table(
-        "scale",
-        {
-            "blocks": ("empty reduction of blocks", short), "ms": ("ms", short),
-            "CPU ms of the client": ("ms of the client", short),
-        },
-        has("empty reduction of blocks"),
-    ),
-    "constants": Table(
-        "scale",
-        {
-            "row, ns": ("row", short),
-            "value, ns": ("value", short), "reduction, ms": ("ms a reduction", short),
-            "worker, ms": ("ms a worker and reduction", short), "byte, ns": ("ns a byte", short),
-        },
-        has("model"),
-    ),
-    "model": Table(
-        "scale",
-        {
-            "fit": ("fit", plain), "workers": ("workers", short), "measured, s": ("measured s", short),
-            "model, s": ("model s", short), "model over measured": ("model/measured", short), "held out": ("held out", plain),
-        },
-        has("fit"),
-    ),
-    "delays": Table(
-        "scale-delays",
-        {
-            "fit": ("fit", plain), "workers": ("workers", short), "Mbit/s": ("Mbit/s", short), "delay, ms": ("delay ms", short),
-            "measured, s": ("measured s", short), "model, s": ("model s", short), "of it compute": ("compute s", short),
-            "latency": ("latency s", short), "bytes": ("bytes s", short), "model over measured": ("model/measured", short),
-        },
-        lambda row: row["held out"] == "True" and row["workers"].startswith("8"),
-    ),
-    "large fit": Table("scale", LARGE_FIT, has("design")),
 }  # fmt: skip
 
 
@@ -538,11 +459,9 @@ def with_tables(page: str) -> str:
 
 
 def main() -> None:
-    """Write the pages, and move new figures to where they find them."""
+    """Write the pages."""
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
-    for figure in KEPT.glob("*.svg"):
-        shutil.move(figure, IMAGES / f"bench-{figure.name}")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from flows.command import report_errors
 @click.option(
     "--output",
     metavar="FILE",
-    help="FILE.csv: the table; beside it a JSON file, which names versions and machine, and the figure as SVG.",
+    help="FILE.csv: the table; beside it a JSON file, which names versions and machine.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def app(suite: str, slow_peers: bool, output: str | None, debug: bool, **options: Any) -> None:

@@ -52,7 +52,6 @@ def measure(suite: str, command: str) -> bool:
     done = subprocess.run(
         [sys.executable, *words, "--output", str(KEPT / f"{suite}.csv")], cwd=FROZEN, env=environment, check=False
     )
-    (KEPT / f"{suite}.svg").unlink(missing_ok=True)  # `make benchmarks` draws what the page shows
     return done.returncode == 0
 
 

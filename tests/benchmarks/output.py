@@ -1,4 +1,4 @@
-"""The files of ``--output``: a CSV of the table, what it was measured with, and its figure."""
+"""The files of ``--output``: a CSV of the table, and what it was measured with."""
 
 from pathlib import PurePosixPath
 
@@ -25,7 +25,7 @@ def write_table(output: str, results: pd.DataFrame) -> None:
 
 
 def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
-    """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and the figure if it has one.
+    """Write the table of a suite as CSV, and beside it what it was measured with as JSON.
 
     `output`: path or URL that ends in .csv; the other files differ in their suffix.
     `measurement`: the run that has just ended.
@@ -33,5 +33,3 @@ def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement:
     stem = output.removesuffix(".csv")
     write_table(output, results)
     write_bytes(f"{stem}.json", measurement.to_json(results.attrs["conditions"]).encode())
-    if suite.figure is not None:
-        write_bytes(f"{stem}.svg", suite.figure(results).encode())

@@ -1,8 +1,7 @@
 """The suites, and how one is run.
 
 How to add a suite: write a generator of rows with the name of the suite, in one module, and add a row to `SUITES`. The module
-may also have a function ``figure(results)``, which returns the text of an SVG file, and a string ``CONDITIONS``, which is stated
-with the results. A module is imported when its suite is run, because some import packages that are slow to load or optional.
+may also have a string ``CONDITIONS``, which is stated with the results. A module is imported when its suite is run, because some import packages that are slow to load or optional.
 """
 
 import importlib
@@ -34,10 +33,8 @@ SUITES = {
     "top": "benchmarks.peers.top",
     "curves": "benchmarks.peers.curves",
     "passes": "benchmarks.peers.passes",
-    "limits": "benchmarks.limits",
     "monotone": "benchmarks.monotone",
     "shapes": "benchmarks.shapes",
-    "scale": "benchmarks.scale",
     "trees": "benchmarks.trees",
     "auto": "benchmarks.auto",
 }
@@ -55,12 +52,10 @@ class Suite:
     """A suite whose module is loaded.
 
     `rows`: takes whether to run the peers that take minutes, and options by name; yields the rows of the table.
-    `figure`: takes the table and returns the text of an SVG file.
     """
 
     name: str
     rows: Callable[..., Iterator[Row]]
-    figure: Callable[[pd.DataFrame], str] | None = None
     conditions: str | None = None
 
 
@@ -74,7 +69,7 @@ def load_suite(name: str) -> Suite:
     for package in PACKAGES.get(name, ()):
         load_optional(package)
     module = importlib.import_module(SUITES[name])
-    return Suite(name, getattr(module, name), getattr(module, "figure", None), getattr(module, "CONDITIONS", None))
+    return Suite(name, getattr(module, name), getattr(module, "CONDITIONS", None))
 
 
 def bench(

@@ -1,14 +1,12 @@
 """The files of ``--output``."""
 
 import json
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from aucdist.report import plots
 from benchmarks import suites
 from benchmarks.__main__ import app
 
@@ -18,26 +16,21 @@ def tiny(slow_peers, *, threads=1):
     yield {"system": "c", "seconds": 12.0, "note": "not installed"}
 
 
-def draw(results):
-    return plots.standalone_svg("tiny", lambda axes: axes.set(xlabel=f"{len(results)} rows"))
-
-
-@pytest.fixture(params=[True, False], ids=["drawn", "not drawn"])
-def suite(request, monkeypatch):
-    """Put a suite of two rows in place of all others, and return whether it has a figure."""
-    own = suites.Suite("tiny", tiny, draw if request.param else None)
+@pytest.fixture
+def suite(monkeypatch):
+    """Put a suite of two rows in place of all others."""
+    own = suites.Suite("tiny", tiny)
     monkeypatch.setattr(suites, "load_suite", lambda name: own)
-    return request.param
 
 
 def bench(name):
     return CliRunner().invoke(app, ["tiny", "--slow-peers", "--output", str(name)])
 
 
-def test_a_table_and_its_figure(suite, tmp_path):
+def test_a_table_and_what_it_was_measured_with(suite, tmp_path):
     assert bench(tmp_path / "new" / "of.html.csv").exit_code == 0
     files = {file.name for file in (tmp_path / "new").iterdir()}
-    assert files == {"of.html.csv", "of.html.json"} | ({"of.html.svg"} if suite else set())
+    assert files == {"of.html.csv", "of.html.json"}
     about = json.loads((tmp_path / "new" / "of.html.json").read_text(encoding="utf-8"))
     assert about["command"] == "python -m benchmarks tiny --slow-peers"
     assert "one thread" in about["conditions"]
@@ -46,8 +39,6 @@ def test_a_table_and_its_figure(suite, tmp_path):
     found = pd.read_csv(tmp_path / "new" / "of.html.csv")
     assert list(found["system"]) == ["a & <b>", "c"]
     assert found["curve"][0] == "0.1:0.5 0.2:0.6"
-    if suite:
-        ET.parse(tmp_path / "new" / "of.html.svg")
 
 
 def test_another_ending_is_refused_before_work(suite, tmp_path):

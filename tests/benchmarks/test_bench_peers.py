@@ -1,10 +1,8 @@
-"""The suites `peers` and `limits`: the referee with contestants that do almost nothing. No time is asserted."""
+"""The suite `peers`: the referee with contestants that do almost nothing. No time is asserted."""
 
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from support.contestants import broken, dies, endless, first_feature, late, means, nan
 from support.forked_workers import forked_processes
@@ -12,7 +10,6 @@ from support.forked_workers import forked_processes
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
 from aucdist.metrics.compare import delong_test, holm
-from benchmarks import limits as limits_suite
 from benchmarks import suites
 from benchmarks.peers import referee, suite
 from benchmarks.peers.contestant import Choice, choose_value, stratified_subset
@@ -194,21 +191,3 @@ def test_systems_that_are_always_installed_rank(system):
     scores = fitted.scores(TEST.X)
     assert scores[TEST.y > 0].mean() > scores[TEST.y < 0].mean() + 0.01
     assert (fitted.gap is not None) == (system.kind == OURS)
-
-
-def test_limits_on_tiny_arrays(monkeypatch, tmp_path):
-    for name, value in (("N_ROWS", 600), ("N_FEATURES", 5), ("N_WIDE", 50), ("DENSITY", 0.1), ("TEXT_ROWS", 100)):
-        monkeypatch.setattr(limits_suite, name, value)
-    found = pd.DataFrame(limits_suite.limits(False))
-    kernels = set(found["kernel"])
-    assert {"project, dense", "accumulate, CSR", "pair sweep", "hinge dual epoch, dense", "svmlight parse"} < kernels
-    assert (found["share of the copy"] > 0).all()
-    # X w reads each value once, of 8 bytes, and writes n sums.
-    row = found[found["kernel"] == "project, dense"].iloc[0]
-    assert row["GB"] == pytest.approx((600 * 5 * 8 + 600 * 8) / 1e9)
-    assert row["operations per byte"] == pytest.approx(2 * 600 * 5 / (600 * 6 * 8))
-    fits = found[found["passes"].notna()]
-    assert (fits["gap"] <= [1e-2, 1e-3, 1e-4]).all()
-    svg = limits_suite.figure(found)
-    assert "hinge dual epoch, dense" in svg
-    ET.fromstring(svg)

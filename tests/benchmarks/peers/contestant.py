@@ -4,7 +4,9 @@ The process sends every result to the referee at once, so that the results of a 
 """
 
 import importlib
+import resource
 import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -18,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.memory import peak_memory
 from benchmarks.peers.system import FittedModel, System
 
 FOLDS, SEED = 3, 0
@@ -260,3 +261,13 @@ def _finite_scores(model: FittedModel, X: Any) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise ArithmeticError("scores that are not finite")
     return scores
+
+
+def peak_memory() -> float:
+    """Return the peak memory of this process, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would include the memory of the parent at the start of this process
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 1024)
