@@ -1,7 +1,8 @@
 """The suites, and how one is run.
 
 How to add a suite: write a generator of rows with the name of the suite, in one module, and add a row to `SUITES`. The module
-may also have a string ``CONDITIONS``, which is stated with the results. A module is imported when its suite is run, because some import packages that are slow to load or optional.
+may also have a string ``CONDITIONS``, which is stated with the results. A module is imported when its suite is run, because some
+import packages that are slow to load or optional.
 """
 
 import importlib
