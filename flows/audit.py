@@ -54,13 +54,13 @@ class AuditConfig(Strict):
     """A run to report on, or to repeat."""
 
     run: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A run folder of `aucdist train`, a path or URL"""
+    """The folder of a run of `aucdist train`: a path or a URL."""
     verify: Annotated[bool, Cli()] = False
-    """Train again, and compare digests; writes no page"""
+    """Train again and compare digests. This writes no page."""
     lock: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
-    """A lock file of packages, whose SHA-256 stands on the page"""
+    """A lock file of packages. The page then has its SHA-256."""
     output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
-    """The folder for audit.html and audit.json; by default the run folder"""
+    """The folder for audit.html and audit.json. By default it is the run folder."""
 
 
 def audit(config: AuditConfig, observer: RunObserver) -> Json:

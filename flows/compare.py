@@ -102,11 +102,11 @@ class CompareConfig(Strict):
     """Runs to compare on the same test rows."""
 
     runs: Annotated[list[str], Cli(place=1, metavar="RUN RUN ...")]
-    """Run folders, paths or URLs, or versions in model stores; other folders are skipped"""
+    """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
     output: Annotated[str, Cli(metavar="URL")] = "runs"
-    """Where the folder of the report is made"""
+    """The folder or URL below which the folder of the report is made."""
     max_fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, le=1.0)  # fmt: skip
-    """Compares the partial AUC up to this false positive rate as well, such as 0.01"""
+    """Also compare the partial AUC up to this false positive rate, such as 0.01."""
 
 
 def compare(config: CompareConfig, observer: RunObserver) -> Json:

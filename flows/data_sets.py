@@ -29,25 +29,26 @@ class ShowConfig(Strict):
     """A data set whose description is shown."""
 
     name: Annotated[str, Cli(place=1)]
-    """A data set of the catalog, or the folder or URL of shards"""
+    """A data set of the catalog, or the folder or URL of shards."""
 
 
 class FetchConfig(Strict):
     """Data sets of the catalog that are downloaded."""
 
     names: Annotated[list[str], Cli(place=1)] = Field(min_length=1)
-    """Data sets of the catalog"""
+    """The names of data sets of the catalog."""
     mirror: Annotated[Location | None, Cli(metavar="URL")] = None
-    """A folder or URL that has the files under their names below AUCDIST_DATA; by default their origins"""
+    """A folder or URL that has the files under the names that they have below AUCDIST_DATA. By default they come from
+    where they were published."""
 
 
 class VerifyConfig(Strict):
     """Data sets that are read and checked."""
 
     names: Annotated[list[str], Cli(place=1)] = Field(default=[])
-    """Data sets of the catalog, or folders or URLs of shards. By default all that are here"""
+    """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where it runs"""
+    """Where the rows are read."""
 
 
 def list_data(config: ListConfig, observer: RunObserver) -> Json:

@@ -30,19 +30,19 @@ class ExplainConfig(UnlabelledRef):
     """Rows whose scores are explained feature by feature."""
 
     model: Annotated[str, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL"""
+    """A run folder, or the model in it: a folder or URL."""
     rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
-    """Explain so many rows, the first ones; by default 10, and all with `output`"""
+    """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
-    """Contributions to show for each row, the largest ones"""
+    """The number of contributions to show for each row, the largest ones."""
     reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
-    """Show so many columns that raise each score most, in place of contributions"""
+    """Instead of contributions, show this many columns that raise the score of each row most."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
-    """For a model of several classes: those to explain; by default all"""
+    """For a model of several classes: the classes to explain. By default all are explained."""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
-    """A .csv or .parquet file for all contributions; else they are printed"""
+    """A .csv or .parquet file for all contributions. By default they are printed."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
     @model_validator(mode="after")
     def _printed(self) -> "ExplainConfig":

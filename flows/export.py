@@ -33,15 +33,15 @@ class CardConfig(Strict):
     """The form of a scorecard."""
 
     rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
-    """At most so many lines; a category counts as one"""
+    """The largest number of lines. Each category counts as one line."""
     total: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, le=10**6)
-    """Points between the lowest and the highest possible sum; by default 1000"""
+    """The number of points between the lowest and the highest possible sum. The default is 1000."""
     points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(default=None, gt=0)
-    """Points that double the odds, in place of `total`; for models with logistic probabilities"""
+    """The number of points that double the odds, in place of `total`. The model needs logistic probabilities."""
     base_points: Annotated[float, Cli(metavar="N")] = 0.0
-    """Points of a row with the odds `base_odds`"""
+    """The points of a row with the odds `base_odds`."""
     base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
-    """Odds of the positive class, positive to negative"""
+    """The odds of the positive class, positive to negative."""
 
     @model_validator(mode="after")
     def _go_together(self) -> "CardConfig":
@@ -57,23 +57,24 @@ class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
     model: Annotated[str, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL"""
+    """A run folder, or the model in it: a folder or URL."""
     to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
-    """`onnx`, `sql`, `json` or `scorecard`"""
+    """The format: `onnx`, `sql`, `json` or `scorecard`."""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
-    """The file; by default named after the run, in the current folder"""
+    """The file to write. By default it is named after the run and written to the current folder."""
     table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
-    """sql: the table with the rows; by default `rows`"""
+    """For sql: the table with the rows. The default is `rows`."""
     ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default_factory=list)
-    """sql: columns of the table that stand beside the scores; by default those that the model reads"""
+    """For sql: a column of the table that stands beside the scores. May be repeated. By default these are the columns
+    that the model reads."""
     contributions: Annotated[bool, Cli()] = False
-    """onnx, sql, json: whether what each feature adds to a score stands beside it"""
+    """For onnx, sql and json: also export what each feature adds to a score."""
     card: Annotated[CardConfig | None, Cli()] = None
-    """scorecard: its lines and its points"""
+    """For a scorecard: its lines and its points."""
     force: Annotated[bool, Cli()] = False
-    """Replace the file if it is there"""
+    """Replace the file if it exists."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
     @field_validator("to")
     @classmethod

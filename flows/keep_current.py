@@ -29,27 +29,27 @@ class KeepCurrentConfig(Strict):
     """A model that is trained again on the newest rows, and replaced if the new model meets the condition."""
 
     store: Location = Field(min_length=1)
-    """The model store, a folder or URL"""
+    """The model store: a folder or URL."""
     train: TrainConfig
-    """The training run; its `cluster` and `s3` are those of all stages"""
+    """The training run. All stages use its `cluster` and its `s3`."""
     window: int | None = Field(default=None, ge=1)
-    """The number of newest files of a pattern, by name, that are trained on; by default all"""
+    """The number of files of a pattern that are trained on: the newest by name. By default all files are used."""
     held_out: int | None = Field(default=None, ge=1)
-    """The number of newest files that are the test rows and not trained on; for a pattern, without `test`"""
+    """The number of newest files that are the test rows and not trained on. It is for a pattern without `test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
-    """When the version in use is replaced, as `--if` of `aucdist promote`"""
+    """When the version in use is replaced, like `--if` of `aucdist promote`."""
     margin: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """As `--margin` of `aucdist promote`"""
+    """The difference that counts, like `--margin` of `aucdist promote`."""
     keep: int | None = Field(default=None, ge=1)
-    """The number of versions to keep: older ones are removed"""
+    """The number of versions to keep. Older ones are removed."""
     warm_start: bool = True
-    """Whether the fit starts from the weights in use, if the features are the same"""
+    """Whether the fit starts from the weights in use, if the features are the same."""
     new: UnlabelledRef | None = None
-    """Rows to score and to watch with the version then in use"""
+    """The rows to score and to watch with the version that is then in use."""
     batch: str | None = Field(default=None, pattern=NAME)
-    """Names these rows; by default the name of the data set or of its first file"""
+    """The name of these rows. By default it is the name of the data set or of its first file."""
     scores: Location = Field(default="scores", min_length=1)
-    """Folder or URL below which the scores of each batch are written"""
+    """The folder or URL below which the scores of each batch are written."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> "KeepCurrentConfig":

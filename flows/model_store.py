@@ -19,14 +19,14 @@ class StoreConfig(Strict):
     """A model store."""
 
     store: Annotated[str, Cli(place=1, metavar="URL")]
-    """A model store, a folder or URL"""
+    """The model store: a folder or URL."""
 
 
 class RollbackConfig(Strict):
     """A model store, and the version to go back to."""
 
     store: Annotated[str, Cli(place=1, metavar="URL")]
-    """A model store; URL@2 for version 2, else the one replaced last"""
+    """The model store. URL@2 goes back to version 2; without @, it is the version that was replaced last."""
 
 
 def history(config: StoreConfig, observer: RunObserver) -> Json:

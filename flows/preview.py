@@ -80,11 +80,11 @@ class PreviewConfig(Strict):
     """A data set whose columns are summarised."""
 
     config: Annotated[str, Cli(place=1)]
-    """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL"""
+    """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL."""
     settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
-    """Change a key, as in --set data.scale=none. May be repeated"""
+    """Change a key, as in --set data.scale=none. May be repeated."""
     html: Annotated[Path | None, Cli(metavar="FILE")] = None
-    """Also write a page: a histogram by class of each column"""
+    """Also write a page with a histogram by class of each column to this file."""
 
 
 def preview(config: PreviewConfig, observer: RunObserver) -> Json:

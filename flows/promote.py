@@ -55,19 +55,19 @@ class PromoteConfig(Strict):
     """A run whose model is to be put into use."""
 
     run: Annotated[Location, Cli(place=1)]
-    """A run folder, a path or URL"""
+    """A run folder: a path or a URL."""
     store: Annotated[Location, Cli(place=2, metavar="URL")]
-    """The model store, a folder or URL, made if need be; or models:/NAME in MLflow"""
+    """The model store: a folder or URL, which is created if it does not exist; or models:/NAME in MLflow."""
     condition: Annotated[
         Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")
     ] = "always"
-    """When to replace the version in use"""
+    """When to replace the version in use."""
     margin: Annotated[float, Cli()] = Field(default=0.0, ge=0.0, lt=1.0)
-    """The difference that counts: better by more, or not worse by as much"""
+    """The difference that counts: the run has to be better by more than this, or may be worse by at most this."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
-    """Labelled rows for the test, which neither model has seen; by default the run's"""
+    """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""
     keep: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
-    """Remove old versions until N are left; by default none is removed"""
+    """Remove the oldest versions until N are left. By default none is removed."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> "PromoteConfig":

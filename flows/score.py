@@ -24,17 +24,17 @@ class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL"""
+    """A run folder, or the model in it: a folder or URL."""
     output: Annotated[Location, Cli(place=3)] = Field(min_length=1)
-    """A folder or URL for the scores, empty or of this very run"""
+    """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
     top: Annotated[int, Cli()] = Field(default=0, ge=0)
-    """For a model of several classes: columns that name so many of the most likely ones"""
+    """For a model of several classes: also write columns that name this many of the most likely classes."""
     contributions: Annotated[bool, Cli()] = False
-    """Also columns of what each feature adds to a score"""
+    """Also write columns of what each feature adds to a score."""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where it runs"""
+    """Where the rows are scored."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
 
 def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:

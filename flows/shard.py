@@ -27,17 +27,17 @@ class ShardConfig(DataRef):
     """A data set to be written as shards."""
 
     target: Annotated[str, Cli(place=3)] = Field(min_length=1)
-    """Folder or URL of the shards; a data set that is there is replaced"""
+    """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
-    """The largest number of rows in a shard; by default as many as take 64 MiB in memory"""
+    """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
     dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = None
-    """Type of the values; by default float64, or float32 if all numbers of a table are float32"""
+    """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     seed: Annotated[int, Cli()] = Field(default=0, ge=0)
-    """Seed of the order of the rows"""
+    """The seed of the order of the rows."""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where it runs"""
+    """Where the rows are read and written."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
 
 def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
@@ -106,23 +106,23 @@ class SimulateConfig(Strict):
     """Simulated rows of two Gaussians."""
 
     target: Annotated[str, Cli(place=1)]
-    """A folder or URL for the shards; a data set that is there is replaced"""
+    """The folder or URL of the shards. A data set that exists there is replaced."""
     rows: Annotated[int, Cli()] = Field(1_000_000, ge=1)
-    """Number of rows"""
+    """The number of rows."""
     features: Annotated[int, Cli()] = Field(50, ge=1)
-    """Number of features"""
+    """The number of features."""
     positive_share: Annotated[float, Cli()] = Field(0.02, gt=0, lt=1)
-    """Probability that a row is positive"""
+    """The probability that a row is positive."""
     rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(None, ge=1)
-    """Rows in a shard; the last shard may have fewer. By default 64 MiB of them"""
+    """The number of rows in a shard; the last shard may have fewer. By default it is the number that takes 64 MiB."""
     dtype: Annotated[Literal["float32", "float64"], Cli()] = "float32"
-    """Type of the values"""
+    """The type of the values."""
     seed: Annotated[int, Cli()] = 0
-    """Seed of the rows, and of the direction between the classes"""
+    """The seed of the rows, and of the direction between the classes."""
     shift: Annotated[float, Cli()] = 1.2
-    """Distance between the class means, in standard deviations"""
+    """The distance between the class means, in standard deviations."""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where it runs"""
+    """Where the rows are made."""
 
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:

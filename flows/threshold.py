@@ -37,9 +37,9 @@ class ThresholdConfig(OperatingPointConfig):
     """A trained model, and what its threshold is to meet."""
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or a model store, or store@3: a folder or URL"""
+    """A run folder, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
-    """Where the new run folder is made; by default beside the run"""
+    """The folder or URL below which the new run folder is made. By default it is made beside the run."""
 
 
 def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:

@@ -50,21 +50,21 @@ class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A model store, or store@3, or a run folder, or a model: a folder or URL"""
+    """A model store, a version in a store, such as store@3, a run folder, or a model: a folder or URL."""
     data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
-    """The rows of the batch; they need no label"""
+    """The rows of the batch. They need no label."""
     scores: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
-    """Scores of these rows by `aucdist score`; by default they are scored"""
+    """The scores of these rows, as `aucdist score` writes them. By default the rows are scored."""
     labels: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
-    """Labels of a batch: a Parquet or CSV file with `row_id` and the label"""
+    """The labels of a batch: a Parquet or CSV file with `row_id` and the label."""
     batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
-    """Names the batch; by default the data, or the last batch for labels"""
+    """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
-    """Folder or URL of what was watched so far; by default `watch` in the store"""
+    """The folder or URL of what was watched so far. By default it is `watch` in the store."""
     cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where it runs"""
+    """Where the rows are scored."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
     @model_validator(mode="after")
     def _something_to_do(self) -> "WatchConfig":

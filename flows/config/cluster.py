@@ -15,18 +15,18 @@ MEMORY = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
 
 
 class NoCluster(Strict):
-    """Everything in this process."""
+    """Everything is computed in this process."""
 
     kind: Literal["none"] = "none"
-    """Everything is computed in this process"""
+    """Everything is computed in this process."""
 
 
 class ThreadsHere(NoCluster):
-    """Everything in this process; several threads share the work of a fit."""
+    """Everything is computed in this process, and several threads share the work of a fit."""
 
     n_jobs: int = -1
     """The number of threads that work on the blocks of a fit; -1 means one for each core. The results are the same for
-    any number"""
+    any number."""
 
     @field_validator("n_jobs")
     @classmethod
@@ -41,41 +41,41 @@ class LocalClusterConfig(Strict):
     """Worker processes on this machine."""
 
     kind: Literal["local"]
-    """Worker processes are started on this machine"""
+    """Worker processes are started on this machine."""
     workers: int = Field(default=2, ge=1)
-    """The number of processes"""
+    """The number of processes."""
     threads: int = Field(default=1, ge=1)
-    """The number of threads of each process"""
+    """The number of threads of each process."""
     memory_limit: str = Field(default="auto", pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$")
-    """Memory of each process: `auto`, or a number with a unit, such as 2GiB"""
+    """The memory of each process: `auto`, or a number with a unit, such as 2GiB."""
 
 
 class TlsFiles(Strict):
     """The files of an encrypted connection, in PEM."""
 
     ca: str
-    """Certificate of the authority that signed those of client, scheduler and workers"""
+    """The certificate of the authority that signed the certificates of client, scheduler and workers."""
     cert: str
-    """Certificate of the client, signed by the authority"""
+    """The certificate of the client, which the authority has signed."""
     key: str
-    """Key of that certificate"""
+    """The private key of the client's certificate."""
 
 
 class AddressConfig(Strict):
     """A Dask scheduler that is running already."""
 
     kind: Literal["address"]
-    """The workers of a scheduler that is running already"""
+    """The workers are those of a scheduler that is already running."""
     address: str = Field(pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$")
-    """The address of the scheduler, such as tcp://scheduler:8786"""
+    """The address of the scheduler, such as tcp://scheduler:8786."""
     scratch: Location
-    """A folder or URL that every worker can read: the rows are written there for the fit"""
+    """A folder or URL that every worker can read. The rows are written there for the fit."""
     workers: int = Field(default=1, ge=1)
-    """Number of workers to wait for before work starts"""
+    """The number of workers to wait for before work starts."""
     timeout: float = Field(default=30, gt=0)
-    """Seconds to wait for the scheduler, and then for workers"""
+    """The number of seconds to wait for the scheduler, and then for the workers."""
     tls: TlsFiles | None = None
-    """Files of the encrypted connection, for tls:// addresses"""
+    """The files of the encrypted connection, for tls:// addresses."""
 
     @model_validator(mode="after")
     def _tls_as_the_address_says(self) -> "AddressConfig":
@@ -91,9 +91,9 @@ class Adaptive(Strict):
     """A cluster that scales by its load between fits."""
 
     minimum: int = Field(ge=1)
-    """Workers of an idle cluster"""
+    """The number of workers of an idle cluster."""
     maximum: int = Field(ge=1)
-    """The largest number of workers"""
+    """The largest number of workers."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "Adaptive":
@@ -106,44 +106,45 @@ class Resources(Strict):
     """What a pod requests; its memory is also its limit."""
 
     cpu: str = Field(default="1", pattern=CPU)
-    """Cores, such as 2 or 500m"""
+    """The number of cores, such as 2 or 500m."""
     memory: str = Field(default="2Gi", pattern=MEMORY)
-    """The memory, such as 4Gi"""
+    """The memory, such as 4Gi."""
 
 
 class KubernetesConfig(Strict):
     """A Dask cluster on Kubernetes, created by the Dask operator for one run and removed after it."""
 
     kind: Literal["kubernetes"]
-    """Worker pods are started on Kubernetes"""
+    """Worker pods are started on Kubernetes."""
     image: str = Field(min_length=1)
-    """Image of scheduler and workers: that of the flow itself"""
+    """The image of scheduler and workers. It has to be the image of the flow itself."""
     scratch: Location
-    """A URL that every worker can read, such as s3://bucket/scratch"""
+    """A URL that every worker can read, such as s3://bucket/scratch."""
     namespace: str = Field(default="aucdist", pattern=DNS_NAME)
-    """Namespace of the cluster"""
+    """The namespace of the cluster."""
     name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53)
-    """By default after the run"""
+    """The name of the cluster. By default it is made from the name of the run."""
     workers: Annotated[int, Field(ge=1)] | Adaptive = 2
-    """A number, or {minimum, maximum}: a fit has one worker for each block within these limits, from start to end"""
+    """A number, or {minimum, maximum}. A fit then has one worker for each block within these limits, from start to end.
+    """
     threads: int = Field(default=1, ge=1)
-    """Threads of each worker"""
+    """The number of threads of each worker."""
     worker: Resources = Field(default_factory=Resources)
-    """Resources of each worker's pod"""
+    """The resources of the pod of each worker."""
     scheduler: Resources = Field(default_factory=Resources)
-    """Resources of the scheduler's pod"""
+    """The resources of the pod of the scheduler."""
     service_account: str = "aucdist-dask"
-    """Service account of scheduler and workers; it needs no rights"""
+    """The service account of scheduler and workers. It needs no rights."""
     secrets: list[str] = Field(default=[])
-    """Secrets whose entries become environment variables, as for S3"""
+    """Secrets whose entries become environment variables, such as the credentials of S3."""
     tls: str = ""
-    """A Secret with ca.crt, tls.crt and tls.key; empty: no encryption"""
+    """A Secret with ca.crt, tls.crt and tls.key. If it is empty, connections are not encrypted."""
     node_selector: dict[str, str] = Field(default={})
-    """Labels of the nodes that may run the pods"""
+    """Labels of the nodes that may run the pods."""
     tolerations: list[dict[str, Any]] = Field(default=[])
-    """Taints of nodes that the pods tolerate"""
+    """Taints of nodes that the pods tolerate."""
     timeout: float = Field(default=300, gt=0)
-    """Seconds to wait for the scheduler, and then for workers"""
+    """The number of seconds to wait for the scheduler, and then for the workers."""
 
     @property
     def minimum(self) -> int:
@@ -184,17 +185,17 @@ class S3Config(Strict):
     """
 
     endpoint: Location | None = None
-    """URL of a server other than that of AWS"""
+    """The URL of a server that is not the one of AWS."""
     region: str | None = None
-    """The region, such as eu-central-1"""
+    """The region, such as eu-central-1."""
     profile: str | None = None
-    """A profile of the AWS configuration files"""
+    """A profile of the AWS configuration files."""
     block: str | None = Field(default=None, pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$")
-    """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON"""
+    """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
     anonymous: list[str] = Field(default=[])
-    """Buckets that are read without credentials"""
+    """Buckets that are read without credentials."""
     requester_pays: list[str] = Field(default=[])
-    """Buckets whose reader pays (requester pays)"""
+    """Buckets for which the reader pays the transfer."""
 
     @model_validator(mode="after")
     def _one_identity(self) -> "S3Config":
@@ -210,14 +211,14 @@ class CheckpointConfig(Strict):
     """Checkpoints of the fit. A run that was killed resumes from the last one when it is started again, with the same result."""
 
     seconds: float = Field(default=60, gt=0)
-    """Seconds between two checkpoints"""
+    """The number of seconds between two checkpoints."""
     rounds: int | None = Field(default=None, ge=1)
-    """The number of rounds of the solver after which another checkpoint is written"""
+    """The number of rounds of the solver between two checkpoints."""
     url: Location | None = None
-    """A folder or URL that every worker can write to; by default `checkpoints` below the cluster's scratch, or
-    `.checkpoints` below the output"""
+    """A folder or URL that every worker can write to. By default it is `checkpoints` below the scratch of the cluster,
+    or `.checkpoints` below the output."""
     id: str | None = Field(default=None, pattern=NAME, max_length=100)
-    """The name of the fit; by default a digest of everything that its result depends on, so that the same run resumes
-    by itself"""
+    """The name of the fit. By default it is a digest of everything that the result depends on, so that the same run
+    resumes by itself."""
     attempts: int = Field(default=3, ge=1)
-    """The number of attempts in all if the cluster is lost"""
+    """The largest number of attempts if the cluster is lost."""

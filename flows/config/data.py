@@ -25,12 +25,12 @@ def _in_catalog(config: Named) -> Named:
 
 
 class DataRef(Strict):
-    """A data set: a name from the catalog, or a source written out."""
+    """A data set: a name from the catalog, or the description of a source."""
 
     name: str | None = None
-    """A data set of the catalog (see `aucdist data list`)"""
+    """The name of a data set of the catalog (see `aucdist data list`)."""
     source: Annotated[Source | None, Cli(place=2, data=True)] = None
-    """A source written out, where the catalog has none"""
+    """The description of a data set that is not in the catalog."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "DataRef":
@@ -47,20 +47,22 @@ class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
     source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = None
-    """A source written out; it needs no label, and the model knows how its rows are read"""
+    """The description of a data set that is not in the catalog. It needs no label, and the model knows how its rows are
+    read."""
 
 
 class DataFileOptions(Strict):
-    """What may be said of a file of data whose configuration `aucdist init` finds."""
+    """What may be said about a file of data whose configuration `aucdist init` writes."""
 
     label: Annotated[str | None, Cli(metavar="COLUMN")] = None
-    """The column with the classes; svmlight and KEEL files name it themselves"""
+    """The column with the classes. Files of svmlight and KEEL name it themselves."""
     positive: Annotated[str | None, Cli(metavar="CLASS")] = None
-    """The positive class, as the file spells it; by default the rarest one"""
+    """The positive class, spelled as in the file. By default it is the rarest class."""
     time: Annotated[str | None, Cli(metavar="COLUMN")] = None
-    """A column of dates or numbers by which the last rows are the test rows"""
+    """A column of dates or numbers. The last rows by this column become the test rows."""
     groups: Annotated[str | None, Cli(metavar="COLUMN")] = None
-    """A column whose equal values stay on one side of the split, such as a user; it is no feature"""
+    """A column such as a user. Rows with equal values stay on one side of the split, and the column is not a feature.
+    """
 
 
 class TestConfig(Strict):
@@ -69,27 +71,27 @@ class TestConfig(Strict):
     __test__ = False  # pytest must not collect this class because of its name
 
     fraction: float | None = Field(default=None, gt=0, lt=1)
-    """Share of each class that is taken for the test, at random"""
+    """The share of each class that is taken for the test, at random."""
     seed: int = Field(default=0, ge=0)
-    """Seed of the split; used with `fraction`"""
+    """The seed of the split. It is used with `fraction`."""
     time: str | None = None
-    """A column of numbers, or of dates with `days` among its parts: the last rows by it are the test rows. Rows without
-    a time are training rows"""
+    """A column of numbers, or of dates with `days` among its parts. The last rows by this column are the test rows.
+    Rows without a time are training rows."""
     last: float = Field(default=0.2, gt=0, lt=1)
-    """With `time`: the share of the rows that are test rows"""
+    """With `time`: the share of the rows that are test rows."""
     gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in its unit (days for dates): rows that lie less than this before the first test row are left out,
-    because their labels were not known yet"""
+    """With `time`, in its unit (days for dates): training rows that are less than this before the first test row are
+    left out, because their labels were not known yet."""
     keep: bool = False
-    """With `time`: whether its column stays a feature. By default the number, or `days` and `year` of dates, is not a
-    feature, because new rows have values that no training row has"""
+    """With `time`: whether its column remains a feature. By default the number, or `days` and `year` of dates, is not a
+    feature, because new rows have values that no training row has."""
     groups: str | None = None
-    """A column: rows with the same value are on the same side of the split; with `time`, on the side of the last of
-    them. Folds of a search keep them together, too. The column is not used as a feature"""
+    """A column: rows with the same value are on the same side of the split. With `time`, they are on the side of the
+    last of them. Folds of a search keep them together as well. The column is not used as a feature."""
     name: str | None = None
-    """A data set of the catalog, encoded like the training data"""
+    """A data set of the catalog, which is encoded like the training data."""
     source: Source | None = None
-    """A source written out, encoded like the training data"""
+    """The description of a data set, which is encoded like the training data."""
 
     @model_validator(mode="before")
     @classmethod
@@ -138,23 +140,25 @@ class DataConfig(DataRef):
     """The training data, how its features are encoded, and which rows are for the test."""
 
     positive: ClassName | list[ClassName] | EachOf | None = None
-    """Overrides the catalog's positive class: `minority`, a class, a list of classes, or `each`, which fits each class
-    against the rest ({each: [...]} some topics)"""
+    """The positive class, in place of the one in the catalog: `minority`, a class or a list of classes. `each` fits
+    each class against the rest, and {each: [...]} some of the topics."""
     direct: bool = False
-    """The workers read the files themselves, part by part, and no row goes through this process: for files that are
-    larger than its memory. Rows keep the order of the files. Shards are always read in this way"""
+    """Whether the workers read the files themselves, part by part, so that no row goes through this process. Use it for
+    files that are larger than the memory of this process. Rows keep the order of the files. Shards are always read in
+    this way."""
     test: TestConfig | None = None
-    """The test rows; without it there is no test AUC. It may be called `split` if rows of this data are taken"""
+    """The test rows. Without them there is no test AUC. The key may be called `split` if the rows are taken from this
+    data set."""
     calibration: float | None = Field(default=None, gt=0, lt=1)
-    """The share of the training rows that is not fitted but sets the threshold of `operating_point`: a random share, or
-    with `split.time` the last rows"""
+    """The share of the training rows that is not fitted but sets the threshold of `operating_point`. It is a random
+    share, or with `split.time` the last rows."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
-    """What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the median
-    within 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them"""
+    """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows, the median
+    up to 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them."""
     log1p: Literal["numeric"] | list[str] | None = None
-    """Features transformed by log(1 + x): `numeric` (all that are not one-hot), or names"""
+    """The features that are transformed by log(1 + x): a list of names, or `numeric` for all that are not one-hot."""
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
-    """Scaling, fitted on the training rows"""
+    """How the features are scaled. The scaling is learnt from the training rows."""
 
     @model_validator(mode="before")
     @classmethod

@@ -112,9 +112,9 @@ class FileOptions(Strict):
     of: ClassVar[type[BaseModel]]
 
     config: Annotated[str, Cli(place=1)]
-    """A YAML file, or the name of one of the project's own"""
+    """A YAML file, or the name of one that comes with the project."""
     settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
-    """Change a key, as in --set model.lam=1e-2. May be repeated"""
+    """Change a key, as in --set model.lam=1e-2. May be repeated."""
 
     def resolved(self) -> BaseModel:
         """Return the configuration."""
@@ -125,7 +125,7 @@ class RunOptions(FileOptions):
     """The options of a command that writes a run folder."""
 
     output: Annotated[str | None, Cli(metavar="URL")] = None
-    """Where the run folder is made: a folder or a URL; by default runs"""
+    """The folder or URL below which the run folder is made. By default it is runs."""
 
 
 def load_config(

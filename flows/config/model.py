@@ -20,23 +20,23 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(extra="allow", use_attribute_docstrings=True, defer_build=True)
 
     estimator: str = "PairwiseHingeClassifier"
-    """What is minimised"""
+    """The estimator, which decides what is minimised."""
     solver: str | dict[str, Any] | None = None
-    """How it is minimised: a name, or a mapping with `name` and the solver's parameters, such as {name: sdcd, epochs:
-    10}"""
+    """The solver, which decides how it is minimised: a name, or a mapping with `name` and the parameters of the solver,
+    such as {name: sdcd, epochs: 10}."""
     lam: float | None = None
-    """Regularisation strength: the weight of the penalty"""
+    """The strength of the regularisation, which is the weight of the penalty."""
     tol: float | None = None
-    """Stop when the certified relative gap is at most this"""
+    """The fit stops when the certified relative gap is at most this."""
     max_passes: int | None = None
-    """Stop after this many passes over the data"""
+    """The fit stops after this many passes over the rows."""
     random_state: int | None = None
-    """Seed of the random numbers"""
+    """The seed of the random numbers."""
     features: str | dict[str, Any] | None = None
-    """Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, bins:
-    64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds; {map:
-    auto, metric: ndcg, k: 5} does so by this measure of the order of rows, {map: auto, metric: expected_cost,
-    false_alarm: 1, miss: 40} by what decisions cost"""
+    """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
+    bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
+    unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this measure of the order of rows, and {map: auto,
+    metric: expected_cost, false_alarm: 1, miss: 40} by what decisions cost."""
 
     @model_validator(mode="before")
     @classmethod
@@ -153,10 +153,10 @@ class ShapesConfig(Strict):
     """Additional fits, whose results appear in the report."""
 
     halves: int | None = Field(default=None, ge=2, le=100)
-    """The number of random halves of the training rows whose models draw a band around the shapes of the report; 10 are
-    usual"""
+    """The number of random halves of the training rows to which the model is also fitted. The report draws a band
+    around the shapes of these fits. 10 is a usual number."""
     compare_free: bool = False
-    """Whether to fit the model without `monotone` as well, so that the report says what the directions cost"""
+    """Whether to fit the model without `monotone` as well, so that the report says what the directions cost."""
 
     @property
     def has_fits(self) -> bool:

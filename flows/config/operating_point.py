@@ -17,10 +17,10 @@ class CostConfig(Strict):
     """What wrong decisions cost, in any unit; only their ratio matters for the threshold."""
 
     false_alarm: Cost
-    """What a negative row costs that is predicted positive: a number above 0, or `cost_column`, the row's own cost in
-    the column that the source names"""
+    """What it costs to predict a negative row as positive: a number above 0, or `cost_column` for the cost that each
+    row has in the column that the source names."""
     miss: Cost
-    """What a positive row costs that is predicted negative, likewise"""
+    """What it costs to predict a positive row as negative: a number above 0, or `cost_column`."""
 
 
 def _parsed(value: Any) -> Any:
@@ -33,28 +33,30 @@ HELD_OUT = 0.2
 
 
 class OperatingPointConfig(Strict):
-    """What the threshold is to meet on the training rows, or on rows that the fit has not seen; give one of the requirements."""
+    """The requirement that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
+    one of them."""
 
     fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0, le=1)
-    """At most this share of the negatives is flagged"""
+    """At most this share of the negative rows is flagged."""
     alerts: Annotated[float | None, Cli()] = Field(default=None, ge=0)
-    """At most this share of all rows is flagged; or this number, with `per`"""
+    """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
     per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
-    """With `alerts`: `day` for so many alerts a day in the mean, by the column of `split.time`, whose unit is a day; or
-    a number of rows, as in `1000 rows`"""
+    """With `alerts`: `day` for a mean number of alerts a day, by the column of `split.time`, whose unit is a day; or a
+    number of rows, as in `1000 rows`."""
     precision: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
-    """At least this share of the flagged rows is positive"""
+    """At least this share of the flagged rows is positive."""
     recall: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
-    """At least this share of the positives is flagged"""
+    """At least this share of the positive rows is flagged."""
     cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = None
-    """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`"""
+    """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then keeps a distance, by exact
-    bounds on rows that the fit has not seen: `data.calibration`, by default a fifth of the training rows"""
+    bounds on rows that the fit has not seen. These are `data.calibration`, by default a fifth of the training rows."""
     out_of_fold: bool | None = None
     """Whether the threshold is set by scores of models that have not seen the row. This takes five more fits, each to
-    four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more than
-    was asked for. null: only if the feature map is fitted to labels (leaves, landmarks, pairs)"""
+    four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more rows
+    than you asked for. null means yes if the feature map is fitted to labels (leaves, landmarks, pairs), and no
+    otherwise."""
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":

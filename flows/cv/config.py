@@ -19,11 +19,11 @@ class LogSpace(Strict):
     """Numbers that are evenly spaced on a log scale."""
 
     first: float = Field(gt=0)
-    """The first number"""
+    """The first number."""
     last: float = Field(gt=0)
-    """The last number, which may be smaller than the first"""
+    """The last number, which may be smaller than the first."""
     number: int = Field(ge=2, le=1000)
-    """How many numbers, with the first and the last"""
+    """How many numbers there are, including the first and the last."""
 
     def values(self) -> list[float]:
         """Return the numbers, to four digits."""
@@ -34,23 +34,24 @@ class FoldsConfig(Strict):
     """How the training rows are divided into folds."""
 
     number: int = Field(default=5, ge=2)
-    """Folds"""
+    """The number of folds."""
     repeats: int = Field(default=1, ge=1)
-    """The number of partitions into folds, each with another seed"""
+    """The number of partitions into folds, each with another seed."""
     seed: int = Field(default=0, ge=0)
-    """The seed that decides, together with the id of a row, which fold the row is in"""
+    """The seed. Together with the id of a row it decides which fold the row is in."""
     groups: str | None = None
-    """A column: rows with the same value are in the same fold. It is not used as a feature"""
+    """A column: rows with the same value are in the same fold. The column is not used as a feature."""
     time: str | None = None
-    """A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature"""
+    """A column: each fold trains on earlier rows and is scored on the next ones. The column is not used as a feature.
+    """
     gap_rows: int = Field(default=0, ge=0)
-    """With `time`: the number of rows before the held-out rows of a fold that are left out of training, together with
-    rows of the same time"""
+    """With `time`: the number of rows before the held-out rows of a fold that are left out of training. Rows of the
+    same time are left out together."""
     gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in the unit of its column: training rows lie at least this long before the first held-out row of the
-    fold, for example the days after which a label is known"""
+    """With `time`, in the unit of its column: how long before the first held-out row of the fold the training rows end,
+    for example the number of days after which a label is known."""
     duplicates: Literal["apart", "together"] = "apart"
-    """Whether rows with equal features are in the same fold (`together`)"""
+    """Whether rows with equal features are in the same fold (`together`)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "FoldsConfig":
@@ -66,56 +67,58 @@ class FoldsConfig(Strict):
 
 
 class HalvingConfig(Strict):
-    """Successive halving: all settings get few passes, the better ones more."""
+    """Successive halving: all settings get few passes, and the better ones get more."""
 
     first_passes: int = Field(default=10, ge=1)
-    """Passes that every setting gets"""
+    """The number of passes that every setting gets."""
     factor: int = Field(default=3, ge=2)
-    """From rung to rung, the passes are multiplied and the number of settings is divided by this"""
+    """From one rung to the next, the number of passes is multiplied by this and the number of settings is divided by
+    it."""
 
 
 class CvConfig(RunConfig):
     """One search."""
 
     cluster: ClusterConfig = Field(default_factory=NoCluster)  # type: ignore[assignment]
-    """Where it runs"""
+    """Where the search runs."""
     grid: dict[str, list[Any] | LogSpace]
-    """Values by parameter, a list or {first, last, number} on a log scale; all combinations are tried"""
+    """The values of each parameter: a list, or {first, last, number} on a log scale. All combinations are tried."""
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
-    """How the training rows are divided for the search"""
+    """How the training rows are divided for the search."""
     metric: str = "auc"
-    """The score by which settings are compared; with several classes, its mean over the classes. Smaller is better for
-    costs and for names that end in `_loss`. `partial_auc`, `shrunk_partial_auc` (a blend with the AUC if a fold has
+    """The score by which settings are compared. With several classes it is the mean over the classes. Smaller is better
+    for costs and for names that end in `_loss`. `partial_auc`, `shrunk_partial_auc` (a blend with the AUC if a fold has
     fewer than 80 held-out positives) and `recall_at_fpr` need `max_fpr`; `recall_at_precision` needs `min_precision`;
     `precision_at_recall` needs `min_recall`; `precision_at_k` and `recall_at_k` need `k`; `two_way_partial_auc` needs
     `min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the
     threshold that costs least on the training rows of the fold. With groups, the default is `group_auc`, the AUC within
     groups, and `ndcg` of the first `k` rows of each group is possible. With grades and `features: auto`, the default is
-    `ndcg` with `k: 10`"""
+    `ndcg` with `k: 10`."""
     max_fpr: float | None = Field(default=None, gt=0, le=1)
     """The largest false positive rate, for the metrics `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` and
-    `recall_at_fpr`"""
+    `recall_at_fpr`."""
     min_tpr: float | None = Field(default=None, ge=0, lt=1)
-    """The smallest true positive rate, for the metric `two_way_partial_auc`"""
+    """The smallest true positive rate, for the metric `two_way_partial_auc`."""
     min_precision: float | None = Field(default=None, gt=0, le=1)
-    """The smallest precision, for the metric `recall_at_precision`"""
+    """The smallest precision, for the metric `recall_at_precision`."""
     min_recall: float | None = Field(default=None, gt=0, le=1)
-    """The smallest recall, for the metric `precision_at_recall`"""
+    """The smallest recall, for the metric `precision_at_recall`."""
     k: int | None = Field(default=None, ge=1)
-    """The number of held-out rows, for the metrics `precision_at_k` and `recall_at_k`; for `ndcg`, the number of rows
-    of each group"""
+    """The number of held-out rows for the metrics `precision_at_k` and `recall_at_k`. For `ndcg` it is the number of
+    rows of each group."""
     rule: Literal["best", "one-se", "simplest"] = "best"
-    """`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest feature
-    map that is not clearly worse than the best setting (mean difference over the folds at most half its standard
-    error), which is the default with `features: auto` over all pairs"""
+    """`best` takes the best mean. `one-se` takes the largest lam whose mean is within one standard error of the best.
+    `simplest` takes the simplest feature map that is not clearly worse than the best setting: the mean difference over
+    the folds is at most half its standard error. It is the default with `features: auto` over all pairs."""
     nested: int | None = Field(default=None, ge=2)
     """The number of inner folds of the training rows of each fold, which choose the parameters. The score then includes
-    the effect of choosing"""
+    the effect of choosing."""
     halving: HalvingConfig | None = None
-    """Gives fewer passes to settings that score badly"""
+    """Gives fewer passes to settings that score badly."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
     """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all workers
-    work on one fold after the other. `auto`: by the size of the data. All give the same numbers"""
+    work on one fold after the other. `auto` decides by the size of the data. The numbers are the same with all three.
+    """
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":

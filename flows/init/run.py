@@ -37,13 +37,13 @@ class InitConfig(DataFileOptions):
     """A data file, and how to describe it in a configuration."""
 
     data: Annotated[str, Cli(place=1)]
-    """A CSV, Parquet, svmlight or KEEL file, a path or a URL"""
+    """A CSV, Parquet, svmlight or KEEL file: a path or a URL."""
     output: Annotated[Path | None, Cli(metavar="FILE")] = None
-    """The YAML file; by default the name of the data, in this folder"""
+    """The YAML file to write. By default it has the name of the data and is written to the current folder."""
     settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
-    """Change a key of the source, as in --set label=clicked. May be repeated"""
+    """Change a key of the source, as in --set label=clicked. May be repeated."""
     force: Annotated[bool, Cli()] = False
-    """Replace the YAML file if it is there"""
+    """Replace the YAML file if it exists."""
 
 
 @dataclass(frozen=True)

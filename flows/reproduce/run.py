@@ -78,7 +78,7 @@ class Paper(Strict):
     """The experiments of `--quick`, and the keys that it changes"""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
     output: str = Field(default="runs", min_length=1)
-    """Folder or URL of the results"""
+    """The folder or URL of the results."""
 
     @model_validator(mode="after")
     def _check_quick(self) -> "Paper":
@@ -123,13 +123,13 @@ class ReproduceOptions(Strict):
     """The experiments of a paper."""
 
     paper: Annotated[str, Cli(place=1)]
-    """A paper of configs/reproduce, such as 000, or a YAML file"""
+    """A paper of configs/reproduce, such as 000, or a YAML file."""
     quick: Annotated[bool, Cli()] = False
-    """Run only the small part that the file defines"""
+    """Run only the small part that the file defines."""
     cluster: Annotated[str | None, Cli(metavar="NAME")] = None
-    """A file in configs/cluster, or a path, in place of the file's own"""
+    """A file in configs/cluster, or a path, in place of the cluster that the file names."""
     output: Annotated[str | None, Cli(metavar="URL")] = None
-    """Folder or URL of the results; by default runs"""
+    """The folder or URL of the results. By default it is runs."""
 
     def resolved(self) -> Paper:
         """Return the configuration of the paper."""

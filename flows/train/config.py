@@ -27,36 +27,37 @@ class AuditGroups(Strict):
     """What `aucdist audit` reports on."""
 
     groups: list[str] = Field(min_length=1)
-    """Columns whose values name groups of test rows, such as sex or region; they need not be features"""
+    """Columns whose values define groups of test rows, such as sex or region. They need not be features."""
 
 
 class RunConfig(Strict):
     """What a training run and a search have in common."""
 
     name: str = Field(pattern=NAME)
-    """The name of the run folder, of the Prefect run, and of the cached results of a search"""
+    """The name of the run folder, of the Prefect run, and of the cached results of a search."""
     data: DataConfig
-    """The training rows and the test rows. A search makes its folds of the training rows, and scores the test rows
-    once, at the end"""
+    """The training rows and the test rows. A search divides the training rows into folds, and scores the test rows
+    once, at the end."""
     model: ModelConfig = Field(default_factory=ModelConfig)
-    """The estimator and its parameters; for a search, those that are not in its grid"""
+    """The estimator and its parameters. For a search, these are the ones that are not in the grid."""
     operating_point: OperatingPointConfig | None = None
-    """What the threshold of predictions has to meet. By default, `LinkClassifier` predicts the positive class above a
-    probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows"""
+    """The requirement that sets the threshold of predictions. By default, `LinkClassifier` predicts the positive class
+    above a probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows.
+    """
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
-    """Additional fits for the report: a band of shapes, and what `monotone` costs"""
+    """Additional fits for the report: a band around the shapes, and what `monotone` costs."""
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere)
-    """Where it runs"""
+    """Where the run computes."""
     blocks: int | None = Field(default=None, ge=1)
-    """The number of blocks that the rows are divided into; by default one for each 64 MiB"""
+    """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""
     cache: CacheMode = "auto"
-    """Whether rows of the fit stay in the workers' memory or are streamed, from copies on the local disk"""
+    """Whether the rows of the fit stay in the memory of the workers or are streamed, from copies on the local disk."""
     output: Location = Field(default="runs", min_length=1)
-    """Folder or URL below which the run folder is made, and where results of a search are cached"""
+    """The folder or URL below which the run folder is made, and where results of a search are cached."""
     performance_report: bool = False
-    """Whether the run folder gets Dask's own report on its cluster, dask-report.html"""
+    """Whether the run folder gets dask-report.html, Dask's own report on the cluster."""
     s3: S3Config = Field(default_factory=S3Config)
-    """How s3:// URLs are reached"""
+    """How s3:// URLs are reached."""
 
     @model_validator(mode="after")
     def _can_be_run_there(self) -> "RunConfig":
@@ -73,13 +74,13 @@ class TrainConfig(RunConfig):
     _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
     baselines: bool = True
-    """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows for a line of the
-    report. There is none for several classes, for rows on workers, for fewer than 100 rows, and for more than 16
-    million values"""
+    """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows and shown in the
+    report. This is not done for several classes, for rows on workers, for fewer than 100 rows, and for more than 16
+    million values."""
     audit: AuditGroups | None = None
-    """Groups of test rows for `aucdist audit`"""
+    """The groups of test rows for `aucdist audit`."""
     checkpoint: CheckpointConfig | None = None
-    """Checkpoints of the fit, from which a run that was killed resumes; by default none"""
+    """The checkpoints of the fit, from which a run that was killed resumes. By default there are none."""
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "TrainConfig":
@@ -110,7 +111,8 @@ class TrainOptions(RunOptions, DataFileOptions):
     kind, of = "train", TrainConfig
 
     config: Annotated[str, Cli(place=1)]
-    """A YAML file, the name of one of the project's own, or a file of data, for which `aucdist init` makes one"""
+    """A YAML file, the name of one that comes with the project, or a file of data. For a file of data, the
+    configuration is made as by `aucdist init`."""
 
     def resolved(self) -> BaseModel:
         """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""

@@ -42,7 +42,7 @@ class EachOf(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
     each: list[ClassName] = Field(min_length=2)
-    """The topics"""
+    """The topics."""
 
 
 class SourceFields(BaseModel):
@@ -51,105 +51,107 @@ class SourceFields(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
     source: Location | list[Location]
-    """File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. Relative paths
-    are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of a bundled
-    set for the format `embedded`"""
+    """A file, folder, pattern or URL (file:// s3:// https://), or a list of them that make up one data set. Relative
+    paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. For the format
+    `embedded` it is the name of a bundled set."""
     format: Annotated[str, ALWAYS, SCORING]
-    """Format of the files"""
+    """The format of the files."""
     label: Annotated[str | int | None, ALWAYS] = None
-    """Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"""
+    """The label column: its name, or its position from 0 (-1 is the last). KEEL files name it themselves."""
     positive: Annotated[ClassName | list[ClassName] | EachOf, ALWAYS] = "minority"
-    """Positive class, several of them, or `minority`: the rarest class. The rest is negative. `each` fits each of three
-    or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} these topics"""
+    """The positive class, a list of them, or `minority` for the rarest class. All other classes are negative. `each`
+    fits each of three or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} does so for these topics.
+    """
     layout: Annotated[Layout, ALWAYS, SCORING] = "auto"
-    """`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables with
-    hashed columns"""
+    """How the rows are stored in memory. `auto` is dense, but CSR for svmlight files in which at most half of the
+    entries are non-zero, and for tables with hashed columns."""
     categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = []
-    """Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a number. The
-    nominal attributes of KEEL files always do"""
+    """The columns that become one 0/1 feature for each category. `auto` takes those with a cell that is not a number.
+    The nominal attributes of KEEL files always become categories."""
     hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = {}
     """Columns with too many categories to list, and the number of 0/1 features of each. A hash of the category decides
-    which feature it belongs to"""
+    to which feature it belongs."""
     missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
-    """What to do with missing values of features. `keep`: a missing text is a category of its own, and `impute` says
-    what happens to a missing number"""
+    """What happens to missing values of features. With `keep`, a missing text is a category of its own, and `impute`
+    says what happens to a missing number."""
     missing_values: Annotated[list[Word], GIVEN, SCORING] = []
-    """Texts and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to those that always
-    do: the ones of pandas, and `?`. This needs `missing: keep`"""
+    """Texts and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to `?` and to the
+    texts of pandas, which always do. This needs `missing: keep`."""
     encoding: Annotated[Encoding, GIVEN, SCORING] = "utf-8"
-    """csv: how the file is written. Files in utf-16 are read whole"""
+    """For csv: the encoding of the file. Files in utf-16 are read as a whole."""
     decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = "."
-    """csv: what stands before the fraction of a number"""
+    """For csv: the sign before the fraction of a number."""
     thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = None
-    """csv: what groups the digits of a number by three, as in 1,234,567"""
+    """For csv: the sign that groups the digits of a number by three, as in 1,234,567."""
     symbols: Annotated[list[Symbol], GIVEN, SCORING] = []
-    """csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% is
-    12.5"""
+    """For csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% is
+    12.5."""
     quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = "double"
-    """csv: what may enclose a cell"""
+    """For csv: the sign that may enclose a cell."""
     skip_lines: Annotated[int, GIVEN, SCORING] = Field(0, ge=0, le=10_000)
-    """csv and excel: lines before the header, or before the rows, that are not read"""
+    """For csv and excel: the number of lines before the header, or before the rows, that are not read."""
     header: Annotated[bool, ALWAYS, SCORING] = True
-    """csv: the first line holds the column names"""
+    """For csv: whether the first line has the column names."""
     columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
-    """csv without a header: the column names"""
+    """For csv without a header: the column names."""
     separator: Annotated[Separator, ALWAYS, SCORING] = ","
-    """csv: what stands between cells; `space` is any run of blanks"""
+    """For csv: the sign between cells. `space` is any number of blanks."""
     keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
-    """Tables: the columns that become features, in this order. By default all"""
+    """For tables: the columns that become features, in this order. By default all columns do."""
     drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
-    """Tables: columns that are not read, of all or of those in `keep`"""
+    """For tables: columns that are not read, of all columns or of those in `keep`."""
     dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = {}
-    """Tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
-    days]}. Monday is weekday 0, and `days` counts from 1970-01-01"""
+    """For tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
+    days]}. Monday is weekday 0, and `days` counts from 1970-01-01."""
     date_format: Annotated[str | None, GIVEN, SCORING] = Field(None, min_length=1)
-    """Tables: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default as in
-    ISO 8601: 2025-01-31, 2025-01-31 14:30"""
+    """For tables: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default they are
+    written as in ISO 8601: 2025-01-31, 2025-01-31 14:30."""
     unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
-    """Tables: what to do with categories that the training data did not have. `ignore`: the row has none of
-    the column's categories. `as-missing`: the value counts as missing"""
+    """For tables: what happens to categories that the training data did not have. With `ignore`, the row has none of
+    the categories of the column. With `as-missing`, the value counts as missing."""
     where: Annotated[list[Condition] | None, GIVEN] = Field(None, min_length=1)
-    """Tables but csv: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that cannot
-    hold such a row, by their statistics, stay on disk"""
+    """For tables other than csv: conditions such as [year, ">=", 2020] that a row has to meet to be read. Row groups
+    whose statistics show that no row meets them are not read."""
     query: Annotated[str | None, GIVEN] = Field(None, min_length=1)
-    """sql: the query; with ORDER BY, so that rows keep their numbers from run to run"""
+    """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
     sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
-    """excel: the name of a sheet. By default the first one"""
+    """For excel: the name of a sheet. By default the first sheet is read."""
     n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MOST_FEATURES)
-    """svmlight: the number of features, if the file does not show it"""
+    """For svmlight: the number of features, if the file does not show it."""
     zero_based: Annotated[bool, ALWAYS, SCORING] = False
-    """svmlight: the first feature is number 0 and not 1"""
+    """For svmlight: whether the first feature has the number 0 instead of 1."""
     labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = "numbers"
-    """`grades`: numbers of relevance, the larger the more, so that a pair is any two rows (of one group) with different
-    ones. svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with commas
-    between them, of which one in `positive` makes the row positive"""
+    """`grades`: the labels are numbers of relevance, and a larger number means more relevant. A pair is then any two
+    rows (of one group) with different grades. For svmlight: `numbers` for one number in each row, or `topics` for none,
+    one or several classes in each row, which are words or numbers with commas between them. A row is positive if one of
+    its topics is in `positive`."""
     qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = "refuse"
-    """svmlight: what to do with query ids. `use`: pairs are rows of one query"""
+    """For svmlight: what happens to query ids. With `use`, pairs are rows of one query."""
     groups: Annotated[str | int | None, GIVEN] = None
-    """Tables and keel: the column that says which rows belong together, such as a user or a query, by name or by
-    position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature"""
+    """For tables and keel: the column that says which rows belong together, such as a user or a query, by name or by
+    position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is not a feature."""
     cost_column: Annotated[str | int | None, GIVEN] = None
-    """Tables and keel: the column of what a wrong decision on each row costs, such as the amount of a fraud,
-    numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` names it
-    """
+    """For tables and keel: the column that says what a wrong decision on each row costs, such as the amount of a fraud,
+    by name or by position. Its values are numbers of at least 0. `operating_point` may use it. The column is not a
+    feature unless `keep` names it."""
     dtype: Annotated[Dtype | None, GIVEN] = None
-    """Type of the values. By default float64, but float32 if all numbers of a table are"""
+    """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """Checksum of the one file as it is stored"""
+    """The checksum of the file as it is stored. It is for a source of one file."""
     rows: int | None = Field(None, ge=1)
-    """Expected number of rows"""
+    """The expected number of rows."""
     features: int | None = Field(None, ge=1)
-    """Expected number of features, after one-hot encoding"""
+    """The expected number of features, after one-hot encoding."""
     classes: dict[str, int] | None = None
-    """Expected number of rows of each class"""
+    """The expected number of rows of each class."""
     title: FreeText | None = None
-    """What the rows are, in a few words; it is only shown"""
+    """A few words that say what the rows are. They are only shown."""
     origin: FreeText | None = None
-    """Where the file was taken from"""
+    """Where the file was taken from."""
     licence: FreeText | None = None
-    """The licence of the file; it is only shown"""
+    """The licence of the file. It is only shown."""
     note: FreeText | None = None
-    """What a user of the data should know; it is only shown"""
+    """What a user of the data should know. It is only shown."""
 
     @field_validator("where")
     @classmethod
