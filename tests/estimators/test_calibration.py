@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from support.contract import checks_of
 
 from aucdist import (
     HingeClassifier,
@@ -38,22 +37,6 @@ from aucdist.selection.folds import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]
 MODELS = [PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]
-NOT_KEPT = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-    "the folds deal out rows, whatever they weigh: a row of weight two is in one fold, two rows may be in two",
-) | dict.fromkeys(
-    ("check_classifiers_train",), "predict finds the best G-mean; the probability one half would find none of the rare"
-)
-EXACT = {"check_classifiers_multilabel_output_format_predict_proba": "probabilities of exactly 0 or 1 are possible"}
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    *(PairwiseSquareClassifier(calibration=kind, prior=0.5 if kind == "gev" else None) for kind in KINDS),
-    expected_failed_checks=lambda model: NOT_KEPT | (EXACT if model.calibration == "isotonic" else {}),
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def drawn(n=3000, seed=0, share=0.08):

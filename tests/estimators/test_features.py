@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from support.contract import checks_of
 
 from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
@@ -176,13 +175,6 @@ def test_works_in_tools_of_scikit_learn():
     assert search.fit(X, y).best_params_ == {"features__bins": 30}
     pipeline = make_pipeline(BinExpander(bins=12), PairwiseHingeClassifier(solver="sdcd", random_state=0))
     assert roc_auc_score(y, fit(pipeline, X, y).decision_function(X)) > 0.9
-
-
-@checks_of(PairwiseHingeClassifier(features="bins"))
-def test_is_a_scikit_learn_classifier(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 # ---- what it says -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from support.contract import checks_of
 from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
 
 from aucdist import HingeClassifier, RankingWarning
@@ -28,26 +27,6 @@ def classifier(penalty, solver, **parameters):
     if solver == "psa":
         parameters.setdefault("solver__radius", 2.0)
     return HingeClassifier().set_params(penalty=penalty, solver=solver, **parameters)
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    classifier("l2", "sdcd", max_passes=60),
-    classifier("l1", "scd", max_passes=60),
-    classifier("l1", "psa", max_passes=60),
-    expected_failed_checks=lambda model: (
-        dict.fromkeys(
-            ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-            "a row of weight two takes one step where two rows take two",
-        )
-        if model.solver == "sdcd"
-        else {"check_classifiers_train": "of three classes scd is stuck with one, where no single feature helps"}
-        if model.solver == "scd"
-        else {}
-    ),
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from support.contract import checks_of
 
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
@@ -19,18 +18,6 @@ from aucdist.estimators.scores import separates
 from aucdist.objectives.links import Link
 
 SOLVERS = ["lipschitz", "newton", "gradient"]
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    # At a larger lam, since weights are as precise as the square root of gap / lam, and first-order steps end within that.
-    LinkClassifier(xi=0.2, solver="lipschitz", lam=0.1, tol=1e-13),
-    LinkClassifier(xi=0.2, solver="newton", tol=1e-13),
-    LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13),
-    LinkClassifier(lam=0.1, solver="newton", tol=1e-13),
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def drawn(n=600, d=4, seed=0, link=None, bias=-1.0):

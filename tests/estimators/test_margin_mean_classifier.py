@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from support.contract import checks_of
 from support.margin_twins import minimum, objective, offset
 
 from aucdist import MarginMeanClassifier
@@ -25,30 +24,6 @@ from aucdist.search.folds import masked_blocks
 
 SOLVERS = ["zovr", "zo-sgd", "svrg"]
 KERNELS = ["linear", "rbf"]
-CHANCE = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-    "rows are drawn at random: one of weight two is not two of weight one",
-)
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    MarginMeanClassifier(),
-    MarginMeanClassifier().set_params(solver="zovr", solver__n_outer=20),
-    expected_failed_checks=lambda model: CHANCE,
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    None,
-    MarginMeanClassifier().set_params(kernel="rbf", solver="svrg", solver__n_outer=20),
-    expected_failed_checks=lambda model: CHANCE,
-)
-def test_scikit_learn_contract_with_a_kernel(estimator, check):
-    check(estimator)
 
 
 def problem(n=400, share=0.15, d=4, seed=0):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from support.contract import checks_of
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
@@ -13,24 +12,6 @@ from aucdist.errors import InputError
 
 SOLVERS = ["sdcd", "sdcd-perm", "msgd"]
 unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    None,  # all checks run for the default solver
-    *(PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4) for solver in SOLVERS),
-    expected_failed_checks=lambda model: {
-        "check_sample_weight_equivalence_on_dense_data": "rows of weight 2 are not drawn as two rows are",
-        "check_sample_weight_equivalence_on_sparse_data": "rows of weight 2 are not drawn as two rows are",
-        **(
-            {"check_sample_weights_not_overwritten": "no weights, other than equal ones"}
-            if getattr(model.solver, "name", model.solver) == "msgd"
-            else {}
-        ),
-    },
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @unconverged

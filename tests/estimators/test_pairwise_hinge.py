@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
@@ -15,12 +14,6 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.linear import lam_path
-
-
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([PairwiseHingeClassifier()])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_fitted_attributes(data):

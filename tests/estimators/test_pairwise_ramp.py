@@ -3,20 +3,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.oracle import ramp_objective
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 
-
 # At a larger lam, since weights are as precise as the square root of gap / lam: on some processors repeated rows and weights
 # differed by 2e-7 at the default.
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([PairwiseRampClassifier(lam=1e-2, tol=1e-15)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_fitted_attributes(data):

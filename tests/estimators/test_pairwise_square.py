@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from support.contract import checks_of
 from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier
@@ -15,19 +14,6 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
 SOLVERS = ["exact", "svrg", "tpauc", "opauc"]
-STEPS = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-    "a fixed number of steps: one step of weight two is not two steps of weight one",
-)
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    *(PairwiseSquareClassifier(solver=solver, tol=1e-13) for solver in SOLVERS),
-    expected_failed_checks=lambda model: STEPS if model.solver in ("tpauc", "opauc") else {},
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def fit(solver, X, y, **parameters):

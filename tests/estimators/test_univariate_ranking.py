@@ -4,7 +4,6 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support import square_twins as twin
-from support.contract import checks_of
 from support.rounds import rounds_of
 
 from aucdist import UnivariateRankingClassifier
@@ -17,17 +16,6 @@ from aucdist.papers.tpauc.online import UnivariateLBFGS
 univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
 SOLVERS = ["uni-exp", "uni-squ"]
-STEPS = "a fixed number of steps: one step of weight two is not two steps of weight one"
-EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-
-
-@pytest.mark.filterwarnings("ignore")
-@checks_of(
-    *(UnivariateRankingClassifier(solver=solver) for solver in ["lbfgs", *SOLVERS]),
-    expected_failed_checks=lambda model: {} if model.solver == "lbfgs" else dict.fromkeys(EQUIVALENCE, STEPS),
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

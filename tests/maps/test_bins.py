@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import roc_auc_score
-from support.contract import checks_of
 
 from aucdist.data.block import Block, matrix_of, partition
 from aucdist.engine.blocks import LocalBlocks
@@ -18,18 +17,6 @@ from aucdist.maps.base import encoded
 from aucdist.maps.binning import bins_of
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
-
-
-@checks_of(BinExpander(), BinExpander(basis="one-hot", linear="drop", sparse_output=False))
-def test_is_a_scikit_learn_transformer(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore:pairs=")
-@checks_of(None, BinExpander(pairs=2, bins=8))
-def test_is_one_with_pairs(estimator, check):
-    check(estimator)
-
 
 # ---- edges ------------------------------------------------------------------------------------------------------------
 

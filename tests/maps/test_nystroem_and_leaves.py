@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.metrics import roc_auc_score
-from support.contract import checks_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, matrix_of, partition
@@ -17,17 +16,6 @@ from aucdist.maps.binning import draw_rows
 from aucdist.maps.nystroem import landmark_rows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
-
-
-@checks_of(NystroemMap(), NystroemMap(landmarks=5, linear="drop"))
-def test_the_kernel_map_is_a_scikit_learn_transformer(estimator, check):
-    check(estimator)
-
-
-@checks_of(LeafExpander(trees=5))
-def test_the_leaves_are_a_scikit_learn_transformer(estimator, check):
-    pytest.importorskip("lightgbm")
-    check(estimator)
 
 
 def ring(n=600, seed=0):

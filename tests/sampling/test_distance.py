@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from support.sampler_checks import sampler_checks
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
@@ -206,11 +205,6 @@ def test_rows_of_weight_0_are_not_there():
     weight = np.where(np.arange(300) % 2, 1.0, 0.0)
     kept = DistanceUnderSampler(svm=AXIS, random_state=0).resample_blocks(LocalBlocks([Block.of(X, y, weight=weight)]))
     assert all(i % 2 for i in kept.reduce(row_ids)["ids"])
-
-
-@sampler_checks(DistanceUnderSampler(random_state=0))
-def test_contract_of_imbalanced_learn(estimator, check):
-    check(estimator)
 
 
 def test_of_more_classes_each_is_sampled_against_the_smallest():

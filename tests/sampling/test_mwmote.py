@@ -6,7 +6,6 @@ from imblearn.pipeline import make_pipeline
 from scipy.spatial.distance import cdist
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.linear_model import LogisticRegression
-from support.sampler_checks import sampler_checks
 
 from aucdist.errors import InputError
 from aucdist.sampling import MWMOTE
@@ -117,11 +116,6 @@ def test_sampling_strategy_and_types():
     assert (labels == "rare").sum() == 100
     np.testing.assert_array_equal(more.to_numpy(), MWMOTE(random_state=0).fit_resample(X, y)[0])
     assert make_pipeline(MWMOTE(random_state=0), LogisticRegression()).fit(X, y).score(X, y) > 0.7
-
-
-@sampler_checks(MWMOTE(random_state=0))
-def test_contract_of_imbalanced_learn(estimator, check):
-    check(estimator)
 
 
 def test_of_more_classes_each_is_made_as_large_as_the_largest():

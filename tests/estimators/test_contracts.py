@@ -1,0 +1,115 @@
+"""The checks that scikit-learn and imbalanced-learn ship, on every public estimator, map and sampler, with each of its solvers.
+
+A check that an estimator cannot pass stands beside it, with the reason.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from imblearn.utils.estimator_checks import parametrize_with_checks as checks_of_samplers
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from aucdist import (
+    HingeClassifier,
+    LinkClassifier,
+    MarginMeanClassifier,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    UnivariateRankingClassifier,
+)
+from aucdist.maps import BinExpander, LeafExpander, NystroemMap
+from aucdist.sampling import MWMOTE, DistanceUnderSampler
+
+WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+STEPS = dict.fromkeys(WEIGHTS, "a fixed number of steps: one step of weight two is not two steps of weight one")
+CHANCE = dict.fromkeys(WEIGHTS, "rows are drawn at random: one of weight two is not two of weight one")
+STUCK = {"check_classifiers_train": "of three classes scd is stuck with one, where no single feature helps"}
+EQUAL = {"check_sample_weights_not_overwritten": "no weights, other than equal ones"}
+FOLDS = dict.fromkeys(WEIGHTS, "a row of weight two is in one fold, and two rows may be in two") | {
+    "check_classifiers_train": "predict finds the best G-mean; the probability one half would find none of the rare"
+}
+EXACT = {"check_classifiers_multilabel_output_format_predict_proba": "probabilities of exactly 0 or 1 are possible"}
+
+
+def estimators() -> Iterator[tuple[Any, dict[str, str]]]:
+    """Yield estimators and maps, each with the checks that it cannot pass and why."""
+    hinge, margin = HingeClassifier(max_passes=60), MarginMeanClassifier
+    yield hinge, STEPS
+    yield HingeClassifier(penalty="l1", solver="scd", max_passes=60), STUCK
+    yield HingeClassifier(max_passes=60).set_params(penalty="l1", solver="psa", solver__radius=2.0), {}
+    yield PairwiseHingeClassifier(), {}
+    for solver in ("sdcd", "sdcd-perm", "msgd"):
+        pairs = PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4)
+        yield pairs, CHANCE | (EQUAL if solver == "msgd" else {})
+    yield PairwiseHingeClassifier(features="bins"), {}
+    yield PairwiseRampClassifier(lam=1e-2, tol=1e-15), {}
+    for solver in ("exact", "svrg", "tpauc", "opauc"):
+        yield PairwiseSquareClassifier(solver=solver, tol=1e-13), STEPS if solver in ("tpauc", "opauc") else {}
+    for kind in ("gev", "logit", "isotonic"):
+        calibrated = PairwiseSquareClassifier(calibration=kind, prior=0.5 if kind == "gev" else None)
+        yield calibrated, FOLDS | (EXACT if kind == "isotonic" else {})
+    for solver in ("lbfgs", "uni-exp", "uni-squ"):
+        yield UnivariateRankingClassifier(solver=solver), {} if solver == "lbfgs" else STEPS
+    # At a larger lam, since weights are as precise as the square root of gap / lam, and first-order steps end within that.
+    yield LinkClassifier(xi=0.2, solver="lipschitz", lam=0.1, tol=1e-13), {}
+    yield LinkClassifier(xi=0.2, solver="newton", tol=1e-13), {}
+    yield LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13), {}
+    yield LinkClassifier(lam=0.1, solver="newton", tol=1e-13), {}
+    yield margin(), CHANCE
+    yield margin().set_params(solver="zovr", solver__n_outer=20), CHANCE
+    yield margin().set_params(kernel="rbf", solver="svrg", solver__n_outer=20), CHANCE
+    yield BinExpander(), {}
+    yield BinExpander(basis="one-hot", linear="drop", sparse_output=False), {}
+    yield BinExpander(pairs=2, bins=8), {}
+    yield NystroemMap(), {}
+    yield NystroemMap(landmarks=5, linear="drop"), {}
+    yield LeafExpander(trees=5), {}
+
+
+OF_THE_CLASS = {
+    # parameters, names, tags, copies
+    "check_do_not_raise_errors_in_init_or_set_params", "check_dont_overwrite_parameters", "check_estimator_cloneable",
+    "check_estimator_repr", "check_estimator_sparse_tag", "check_estimator_tags_renamed", "check_get_params_invariance",
+    "check_mixin_order", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
+    "check_positive_only_tag_during_fit", "check_set_params", "check_valid_tag_types",
+    # the form of what several labels are answered with
+    "check_classifiers_multilabel_output_format_decision_function", "check_classifiers_multilabel_output_format_predict",
+    "check_classifiers_multilabel_output_format_predict_proba", "check_classifiers_multilabel_representation_invariance",
+    # what is refused before a solver sees it
+    "check_all_zero_sample_weights_error", "check_classifiers_regression_target", "check_complex_data",
+    "check_estimators_empty_data_messages", "check_estimators_nan_inf", "check_estimators_unfitted", "check_fit1d",
+    "check_fit2d_predict1d", "check_n_features_in_after_fitting", "check_requires_y_none", "check_sample_weights_shape",
+    "check_supervised_y_2d", "check_supervised_y_no_nan",
+}  # fmt: skip
+"""Checks of code that all settings of a class share. The others are about data and fits, and run for each setting."""
+
+
+def cases() -> Iterator[Any]:
+    """Yield each estimator with each check: all of them for the first estimator of a class, those of the fit for the others."""
+    seen: set[type] = set()
+    for model, failing in estimators():
+        first = type(model) not in seen
+        seen.add(type(model))
+        for case in estimator_checks_generator(model, expected_failed_checks=failing, mark="xfail"):
+            check = getattr(case, "values", case)[1]  # a case that may fail is a parameter of pytest
+            if first or getattr(check, "func", check).__name__ not in OF_THE_CLASS:
+                yield case
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("estimator", "check"), list(cases()), ids=parametrize_with_checks([BinExpander()]).kwargs["ids"]
+)
+def test_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+SAMPLERS = checks_of_samplers([MWMOTE(random_state=0), DistanceUnderSampler(random_state=0)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(SAMPLERS.args[0], list(SAMPLERS.args[1]), **SAMPLERS.kwargs)  # its own is a generator
+def test_imbalanced_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
