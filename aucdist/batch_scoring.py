@@ -43,7 +43,7 @@ from aucdist.store import resolve
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
-"""For a model of several classes, whose scores are columns such as ``score sports``, and its probabilities likewise."""
+"""The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
 
 
 @dataclass(frozen=True)

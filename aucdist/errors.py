@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 MOST_NAMES = 12
-"""So many allowed names are listed at most."""
+"""The largest number of allowed names that a message lists."""
 MOST_SHOWN = 200
-"""So many characters of a name are shown at most."""
+"""The largest number of characters of a name that a message shows."""
 
 
 class InputError(ValueError):

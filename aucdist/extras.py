@@ -36,7 +36,7 @@ EXTRAS = {
     "vowpalwabbit": "bench",
     "xgboost": "bench",
 }
-"""The extra of `pyproject.toml` that brings a package, by the name that is imported."""
+"""The extra of `pyproject.toml` that installs a package, by the name by which the package is imported."""
 
 
 def load_optional(module: str) -> ModuleType:

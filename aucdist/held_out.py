@@ -18,7 +18,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_model
 
 SURELY = 0.001
-"""The p-value below which rows that a model knows are more than those which occur twice by chance."""
+"""The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
 
 
 @dataclass(frozen=True, eq=False)

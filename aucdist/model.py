@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
 
 FORMAT, LIST_OF_FOLDERS = 4, 3
-"""The models of older versions are read, too: 1 and 2 (with a feature map) were of two classes, 3 a list of folders of these."""
+"""The format that is written, and an earlier one. Earlier formats are read as well: 1 and 2 (with a feature map) have
+two classes, and 3 is a list of folders of these."""
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
-"""Files about the training rows of a run's model. `aucdist watch` and `aucdist promote` need them, and scores do not."""
+"""Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does
+not."""
 Odds = Annotated[float, Field(gt=0.0)]
 
 

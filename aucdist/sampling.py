@@ -191,17 +191,18 @@ def appended_labels(y: Any, labels: np.ndarray) -> Any:
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
-"""From this imbalance ratio on `auto` takes u2, as in the paper."""
+"""From this imbalance ratio on, `auto` uses u2, as in the paper."""
 
 POOR, MOST_TRIES = 0.1, 5
-"""A default hyperplane whose relative gap is still larger than this is nowhere: on many rows of classes that overlap, dual
-coordinate descent takes a thousand passes at C = 1. A tenth of C is tried then, and so on, so many times at most."""
+"""If the relative gap of the default hyperplane is larger than the first number, a tenth of C is tried, and so on, up
+to the second number of times. On many rows of classes that overlap, dual coordinate descent takes a thousand passes at
+C = 1."""
 
 COST = 1.0
 """The paper's lam2 in (1), for the default hyperplane."""
 
 TOL, MAX_PASSES = 1e-2, 100
-"""Stopping criteria of the default hyperplane; the sampling probabilities hardly depend on them."""
+"""The stopping criteria of the default hyperplane. The sampling probabilities hardly depend on them."""
 
 
 @dataclass(frozen=True, eq=False)

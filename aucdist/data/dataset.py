@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 DatePart = Literal["year", "month", "weekday", "hour", "days"]
 PARTS: tuple[DatePart, ...] = get_args(DatePart)
-"""Monday is weekday 0. `hour` has the minutes as a fraction, and `days`, which counts from 1970-01-01 in UTC, the time."""
+"""The parts of a date. Monday is weekday 0. `hour` has the minutes as a fraction, and `days`, which counts from
+1970-01-01 in UTC, has the time."""
 
 
 def date_features(column: str, parts: Iterable[str]) -> list[str]:

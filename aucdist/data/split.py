@@ -243,7 +243,8 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
 
 
 MOST_DEVIATIONS = 8.0
-"""Random numbers are gathered within so many standard deviations of the share of test rows, and all if the limit lies outside."""
+"""Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
+limit lies outside, all are gathered."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.report.text import Json
 
 ALPHA = 0.001
-"""The level of all tests of a batch together, by Holm: one false alarm in about a thousand batches without change.
-The same holds for the tests of its labelled rows."""
+"""The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without
+a change. The tests of the labelled rows of a batch have the same level."""
 LEAST_LOSS = {
     "macro_auc": 0.01,
     "class auc": 0.01,
@@ -30,8 +30,8 @@ LEAST_LOSS = {
     "recall": 0.05,
     "calibration": 0.2,
 }
-"""What a loss must be, besides significant, to raise an alarm. For the calibration it is the change of the ratio of the
-positives to their expected number."""
+"""The smallest loss that raises an alarm, if it is also significant. For the calibration, it is the change of the ratio
+of the positives to their expected number."""
 Z = 1.959963984540054
 
 Probability = Callable[[np.ndarray], np.ndarray]
@@ -145,7 +145,8 @@ LEAST = {
     "outside": 0.01,
     "rare": 0.05,
 }
-"""What a difference must be, besides significant, to raise an alarm: a PSI, or a share of the rows above that of the training."""
+"""The smallest difference that raises an alarm, if it is also significant: a PSI, or a share of the rows above that of
+the training rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +303,9 @@ def _share(count: int, rows: int) -> float:
 # ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------
 
 SMOOTHED = 0.5
-"""Added to each bin for the PSI, which would be infinite where one of the two has no rows."""
+"""The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
 FEWEST = 5.0
-"""Expected rows below which bins are joined for the chi-squared test."""
+"""Bins with fewer expected rows than this are joined for the chi-squared test."""
 
 
 def psi(reference: np.ndarray, counts: np.ndarray) -> float:

@@ -29,11 +29,11 @@ from aucdist.kernels.rows import CsrRows
 from aucdist.selection.groups import digests_of
 
 MOST_ROWS = 20_000
-"""So many rows are looked at, half of each class where there are more."""
+"""The largest number of rows that are examined. If there are more, half are taken from each class."""
 MOST_FEATURES = 2000
-"""Features are not looked at where there are more of them."""
+"""Features are not examined if there are more than this."""
 LATER = 0.05
-"""Such a share of training rows that are later than half of the test rows is named."""
+"""A warning says so if more than this share of the training rows is later than half of the test rows."""
 MOST_NAMED = 5
 
 
@@ -223,7 +223,8 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0,
 # ---- rows that were among those of the training -----------------------------------------------------------------------
 
 MOST_KEPT = 2**16
-"""Digests that are kept: all of fewer different rows, else those of the smallest numbers, 512 KiB."""
+"""The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
+those with the smallest numbers."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,10 @@ from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20
 MOST_COLUMNS = 512
-"""In wider data, the columns that move the score most are watched: by their weight times their range."""
+"""If the data have more columns, those that change the score most are watched. This is their weight times their
+range."""
 RARE = 20
-"""A cell of fewer training rows is one that the model hardly knows."""
+"""A cell with fewer training rows than this is one that the model hardly knows."""
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,11 @@ __all__ = [
 
 T = TypeVar("T")
 Loader = Callable[[Any], Block]
-"""``loader(item)`` reads a block; the item is its number, or what has been kept of it (`aucdist.data.storage.scratch.Stored`)."""
+"""``loader(item)`` reads a block. The item is the number of the block, or what was kept of it
+(`aucdist.data.storage.scratch.Stored`)."""
 
 MOST_RANGES = 10_000
-"""The ranges of so many columns at most are kept with what the client knows of a stored block: 160 kB."""
+"""The client keeps the column ranges of a stored block if it has at most this many columns, which take 160 kB."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
 
 RESTART_SECONDS = 10.0
-"""How long a local cluster that is to be closed waits for a worker process that died and is started again."""
+"""How long the closing of a local cluster waits for a worker process that died and is being started again."""
 
 
 class DaskBlocks(Blocks):
@@ -151,7 +151,7 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
 
 
 MARKS_PER_WORKER = 4
-"""So many tasks of no work are dealt out until each worker surely has one."""
+"""The number of empty tasks that are submitted for each worker, so that each worker gets at least one of them."""
 
 
 def _keep(item: Any, home: int) -> Any:

@@ -19,10 +19,10 @@ from aucdist.data.block import Block
 from aucdist.errors import InputError
 
 Summary = dict[str, Any]
-"""What a step returns of a block. Its values support ``+``."""
+"""What a step returns for a block. Its values support ``+``."""
 
 Node = tuple[int, int, Summary]
-"""Level and index of a node of the tree, and the merged summary of the blocks below it."""
+"""The level and the index of a node of the tree, and the merged summary of the blocks below it."""
 
 
 class MergeTree:
@@ -246,7 +246,8 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
 
 
 MOST_HELPERS = 1024
-"""Threads are started as they are needed, and never wait for each other: one that has not started is cancelled."""
+"""The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
+that has not started is cancelled."""
 
 
 def _new_helpers() -> None:

@@ -214,10 +214,12 @@ def _cut_view(
 # ---- several classes ---------------------------------------------------------------------------------------------------
 
 AT_ONCE = 16
-"""So many classes at most are fitted at the same time to rows on workers: while these work for some, the client for others."""
+"""The largest number of classes that are fitted at the same time to rows on workers. While the workers compute for some
+classes, the client computes for others."""
 
 MOST_WEIGHTS = 2**21
-"""Classes that are fitted at the same time have so many weights together at most: this process keeps some 40 vectors for each."""
+"""The largest total number of weights of the classes that are fitted at the same time. This process keeps about 40
+vectors for each class."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from aucdist.selection.folds import fold_numbers, group_numbers
 CALIBRATIONS = ("gev", "logit", "isotonic")
 
 N_FOLDS = 5
-"""Or as many as the smaller class has rows."""
+"""The number of folds. If the smaller class has fewer rows than this, there are as many folds as it has rows."""
 SEED = 0
 
 

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from aucdist.data.formats.base import Parsed
 
 ENCODING = ("categories_", "feature_names_out_")
-"""Fitted attributes where a column of the training rows held categories or texts."""
+"""The fitted attributes that exist if a column of the training rows had categories or texts."""
 MOST_DENSE = 256
-"""Tables that become more features than this are sparse rows, as most of their features are 0."""
+"""Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-"""The keywords of `validate_data`: CSR or dense, float32 stays float32."""
+"""The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 LENIENT = {"missing": "keep", "unknown": "ignore"}
-"""How cells of tables are read: a missing number stays, and a text that the training rows did not have has no category."""
+"""How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
+category."""
 NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 
 

@@ -221,9 +221,9 @@ def _points(feature: str, above: float, upto: float, points: float, share: float
 
 CONSTANT, ROUNDING = "constant", "rounding"
 PREFIX = "adds_"
-"""Before the names of contributions where they stand beside scores and columns of data."""
+"""The prefix of the names of contributions in tables that also have scores or columns of the data."""
 MOST_CONTRIBUTIONS = 4096
-"""Tables that leave with the scores have at most so many columns of them."""
+"""The largest number of columns of contributions in a table that is written with the scores."""
 
 
 def shapes_of(w: np.ndarray, intercept: float, fitted: FittedMap | None) -> Additive:

@@ -75,7 +75,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 LEAST = 2
-"""Rows of a class, and of its rest, without which it is left out."""
+"""A class is left out if it, or the rest, has fewer rows than this."""
 
 
 def measured_classes(members: np.ndarray) -> np.ndarray:
@@ -246,10 +246,11 @@ def _row_values(
 
 
 FLIPPED = 100
-"""The signs of so many rows, those that add most, are flipped; the sum over all others is taken for normal."""
+"""The signs of this many rows are flipped, those with the largest differences. The sum over all other rows is treated
+as normal."""
 
 FEW = 13
-"""Up to so many rows all flips are counted. With more rows `DRAWS` of them are drawn."""
+"""Up to this number of rows all flips are counted. With more rows, `DRAWS` of them are drawn."""
 
 DRAWS = 2**FEW
 

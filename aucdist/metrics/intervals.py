@@ -87,7 +87,7 @@ def score_interval(
 
 
 PRIOR_ROWS = 5
-"""The variance of a share counts as much as that of so many rows in `share_interval`."""
+"""In `share_interval`, the variance of a share counts as much as that of this many rows."""
 
 
 def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:

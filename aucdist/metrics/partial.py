@@ -29,7 +29,8 @@ ENOUGH_POSITIVES = 50
 ENOUGH_NEGATIVES = 20
 
 FULL_POSITIVES = 80
-"""From so many positives on `shrunk_partial_auc` is the partial AUC: a fifth, as a fold of five has it, of 400 positives."""
+"""From this number of positives on, `shrunk_partial_auc` is the partial AUC. It is a fifth of 400 positives, which is
+what each of five folds holds out."""
 
 
 def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:

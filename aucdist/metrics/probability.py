@@ -113,7 +113,8 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
 
 
 MOST_CELLS = 2048
-"""Above so many distinct scores, neighbouring ones count as equal in `venn_abers`, about equally many rows in each cell."""
+"""If there are more distinct scores than this, `venn_abers` treats neighbouring scores as equal, with about equally
+many rows in each cell."""
 
 
 def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ ENOUGH_ROWS = 10
 ENOUGH_MISRANKED = 5
 
 PRIOR_ROWS = 20
-"""The variance of the AUC of two normal distributions counts as much as that of so many rows of the smaller class."""
+"""The variance of the AUC of two normal distributions counts as much as that of this many rows of the smaller class."""
 
 
 @dataclass(frozen=True)

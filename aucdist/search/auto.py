@@ -34,31 +34,34 @@ from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
 HELD_OUT = 50
-"""Maps are compared where the folds have held out so many rows of the smaller class, or groups. At the top of the list, where few
-of those rows decide, all maps go through all folds."""
+"""Candidates are compared once the folds have held out this many rows of the smaller class, or groups. For the top of
+the list, where few of these rows decide, all candidates go through all folds."""
 ENOUGH_HELD_OUT = 500
-"""Over all pairs only as many folds are fitted as hold out so many of those rows, and at least `FEWEST_FOLDS`."""
+"""For all pairs, folds are fitted until this many rows of the smaller class have been held out, and at least
+`FEWEST_FOLDS`."""
 LEAST_TOL = 3e-2
-"""Fits of the folds end at this relative gap, or at that of the model if it is wider. On magic04 partial AUCs differ from those
-at 1 % by .003 at most, for half the passes; AUCs of leaves on aloi and page-blocks0 by .003 as well."""
+"""Fits inside the folds end at this relative gap, or at that of the model if it is larger. On magic04, partial AUCs
+differ by at most 0.003 from those at a gap of 1 %, for half the passes. The same holds for AUCs of leaves on aloi and
+page-blocks0."""
 LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
-"""The values of lam that are tried where none is given."""
+"""The values of lam that are tried if none is given."""
 LAMS_OF_TOP = LAMS[1:-1]
-"""Those for the top of the list, where each takes several times the passes of the one before."""
+"""The values of lam for the top of the list, where each value takes several times the passes of the one before."""
 LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
-"""Those of probability models, times 4 p (1 - p) as their default is: folds choose by the order of rows, which a large lam hardly
-changes while it flattens the probabilities."""
+"""The values of lam for probability models, in units of 4 p (1 - p), like their default. Folds choose by the order of
+rows, which a large lam hardly changes although it flattens the probabilities."""
 FIRST_ROWS = 10
-"""The first rows of each group with grades, over which the NDCG is taken."""
+"""The number of first rows of each group with grades that the NDCG counts."""
 LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
-"""Those of leaves there, whose column of LightGBM's score makes lam matter little, and of fits over all pairs."""
+"""The values of lam for the top of the list: for leaves, whose column of LightGBM's score makes lam matter little, and
+for fits over all pairs."""
 ALL_PAIRS: tuple[dict[str, Any] | None, ...] = (
     None,
     {"map": "bins"},
     {"map": "nystroem", "landmarks": 512, "sigma": "median"},
 )
-"""The maps that are also fitted over all pairs where a model is trained for the top: on few rows that overlap there no weights
-part the few highest negatives, and the order of all rows is the better guide to them."""
+"""The maps that are also fitted over all pairs if a model is trained for the top. If few rows overlap there, no weights
+separate the highest negatives, and the order of all rows is the better guide."""
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,25 @@ from aucdist.maps.leaves import MOST_ROWS
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 PAIRS, ENOUGH = 40, 50
-"""Pairs of features and leaves are for classes of so many rows. At 400 leaves were not tried on a table of customers with 270
-positives, where they have an AUC of .905 and bins .849; with few positives the rule of the choice keeps what is simple."""
+"""The number of pairs of features, and the smallest class for which pairs and leaves are tried. With a limit of 400
+rows, leaves were not tried on a table of customers with 270 positives, on which they have an AUC of 0.905 and bins
+0.849. With few positives, the rule of the choice prefers what is simple."""
 MOST_VALUES = 2**27
-"""Beyond so many values of the rows that trees are grown on, which come to the client, no leaves are tried: a gigabyte."""
+"""Leaves are not tried if the rows that the trees are grown on have more values than this. They are sent to the client,
+and take a gigabyte."""
 LANDMARKS = 512
 MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
-"""Beyond these no landmarks are tried: each row costs `LANDMARKS` products with a row."""
+"""Landmarks are not tried beyond these limits, because each row costs `LANDMARKS` products with a row."""
 ORDER = ("bins", "nystroem")
 LAST = "leaves"
 LEAVES: dict[str, Any] = {"map": LAST, "leaves": 63}
-"""By folds of the training rows, forests of 31 leaves have an AUC that is .01 lower on churn and aloi, and level on page-blocks0.
-Three times as many trees with half the learning rate took three times as long, and were level on aloi and page-blocks0."""
+"""The forest that is tried. In folds of the training rows, forests of 31 leaves had an AUC that is lower by 0.01 on
+churn and aloi, and level on page-blocks0. Three times as many trees with half the learning rate took three times as
+long, and were level on aloi and page-blocks0."""
 LARGE_LEAVES: dict[str, Any] = LEAVES | {"trees": 300, "learning_rate": 0.05}
 MANY_ROWS = 20_000
-"""From so many rows on these are tried as well: on covtype they ranked better than tuned trees of LightGBM."""
+"""The number of rows from which on `LARGE_LEAVES` are tried as well. On covtype they ranked better than tuned trees of
+LightGBM."""
 SCORE = 3.0
 LEAVES_OF_TOP: tuple[dict[str, Any], ...] = (
     {"map": LAST, "trees": 100, "leaves": 7, "learning_rate": 0.03, "forest_score": SCORE},
@@ -41,13 +45,13 @@ german.numer, vehicle1, yeast3, segment0, koil-fourclass, magic04 and covtype-93
 at 0.01 was between .007 below and .005 above that of the same forest, at lam 0.1; without the column, at the better one of 0.1
 and 0.01, between .029 below and .007 above."""
 ENOUGH_OF_TOP = 100
-"""They are for classes that both have so many rows."""
+"""`LEAVES_OF_TOP` are tried if both classes have this many rows."""
 LEAVES_IN_GROUPS: tuple[dict[str, Any], ...] = (
     {"map": LAST, "trees": 300, "leaves": 7, "learning_rate": 0.03, "within_groups": True},
     {"map": LAST, "within_groups": True},
 )
-"""Forests that are grown within groups, tried as well where rows have groups. On folds of the queries of ``lightgbm-rank`` the
-first was the best of three sizes; on large groups of two classes `LEAVES` are better."""
+"""Forests that are grown within groups, which are tried as well if rows have groups. In folds of the queries of
+``lightgbm-rank`` the first one was the best of three sizes. On large groups of two classes, `LEAVES` are better."""
 
 
 def candidates(

@@ -221,7 +221,7 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
 # ---- several classes ------------------------------------------------------------------------------------------------------
 
 LEAST_ROWS = 2
-"""Training rows of a class, and of its rest, without which it is left out."""
+"""A class is left out if it, or the rest, has fewer training rows than this."""
 
 
 def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:

@@ -40,11 +40,12 @@ class FitJob(NamedTuple):
 
 
 FIRST_LAMS = 3
-"""A smaller lam takes more passes than all those before it, and is rarely the best: it is tried where the one before is best."""
+"""The number of values of lam that are tried for each map. A smaller lam takes more passes than all those before it and
+is rarely the best, so it is tried only if the one before is the best so far."""
 FEWEST_FOLDS = 3
-"""The standard error of a difference of fewer folds says little."""
+"""The smallest number of folds. The standard error of a difference over fewer folds is too uncertain."""
 LOST = 1.0
-"""From two folds on a map that is so many standard errors of the difference behind the best one leaves the race."""
+"""From two folds on, a map is dropped if it is this many standard errors of the difference behind the best one."""
 Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
 
 

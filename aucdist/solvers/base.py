@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
-"""The fit came as far as `tol` asks for."""
+"""The status of a fit that has reached `tol`."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""
 
 ENOUGH, FLAT = 1e-4, 0.9
-"""Wolfe's conditions, as shares of the slope at the start: the least decrease per step, and the largest slope that remains."""
+"""Wolfe's conditions, as shares of the slope at the start: the smallest decrease per step, and the largest slope at its
+end."""
 
 MOST_TRIES = 40
 

@@ -14,13 +14,13 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 
 EPS = float(np.finfo(np.float64).eps)
-"""The distance from 1 to the next number: twice the unit roundoff u."""
+"""The distance from 1 to the next number, which is twice the unit roundoff u."""
 
 MOST_CELLS = 256
-"""The most cells that a code has."""
+"""The largest number of cells of a code."""
 
 EXTRA_OPERATIONS = 16
-"""Operations beside those of the sums, which are a handful."""
+"""The number of operations besides those of the sums, of which there are a few."""
 
 
 @dataclass(frozen=True, eq=False)

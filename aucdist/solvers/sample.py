@@ -19,21 +19,22 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.solvers.base import Round, solve
 
 LARGE = 100_000
-"""Below this number of rows a sample is not worth it: it would be a large part of them, or too small to be near."""
+"""With fewer rows than this, a sample is not worth it: it would be a large part of the rows, or too small for its
+optimum to be near."""
 
 SHARE, MOST = 1 / 32, 20_000
-"""The rows to draw from each class: this share of all rows, and at most so many."""
+"""The number of rows to draw from each class: this share of its rows, and at most the second number."""
 
 LEAST_GROUPS = 60
-"""A sample of fewer groups with pairs is not worth it."""
+"""A sample with fewer groups that have pairs is not worth it."""
 
 MOST_PASSES = 200
-"""The most passes over the sample, which need not be solved well."""
+"""The largest number of passes over the sample, which need not be solved exactly."""
 
 SEED = 1
 
 CHUNK = 2**14
-"""Ids that are scrambled at once: the arrays on the way stay in the cache."""
+"""The number of ids that are scrambled at once, so that intermediate arrays stay in the cache."""
 
 
 def solve_on_sample(

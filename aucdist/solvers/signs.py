@@ -7,7 +7,8 @@ is orthogonal to what the projection takes away. So a bound that is made of a li
 import numpy as np
 
 FREE, ZERO = 0, 2
-"""In an array of signs +1 and -1 are what a weight may be; these stand for any sign, and for a weight that is 0."""
+"""In an array of signs, +1 and -1 are the signs that a weight may have. These two stand for any sign, and for a weight
+that is 0."""
 
 MOST_ROUNDS = 200
 

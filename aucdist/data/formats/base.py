@@ -190,7 +190,7 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
 
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
-"""The keys of every format but shards, which are read as they were written and have checksums of their own."""
+"""The keys of all formats except shards, which are read as they were written and have their own checksums."""
 OF_TABLES = UNSHARDED | {"label", "groups", "cost_column", "categorical", "hashed", "missing", "missing_values"}
 OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unknown"}
 """The keys of the formats whose features are columns that a source may choose by name."""

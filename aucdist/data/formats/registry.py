@@ -229,11 +229,12 @@ def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tup
 
 
 DENSE_ABOVE = 0.5
-"""Above this share of non-zero entries a row is read faster as a dense one, and takes hardly more memory."""
+"""Rows with a larger share of non-zero entries are read faster as dense rows, which hardly take more memory."""
 ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
-"""A file of one line could name feature 2 147 483 647. Features beyond the first are seldom rarer than this."""
+"""The number of features that is always allowed, and the number of features that is allowed for each value that is not
+zero. Without a limit, a file of one line could name feature 2 147 483 647."""
 BYTES_PER_FEATURE = 150
-"""What name, weight and statistics of a feature take."""
+"""The memory that the name, the weight and the statistics of a feature take."""
 
 
 class SvmlightFormat(LineFormat):

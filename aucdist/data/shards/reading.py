@@ -30,7 +30,8 @@ from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError
 
 PART_BYTES = 64 * 2**20
-"""Files are split into parts of about this size. Fixed, so that the same data always gives the same blocks and the same bits."""
+"""Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
+and the same bits."""
 
 
 Hold = Callable[[Sequence[Any]], Sequence[Any]]
@@ -38,10 +39,8 @@ Hold = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 ParallelMap = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
-"""A `map`, in this process or on workers, whose results come in order.
-
-Functions and items are sent to workers, and a function may run again where a worker was lost.
-"""
+"""A `map` in this process or on workers, whose results come in order. Functions and items are sent to workers. If a
+worker is lost, a function may run again."""
 
 
 @dataclass(frozen=True)

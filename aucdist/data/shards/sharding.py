@@ -168,7 +168,7 @@ def read_job(url: str, urls: tuple[str, ...]) -> ShardJob:
 
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
 OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
-"""The names of all files that a run writes into its work folder: no others are removed."""
+"""The names of the files that a run writes into its work folder. Only these are removed."""
 
 
 @dataclass(frozen=True)

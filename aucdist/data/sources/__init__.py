@@ -31,7 +31,7 @@ else:
     FormatName = Literal[tuple(FORMATS)]
 
 UNLABELLED = {"labelled": False}
-"""The context of pydantic in which a source of rows that are only scored needs no label."""
+"""The validation context of pydantic for a source whose rows are only scored and need no label."""
 
 
 class Source(SourceFields):
@@ -190,7 +190,7 @@ def refuse_absent(names: Iterable[str]) -> None:
 
 GITHUB = "https://github.com"
 ORIGIN = re.compile(r"github:([^@:]+)@([0-9a-f]+):(.+)")
-"""Repository, commit and path of an ``origin``."""
+"""The repository, commit and path in an ``origin``."""
 
 
 def fetch(

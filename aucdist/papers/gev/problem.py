@@ -41,10 +41,12 @@ from aucdist.solvers.signs import blocked, project_onto_cone
 MOST_FEATURES = 2000
 """Matrices of second moments are used up to this many features; they take 32 MB each."""
 CHUNK = 2**17
-"""Bytes of rows that are processed at a time, so that they stay in the cache of a core between two uses."""
+"""The number of bytes of rows that are processed at a time, so that they stay in the cache of a core between two
+uses."""
 
 MOMENT_ROWS = 1024
-"""Rows whose products are summed at a time: with fewer the sums themselves, as many as products, take most of the time."""
+"""The number of rows whose products are summed at a time. With fewer rows, adding up the products takes most of the
+time."""
 
 Solve = Callable[[np.ndarray], np.ndarray]
 

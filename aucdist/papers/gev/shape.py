@@ -151,7 +151,8 @@ N_CHAINS = 4
 N_ROUNDS = 10
 N_SAMPLES = 10_000
 SKIPPED = 0.1
-"""Burn-in: additional samples at the start of each round that are discarded, as a share of a chain's samples."""
+"""The burn-in: additional samples at the start of each round that are discarded, as a share of the samples of a
+chain."""
 MOST_FEATURES = 100
 MOST_VALUES = 5_000_000
 

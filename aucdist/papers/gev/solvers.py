@@ -30,9 +30,9 @@ ABOVE_NOISE = 3.0
 """The smallest lam for the fit on a sample, in units of `sample.noise`."""
 MOST_HALVINGS = 40
 MOST_PRODUCTS = 100
-"""Products of the Hessian and a vector, for a step of Newton's method by conjugate gradients."""
+"""The largest number of products of the Hessian and a vector in a step of Newton's method by conjugate gradients."""
 LEAST_CURVATURE = 1e-12
-"""Curvature added for an intercept without a penalty, in case no row has any curvature left."""
+"""The curvature that is added for an intercept without a penalty, in case no row has any curvature left."""
 
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
 """Solves a linear system, and returns the solution and the passes that this took."""
@@ -315,7 +315,7 @@ class Gradient(LinkSolver):
 
 
 N_BISECTIONS = 3
-"""Reductions of the bisection; each evaluates seven steps at once, which is worth three halvings."""
+"""The number of reductions of the bisection. Each evaluates seven steps at once, which replaces three halvings."""
 
 
 def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:

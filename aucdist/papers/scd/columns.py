@@ -40,7 +40,8 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
-"""Factor for `PrimalState.usual_eta`. It is large because one weight moves at a time and the next step uses its new value."""
+"""The factor for `PrimalState.usual_eta`. It is large because one weight moves at a time and the next step uses its new
+value."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 PENALTIES = ("l1", "l2")
 
 ClassWeight = tuple[float, float]
-"""Factors for the sample weights of the negative and of the positive rows."""
+"""The factors of the sample weights of the negative and of the positive rows."""
 
 EQUAL: ClassWeight = (1.0, 1.0)
 

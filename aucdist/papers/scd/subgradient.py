@@ -43,7 +43,7 @@ from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
 
 FACTOR = 1.0
-"""Factor for `PrimalState.usual_eta`, where all weights move at once."""
+"""The factor for `PrimalState.usual_eta`, where all weights move at once."""
 
 FACTOR_OF_MEANS = 4.0
 """The factor for RDA with L1, which can be larger because the mean of all subgradients varies less than a single one."""

@@ -34,7 +34,7 @@ COMBINATIONS = ("add", "average")
 ALL = "all"
 
 CHUNK = 2**14
-"""Pairs drawn at a time: as many as stay in a core's second-level cache."""
+"""The number of pairs that are drawn at a time. They fit into the second-level cache of a core."""
 
 LIMIT = 2**63
 

@@ -49,7 +49,7 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 Direction = Callable[[np.ndarray], np.ndarray]
 
 MOST_ERROR = 1e-11
-"""A share of the objective: if rounding may have moved the scores further, they are computed again."""
+"""A share of the objective. If rounding may have changed the scores by more, they are computed again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +287,8 @@ class SubspaceDescent:
 
 
 N_MOVES = 10
-"""Moves that are remembered. They correct the result of an epoch, which is random and slightly biased with many blocks."""
+"""The number of moves that are remembered. They correct the result of an epoch, which is random and slightly biased
+with many blocks."""
 
 
 @dataclass(frozen=True, eq=False)

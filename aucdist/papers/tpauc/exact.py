@@ -137,7 +137,8 @@ class Exact(Solver):
 
 
 MOST_SUMS = 2**26
-"""Groups times features: the sums of both classes then take a gigabyte."""
+"""The largest product of the number of groups and the number of features. The sums of both classes then take a
+gigabyte."""
 
 
 def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:

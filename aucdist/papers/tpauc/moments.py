@@ -24,13 +24,14 @@ VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
 ENOUGH = 1e-9
-"""A closed form whose relative gap is larger than this has lost digits."""
+"""A closed form with a larger relative gap than this has lost digits."""
 
 CHUNK = 2**18
-"""How many values are centred at a time, so that they fit into the second-level cache of a core."""
+"""The number of values that are centred at a time, so that they fit into the second-level cache of a core."""
 
 FEWEST_ROWS = 1024
-"""How many rows are centred at a time at least: with fewer, adding up the products takes longer than computing them."""
+"""The smallest number of rows that are centred at a time. With fewer, adding up the products takes longer than
+computing them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,17 @@ import numpy as np
 from aucdist.solvers.pairs.penalty import Penalty
 
 RIDGE = 1e-12
-"""A share of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
+"""A share of the mean of the diagonal that is added to the diagonal, because points that nearly coincide make the
+system singular."""
 
 FIRST_CAPACITY = 64
-"""So many gradients fit into the first array of them; then it doubles."""
+"""The number of gradients that fit into their first array. Its size then doubles each time."""
 
 MOST_CHANGES = 2_000
-"""The most changes of the points that a combination uses; each round of a fit takes a few."""
+"""The largest number of changes of the points that a combination uses. Each round of a fit needs a few."""
 
 MOST_PATTERNS = 30
-"""The most patterns of zeros and signs that are tried for a combination; a few are usual."""
+"""The largest number of patterns of zeros and signs that are tried for a combination. A few are usual."""
 
 
 class Bundle:

@@ -28,19 +28,20 @@ from aucdist.solvers.pairs.top_negatives import Counting, Threshold
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
-"""So many cells, of which a quarter is spread over all anchors, whatever the last cut says."""
+"""The number of cells. A quarter of them is spread over all anchors, whatever the last cut was."""
 
 PLACES = 2**16
-"""The size of the table by which scores find their cells: few places have more than one edge, and it stays in a core's cache."""
+"""The size of the table by which scores find their cells. Few of its places have more than one edge, and it fits into
+the cache of a core."""
 
 AT_ONCE = 1024
-"""So many rows find their cells before they are added up."""
+"""The number of rows that are assigned to cells before they are added up."""
 
 SAMPLE, SEED = 20_000, 5
-"""So many anchors are drawn, by their ids, for the line search and the first edges."""
+"""The number of anchors that are drawn, by their ids, for the line search and the first edges, and the seed."""
 
 SLACK_OF_GAP, MOST_TRIES = 0.05, 4
-"""The slack may be this share of the gap; so many cuts at most are taken at a point to come there."""
+"""The slack may be this share of the gap. At most the second number of cuts is taken at a point to reach it."""
 
 
 @dataclass(frozen=True, eq=False)

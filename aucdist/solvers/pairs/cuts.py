@@ -52,7 +52,8 @@ class Cut:
 
 
 HardLoss = tuple[Anchors | None, Threshold | None]
-"""The anchors, None for those of the cut, and the threshold by which the loss is taken where it is not that of the cut."""
+"""The anchors (None for those of the cut), and the threshold at which the loss is evaluated if it differs from that of
+the cut."""
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------

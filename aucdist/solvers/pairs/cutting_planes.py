@@ -60,56 +60,66 @@ from aucdist.solvers.rounding import EPS, higher
 from aucdist.solvers.signs import project_onto_cone
 
 MOST_ANCHORS = 2**16
-"""Up to so many rows of the smaller class, their scores are sent, which are exact; beyond, cells are."""
+"""Up to this number of rows of the smaller class, their exact scores are sent to the blocks. With more rows, cells of
+scores are sent."""
 
 NEAR = 0.03
-"""The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
+"""The relative gap to which the fit to a sample is solved. The optimum of the sample is about this far from that of all
+rows."""
 
 LEAST_NOISE = 0.01
-"""If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
+"""If lam is below this share of `sample.noise`, the weights of the sample fit its noise, and zero is the better
+start."""
 
 SHARE_OF_GAP, NARROWING = 0.1, 0.1
-"""Smoothing may make this share of the gap; the band becomes narrower by the second factor at most from pass to pass. With shares
-of .3, .1 and .05 a9a at lam 1e-5 takes 20, 13 and 10 passes; but with .05 cells of anchors of separable rows take 24 passes for
-7, and a9a at lam 1e-4 with 5 % of the negatives 337 for 50."""
+"""Smoothing may cause this share of the gap, and the band becomes narrower by at most the second factor from pass to
+pass. With shares of 0.3, 0.1 and 0.05, a9a at lam 1e-5 takes 20, 13 and 10 passes. But with 0.05, separable rows with
+cells of anchors take 24 passes instead of 7, and a9a at lam 1e-4 with 5 % of the negatives takes 337 instead of 50."""
 
 SHORT, LONG = 0.3, 0.7
-"""A Newton step that ends before the first was too long, and the next one is damped; beyond the second, damping falls."""
+"""A Newton step that ends before the first number was too long, and the next one is damped more. Beyond the second
+number, damping decreases."""
 
 ASTRAY = 0.5
-"""Other rows are drawn after a short step, or where the slope at its end is this share of the first one: they mislead."""
+"""Other rows are drawn after a short step, or if the slope at the end of a step is more than this share of the slope at
+its start. The rows that were drawn then do not stand for all rows."""
 
 PATIENT, FALLEN = 16, 0.5
-"""Where what is left of the objective has not fallen to this share within so many Newton steps, cutting planes go on. With 8 or
-20 steps a9a with 5 % of the negatives takes 101 to 150 passes, with 12 or 16 it takes 62."""
+"""If the first number of Newton steps have not reduced what is left of the objective to the second number, as a share,
+the solver changes to cutting planes. With 8 or 20 steps, a9a with 5 % of the negatives takes 101 to 150 passes; with 12
+or 16 it takes 62."""
 
 UNCHANGED = 3
-"""The band of the threshold narrows as well where so many rounds of cutting planes have not changed the gap."""
+"""The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
+gap."""
 
 ROWS_PER_ROUND = 20
-"""After one line search for each so many rows the interior-point method takes over. One of its steps costs more the more rows
-there are, and fits of text converge in some dozens of line searches."""
+"""The interior-point method starts after one line search for each this many rows. The cost of its steps grows with the
+number of rows, and fits of text converge in some dozens of line searches."""
 
 BEYOND = 0.03
-"""The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
+"""The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
+Sonnenburg, 0.1)."""
 
 STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3])
-"""The steps at which a line search between cuts takes the derivative, in units of the way to the target."""
+"""The steps at which a line search between cuts evaluates the derivative, in units of the distance to the target."""
 
 TOO_SHORT, FAR = 0.05, 0.3
-"""A line search that ends below the first shows that the target was too far off; above the second, that it could be further."""
+"""A line search that ends below the first number shows that the target was too far off. One that ends above the second
+shows that the target could be farther."""
 
 PATIENCE = 100
-"""Passes without any bound above 0 after which cuts that differ by rounding only end the fit."""
+"""The number of passes without a bound above 0 after which a fit ends, because its cuts differ only by rounding."""
 
 PREDICTED = 0.5
-"""Penalties with corners: if at least this share of the predicted decrease was reached, the next point may be farther off."""
+"""For penalties with corners: if at least this share of the predicted decrease was reached, the next point may be
+farther off."""
 
 CLOSE = 0.03
 """If the predicted decrease is less than this share of the gap, the points are too close together."""
 
 MOST_NULL_STEPS = 4
-"""After so many rounds with hardly a decrease, the points come closer."""
+"""After this many rounds with hardly a decrease, the next points are chosen closer."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,15 +24,17 @@ from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.sample import draw_from_block
 
 MOST_ROWS, MOST_VALUES = 4_000, 2**26
-"""With 2 000 and 3 000 rows a step takes about 1 and 3 CPU seconds, and by the cube of the rows about 7 with 4 000. Over 3 000
-normal rows of 8 000 columns cutting planes alone were at a gap of .45 after 300 passes. The arrays of all pairs of 4 000 rows
-take 0.2 gigabytes, and the values of all rows, which come to the client, half a gigabyte at most."""
+"""The limits up to which the interior-point method is used. A step takes about 1 and 3 CPU seconds with 2,000 and 3,000
+rows. It grows like the cube of the number of rows, which gives about 7 seconds with 4,000. On 3,000 normal rows of
+8,000 columns, cutting planes alone had a gap of 0.45 after 300 passes. The arrays of all pairs of 4,000 rows take 0.2
+gigabytes, and the values of all rows, which are sent to the client, take at most half a gigabyte."""
 
 MOST_STEPS, PATIENCE = 50, 2
-"""The most steps, and how many without a much smaller gap end them: rounding hides a smaller one."""
+"""The largest number of steps, and the number of steps without a much smaller gap after which they end, because
+rounding prevents a smaller one."""
 
 TO_BORDER = 0.995
-"""A step goes this share of the way to the border of what is feasible."""
+"""A step goes this share of the way to the boundary of the feasible set."""
 
 
 class FewRows:

@@ -27,7 +27,8 @@ GROUP_WEIGHTS = ("pairs", "groups")
 GRADE_WEIGHTS = ("difference", "one")
 
 MOST_GRADES = 64
-"""The pairs of more grades would be as many sums over the rows; such labels are measurements."""
+"""The largest number of grades. The pairs of G grades are G sums over the rows, and labels with more values are
+measurements."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,13 +28,14 @@ from aucdist.solvers.pairs.kernels import (
 )
 
 MAX_CELLS = 2**16
-"""The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
+"""The largest size of the table that guides a search. It fits into the second-level cache of a core."""
 
 FEW_ANCHORS = 16
-"""A group of so many anchors is searched without a table: it has a single cell."""
+"""A group with at most this many anchors is searched without a table, because it has a single cell."""
 
 Runs = tuple[np.ndarray, np.ndarray]
-"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the groups' numbers, int32 of shape (n_runs,)."""
+"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the numbers of the groups, int32 of
+shape (n_runs,)."""
 
 
 @dataclass(frozen=True, eq=False)

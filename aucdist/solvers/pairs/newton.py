@@ -32,44 +32,52 @@ from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
 STEPS_OF_STAIR = 5
-"""An odd number, so that the middle one is the hinge itself. With 3, 7, 9 or 15 a fit takes about the same passes."""
+"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
+fit takes about the same number of passes."""
 
 WIDEST, WIDE, START = 2.0, 0.3, 0.1
-"""The first half-width of the band at weights of 0, where all margins are 0; that of cutting planes; and the first one at other
-weights, such as those of a sample, which are near the minimum: smoothing by .3 there costs a pass."""
+"""Half-widths of the band: the first one at weights of 0, where all margins are 0; the one of cutting planes; and the
+first one at other weights. The weights of a sample, for example, are near the minimum, where smoothing by 0.3 costs a
+pass."""
 
 NARROWEST = 1e-6
-"""The least half-width: the rounding of scores is far below it."""
+"""The smallest half-width. The rounding of scores is far below it."""
 
 HARD = 1e-9
-"""The half-width in which a line search between cuts of the hinge itself smooths it, so that ties count in part."""
+"""The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
 
 FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_000
-"""How many rows to draw of each class: so many for each feature, and so large a share of all rows, within the limits."""
+"""The number of rows to draw from each class: a number for each feature, and at least a share of all rows, within the
+first and the last limit."""
 
 OUTSIDE, AROUND = 0.5, 2.5
-"""Rows are drawn from a band so many times as wide, and of those outside so many beside: a line search meets them."""
+"""Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
+first number times as many, because a line search reaches them."""
 
 COUNTED = 20_000
-"""How many rows are in the band is counted from about so many."""
+"""The approximate number of rows from which the number of rows in the band is estimated."""
 
 FEW = 0.3
-"""Rows are drawn anew where so small a share of those that the band could give is left in it."""
+"""Rows are drawn again if fewer rows are left in the band than this share of those that could be drawn from it."""
 
 MOST_LIKELY = 8.0
-"""A row whose values are large, as of a rare category, is drawn up to so many times as likely as others, and weighs less."""
+"""A row with large values, such as one of a rare category, is drawn with up to this many times the probability of other
+rows, and weighs less."""
 
 PRODUCTS = 400.0
-"""The matrix is made where it costs less than so many products with all drawn rows; it is the more exact one, too."""
+"""The matrix is computed if this costs less than this many products with all drawn rows. It is also the more exact
+way."""
 
 MOST_PRODUCTS, PRECISION = 150, 0.03
-"""The most conjugate gradients, and the share of the residual at which they end."""
+"""The largest number of steps of conjugate gradients, and the share of the residual at which they end."""
 
 MOST_FACES = 4
-"""Within a cone of signs conjugate gradients begin so often, each time with the weights at 0 that the last ones led to."""
+"""Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which
+the previous ones led."""
 
 FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
-"""A line search ends at a derivative of this share of the first one; the longest step, and the most derivatives it takes."""
+"""A line search ends at a derivative of the first number times the derivative at its start. The others are the longest
+step and the largest number of derivatives."""
 
 SEED = 3
 

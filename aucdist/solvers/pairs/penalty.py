@@ -309,7 +309,7 @@ class GroupL1(SparsePenalty):
 
 
 PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1, GroupL1)}
-"""By the names that the parameter `penalty` takes."""
+"""The penalties, by the names that the parameter `penalty` accepts."""
 
 
 def penalty_of(

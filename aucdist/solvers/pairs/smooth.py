@@ -54,10 +54,11 @@ NEAR = 1e-2
 """The tolerance of the fit to a sample."""
 
 START_GAP, START_PASSES = 0.01, 200
-"""The relative gap to which a minimum of the hinge, to start from, is certified, and the most passes for it."""
+"""The relative gap to which the minimum of the hinge is certified from which the fit starts, and the largest number of
+passes for it."""
 
 FIRST_ROUNDS = 10
-"""Each start is improved by so many steps before the better one is chosen."""
+"""Each start is improved by this many steps before the better one is chosen."""
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,11 @@ from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, start_of_band
 from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_GATHERED = 2**16
-"""So many scores and weights are sent to the client at once: a megabyte."""
+"""The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
 
 STARTS = 17
-"""So many thresholds are tried where the rows lie in blocks; between two of them what the rows weigh is taken as linear."""
+"""The number of thresholds that are tried if the rows are in several blocks. Between two of them, the weight of the
+rows is treated as linear."""
 
 
 @dataclass(frozen=True)
