@@ -189,7 +189,7 @@ def begin(
 
 
 def is_unfinished(output: str) -> bool:
-    """Tell whether a folder has scores of a run that has not ended: it was killed, or is still running."""
+    """Return whether a folder has scores of a run that has not ended: it was killed, or is still running."""
     output = absolute(output)
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 

@@ -137,9 +137,9 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
 
 
 def same_classes(models: Sequence[LinearModel]) -> bool:
-    """Tell whether the same classes are positive for all models, so that a label means the same for each.
+    """Return whether the same classes are positive for all models, so that a label means the same for each.
 
-    Models of several classes have the same ones.
+    Models of several classes must have the same classes.
     """
     said = []
     for model in models:

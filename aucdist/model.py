@@ -1,4 +1,6 @@
-"""Save and load models: weights as ``.npy``, feature maps as ``.npz``, all else as JSON. Loading runs no code of the files.
+"""Save and load models: weights as ``.npy``, feature maps as ``.npz``, everything else as JSON.
+
+Loading does not run code from the files.
 
 A model is a list of classes, each against the rest, which share features and encoding. For two classes the list has one entry.
 """
@@ -72,14 +74,14 @@ def write_model(url: str, model: LinearModel) -> None:
 
 
 def as_model(estimator: Any, label: str = "y") -> LinearModel:
-    """Return a fitted estimator as a saved model is: `write_model` writes it, and `aucdist.export` takes it elsewhere.
+    """Return a fitted estimator in the form of a saved model, which `write_model` writes and `aucdist.export` exports.
 
     Parameters
     ----------
     estimator : estimator of aucdist
         Fitted to a table, or to an array, whose features are then called ``x0``, ``x1``, ...
     label : str, default="y"
-        What the column of labels is called.
+        The name of the column of labels.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     Raises
     ------
     InputError
-        If it is no estimator of aucdist, or is not fitted.
+        If it is not an estimator of aucdist, or is not fitted.
 
     Examples
     --------

@@ -3,10 +3,10 @@
 Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
 the choice depends neither on the order of the rows nor on the blocks that they lie in.
 
-Where rows have groups, the number is one of the group, and whole groups of the smallest numbers are the test rows, so many that
-they have the share of all rows.
+If rows have groups, each group gets one number. The groups with the smallest numbers are the test rows, as many as have
+the requested share of all rows.
 
-Or the last rows by a column of times are the test rows, whole groups where there are some.
+With a column of times, the last rows are the test rows. If rows have groups, whole groups are taken.
 """
 
 import functools
@@ -120,9 +120,9 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     column : int
         The feature that is the time.
     last : float
-        About this share of the rows that have a time are test rows.
+        The approximate share of the rows with a time that become test rows.
     gap : float
-        Rows that lie less than this before the first test row are on neither side.
+        Rows that are less than this before the first test row are on neither side.
 
     Raises
     ------

@@ -368,8 +368,8 @@ def total_variation(reference: np.ndarray, counts: np.ndarray) -> tuple[float, f
 def more_than(count: int, n: int, before: int, n_before: int) -> float:
     """Return the p-value for the hypothesis that a share is no higher than before.
 
-    The number of rows is binomial with the share ``(before + 1) / (n_before + 2)``, or the normal test of two shares decides
-    where that gives a larger p-value: the share before is an estimate, too.
+    The number of rows is binomial with the share ``(before + 1) / (n_before + 2)``, or the normal test of two shares
+    decides if that gives a larger p-value, because the share before is an estimate as well.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Sample:
 
 
 def sample_of(blocks: Blocks) -> Sample:
-    """Return at most `MOST_ROWS` rows of blocks, chosen by their ids, whatever the blocks."""
+    """Return at most `MOST_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
     wide = blocks.n_features > MOST_FEATURES
     rates = [min(1.0, MOST_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
     sampled = blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)
@@ -212,8 +212,9 @@ def known_rows(known: int, checked: int) -> list[str]:
 def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0, checked: int = 0) -> tuple[str, ...]:
     """Return sentences on everything that may make a test too optimistic.
 
-    `train` and `test`: the training rows, and the test rows where there are some.
-    `known` and `checked`: of so many test rows that were looked up, so many were among the training rows.
+    `train` and `test`: the training rows, and the test rows if there are any.
+    `known` and `checked`: the number of test rows that were among the training rows, and the number that were looked
+    up.
     """
     sample = sample_of(train)
     times = [] if test is None or not schema.dates else times_of(sample, sample_of(test), schema)

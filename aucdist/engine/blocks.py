@@ -123,7 +123,7 @@ def _read_block(loader: Loader, item: Any) -> Block:
 
 
 def load(loader: Callable[[Any], T], item: Any) -> T:
-    """Call a loader of blocks or another function, waiting for a store that is out for a while: a fit depends on it."""
+    """Call a loader of blocks or another function, and wait if a store does not answer for a while."""
     with patient():
         return loader(item)
 
@@ -142,7 +142,7 @@ def load_all(
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:
-    """Describe a block, be it in memory or not."""
+    """Describe a block, whether or not it is in memory."""
     return block.info if isinstance(block, StoredBlock) else BlockInfo.of(block)
 
 
@@ -319,7 +319,7 @@ class LocalBlocks(Blocks):
     Parameters
     ----------
     blocks : sequence of Block or StoredBlock
-        Those that are stored are read again for each step, and not kept.
+        Stored blocks are read again for each step and not kept.
     n_jobs : int or None, default=None
         How many threads work on blocks at the same time: None means 1, -1 one for each core. The results have the same bits for
         any number. More threads than blocks bring nothing.
@@ -347,7 +347,7 @@ class LocalBlocks(Blocks):
         n_blocks: int,
         n_jobs: int | None = None,
     ) -> "LocalBlocks":
-        """Cut rows in memory into blocks of neighbours, as nearly equal in size as may be, without copying the features.
+        """Cut rows in memory into blocks of adjacent rows of nearly equal size, without copying the features.
 
         Parameters
         ----------
@@ -398,7 +398,7 @@ class LocalBlocks(Blocks):
         n_jobs: int | None = None,
         items: Sequence[Any] | None = None,
     ) -> "LocalBlocks":
-        """Load all blocks, or with `stream` read them for each step anew; the numbers are the same.
+        """Load all blocks, or with `stream` read them again for each step. The numbers are the same.
 
         Parameters
         ----------

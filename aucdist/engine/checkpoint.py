@@ -191,11 +191,11 @@ class Journal:
         Parameters
         ----------
         rounds : int or None
-            One is due after so many rounds.
+            The number of rounds after which a checkpoint is due.
         seconds : float
-            One is due after so many seconds.
+            The number of seconds after which a checkpoint is due.
         now : bool, default=False
-            One is due in any case.
+            Whether a checkpoint is due in any case.
         """
         self._rounds += 1
         if self.replays or not self.new:

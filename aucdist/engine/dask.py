@@ -35,10 +35,10 @@ RESTART_SECONDS = 10.0
 class DaskBlocks(Blocks):
     """Blocks in the memory of a cluster's workers, or read there for each step.
 
-    Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source where a
-    worker is lost. Steps are no tasks: the client calls a handler on each worker (`aucdist.engine.worker_part`), which runs the
-    step on its part with the worker's threads and sends the merged summaries. After a worker was lost its steps are repeated:
-    that takes time, and changes no bit of the answer.
+    Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source
+    where a worker is lost. Steps are not tasks of Dask: the client calls a handler on each worker
+    (`aucdist.engine.worker_part`), which runs the step on its part with the worker's threads and sends the merged
+    summaries. If a worker is lost, its steps are repeated. This takes time and does not change a bit of the result.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class DaskBlocks(Blocks):
     def load(
         cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False, items: Sequence[Any] | None = None
     ) -> "DaskBlocks":
-        """Load the blocks on the workers, adjacent ones on the same, or with `stream` read them there for each step anew.
+        """Load the blocks on the workers, adjacent blocks on the same worker.
 
-        The numbers are the same either way.
+        With `stream`, they are read there again for each step. The numbers are the same.
 
         Parameters
         ----------
@@ -135,9 +135,10 @@ class DaskBlocks(Blocks):
 
 
 def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
-    """Put small objects on the workers, adjacent ones on the same, and return futures: tasks that take them go there.
+    """Put small objects on the workers, adjacent ones on the same worker, and return futures.
 
-    What an object keeps is then used again by the next task. Where a worker is lost, Dask places its objects anew.
+    Tasks that take an object run on its worker, so the next task can use what the object keeps. If a worker is lost,
+    Dask places its objects again.
     """
     some = _neighbours(client, len(items))
     # Dask schedules tasks that depend on fewer than five others as if they depended on none.
@@ -259,9 +260,9 @@ def distinct_labels(y: Any) -> list[np.ndarray]:
 
 
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:
-    """Return each worker's memory limit in bytes (0: none) and its threads.
+    """Return the memory limit of each worker in bytes (0 means none) and its number of threads.
 
-    Where all are lost just now, it waits for the first that comes.
+    If all workers are lost at the moment, wait for the first one.
 
     Raises RunError if none comes.
     """

@@ -1,9 +1,9 @@
 """Run a step on blocks, by the threads of one process, and add up what it returns in a fixed binary tree.
 
-**One BLAS thread while a fit runs.** BLAS splits long products by its threads and adds up the parts in another order, so the
-bits of a fit would depend on the number of cores. Its threads also wait for each other by spinning: where fits run side by
-side, or other programs compute, that costs many times the product. So `n_jobs` and workers alone say how many threads a fit
-has.
+**One BLAS thread while a fit runs.** BLAS splits long products by its threads and adds up the parts in another order,
+so the bits of a fit would depend on the number of cores. Its threads also wait for each other by spinning. If fits run
+side by side, or other programs compute, this costs many times the product. So only `n_jobs` and the workers decide how
+many threads a fit has.
 """
 
 import os
@@ -28,10 +28,10 @@ Node = tuple[int, int, Summary]
 class MergeTree:
     """Adds up summaries in the shape of a binary tree over the numbers of the blocks.
 
-    The node at (level, index) stands for the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``. A node is added to its
-    sibling as soon as both are there. The shape depends on the number of blocks alone: the sum has the same bits whether one
-    process, its threads or many workers add the summaries up, and whatever the order in which they come. Where summaries grow as
-    they are added up, as counts of scores do, the sum of n of them costs n log n instead of n**2.
+    The node at (level, index) stands for the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``. A node is
+    added to its sibling as soon as both are there. The shape depends on the number of blocks alone: the sum has the
+    same bits whether one process, its threads or many workers add the summaries up, and in whatever order they arrive.
+    If summaries grow as they are added up, as counts of scores do, the sum of n of them costs n log n instead of n**2.
     """
 
     def __init__(self, nodes: Iterable[Node] = ()):

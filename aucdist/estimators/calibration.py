@@ -1,7 +1,7 @@
 """Probabilities for models that rank: a map from scores to probabilities, fitted to scores of rows that the model had not seen.
 
-The rows are dealt out to folds. A model fitted to all folds but one scores the rows of that one, and the map is fitted to all
-these scores; the model of all rows then uses it.
+The rows are divided into folds. For each fold, a model that was fitted to the other folds scores its rows. The map is
+fitted to all these scores, and the model of all rows then uses it.
 """
 
 from collections.abc import Mapping

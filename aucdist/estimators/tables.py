@@ -34,7 +34,7 @@ NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 
 
 def allows_missing(estimator: Any) -> bool:
-    """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
+    """Return whether the estimator has a feature map with a place for missing values."""
     if estimator._by_folds:
         return not hasattr(estimator, "chosen_") or allows_missing(
             clone(estimator).set_params(features=estimator.chosen_.get("features"))
@@ -47,12 +47,12 @@ def allows_missing(estimator: Any) -> bool:
 
 
 def names_of_features(estimator: Any) -> np.ndarray | None:
-    """Return the names of the features that weights, or the feature map, of a fitted estimator are of; None without names."""
+    """Return the names of the features to which the weights or the feature map refer; None if they have no names."""
     return getattr(estimator, "feature_names_out_", getattr(estimator, "feature_names_in_", None))
 
 
 def forget_columns(estimator: Any) -> None:
-    """Remove what the last fit knew of columns."""
+    """Remove the attributes about columns that the last fit has set."""
     for name in (*ENCODING, "feature_names_in_"):
         vars(estimator).pop(name, None)
 
@@ -304,7 +304,7 @@ def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[s
 
 
 def is_table(X: Any) -> bool:
-    """Tell whether rows are a table with named columns, of pandas, polars, pyarrow or another library."""
+    """Return whether rows are a table with named columns, of pandas, polars, pyarrow or another library."""
     return hasattr(X, "iloc") or hasattr(X, "schema")
 
 

@@ -228,11 +228,11 @@ def _count_missing(block: Block) -> Summary:
 
 
 def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
-    """Return bins of about equal weight; a value that is heavier than a bin gets one of its own.
+    """Return bins of about equal weight; a value that weighs more than a bin gets its own bin.
 
     `values`, of shape (n,), float64: missing ones are ignored.
     `weight`, of shape (n,), float64: above 0.
-    `n_bins`: at most so many bins; as many as there are different values, if those are fewer.
+    `n_bins`: the largest number of bins. If there are fewer different values, each has its own bin.
     """
     there = ~np.isnan(values)
     distinct, index = np.unique(values[there], return_inverse=True)

@@ -300,8 +300,8 @@ def refuse_names(names: Sequence[str]) -> None:
 def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str], suffix: str) -> dict[str, np.ndarray]:
     """Return contributions as columns whose sum, from the first to the last, is the score to the last bit.
 
-    The last of them is what the sum of the others leaves out by rounding. A difference of nearby floats is exact, so the sum is,
-    too, but where a score is so much smaller than its parts that it is rounding itself.
+    The last column is the rounding error of the sum of the others. A difference of nearby floats is exact, so the sum
+    is exact as well, unless a score is so much smaller than its parts that it consists of rounding errors.
 
     `table`: as `explanation` returns it.
     `scores`: of shape (n_samples,), float64.
@@ -330,9 +330,9 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 class Reasons:
     """The contribution of each column and pair of features to the score of each row, compared with two reference values.
 
-    `names`: of columns; those of the categories of one column are one.
-    `beside_best`, of shape (n_samples, n_names), float64: what it adds beyond what it would add in the cell, or for the
-        category, where that is least; never below 0.
+    `names`: of columns; the categories of one column count as one.
+    `beside_best`, of shape (n_samples, n_names), float64: what it adds beyond its smallest possible contribution, over
+        all cells or categories; at least 0.
     `beside_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 

@@ -76,9 +76,9 @@ class AutoSearch:
         The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
     rule : str
     n_first : int
-        After every so many folds maps leave: see `aucdist.search.schedule.race_schedule`.
+        The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race_schedule`.
     n_fitted : int
-        Of the `n_folds` folds, how many are fitted at most.
+        The largest number of the `n_folds` folds that are fitted.
     tol : float
         The relative gap at which fits of the folds end.
     """
@@ -107,8 +107,9 @@ def auto_search(
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
-    Over all pairs the rule is ``simplest``. At the top of the list few rows decide, so that the standard error over the folds is
-    wider than what maps differ by, and that rule gives away what curves gain: the rule is ``best`` there.
+    Over all pairs the rule is ``simplest``. For the top of the list the rule is ``best``: few rows decide there, so the
+    standard error over the folds is larger than the differences between maps, and ``simplest`` would give up what curved
+    maps gain.
 
     Parameters
     ----------
@@ -200,11 +201,11 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
 def default_metric(
     max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None
 ) -> dict[str, Any]:
-    """Return what a feature map is chosen by unless that is said: ``metric`` and its parameters, as `measure_name` takes them.
+    """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `measure_name`.
 
-    At the top of the list it is the partial AUC, shrunk towards the AUC where positives are few
-    (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs, and where rows of groups have
-    grades, which are at least 0, the NDCG of the first rows, which is what lists are judged by.
+    For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
+    (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs. If the rows of groups
+    have grades of at least 0, it is the NDCG of the first rows.
     """
     if max_fpr is not None:
         return {"metric": "shrunk_partial_auc", "max_fpr": max_fpr}
@@ -228,10 +229,10 @@ def choose_features(
     note: Callable[[str], None] = _silent,
     done: Callable[[int, int, Point], None] = _silent,
 ) -> dict[str, Any]:
-    """Choose a feature map by folds and by the measure that is trained for.
+    """Choose a feature map by folds, with the measure that the model is trained for.
 
-    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. For several classes, one map is
-    chosen for all by the mean over them, and the smallest class decides which maps are tried.
+    The rows stay in their blocks: rows outside of a fold get weight 0. Folds keep groups whole. For several classes,
+    one map is chosen for all by the mean over them, and the smallest class decides which maps are tried.
 
     Parameters
     ----------

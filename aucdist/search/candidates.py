@@ -59,10 +59,10 @@ def candidates(
 ) -> list[dict[str, Any] | None]:
     """Return the feature maps to try, the simplest first.
 
-    They are None, which is none, bins whose shapes rise or fall as a straight line does (`monotone`, which `points_of` takes out
-    of the map), bins, landmarks of two widths, bins with pairs, and leaves if LightGBM can be loaded here: where rows have groups
-    also of trees that are grown within them, and for the top of the list `LEAVES_OF_TOP`. For an estimator with directions of its
-    own there are no bins with others, and no landmarks.
+    They are None, which stands for no map; bins whose shapes rise or fall like a straight line (`monotone`, which
+    `points_of` takes out of the map); bins; landmarks of two widths; bins with pairs; and leaves if LightGBM can be
+    loaded. If rows have groups, there are also leaves of trees that are grown within them, and for the top of the list
+    there are `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
 
 
 def codes(values: np.ndarray) -> np.ndarray:
-    """Return a number for each row, the same for equal values; not-a-number is a group of its own for each such row.
+    """Return a number for each row, the same for equal values. Each row with not-a-number is its own group.
 
     Parameters
     ----------

@@ -159,8 +159,8 @@ class LamPath(Protocol):
 class Solver(BaseEstimator, ABC):
     """An algorithm and its own parameters, which an estimator takes as its `solver`.
 
-    A subclass is all that there is to write for a new solver: what it is able to do, as the class attributes below; its
-    parameters, as keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`.
+    For a new solver, write a subclass. It has what the solver can do, as the class attributes below; its parameters, as
+    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`.
 
     Attributes
     ----------

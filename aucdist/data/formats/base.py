@@ -150,7 +150,7 @@ def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def check_expectations(source: SourceFields, name: str, figures: Mapping[str, Any]) -> None:
-    """Do nothing if rows, features and rows of each class, as far as they are given, are those that the source states.
+    """Check that rows, features and rows of each class are those that the source states, if it states them.
 
     Raises InputError naming what was expected and what was found.
     """
@@ -208,7 +208,7 @@ class Format(ABC):
     suffixes : mapping of str to mapping
         The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
-        Whether a source must name the label column. It then chooses its features by the names of columns, too.
+        Whether a source must name the label column. It then also chooses its features by the names of columns.
     """
 
     name: ClassVar[str]
@@ -234,7 +234,7 @@ class Format(ABC):
         """Return URL, size and ETag (of local files: the time of the last change) of each file, in types of JSON."""
 
     def n_bytes(self, source: SourceFields) -> int:
-        """Return the bytes that `split` divides; 0, as by default, where that is not known before reading."""
+        """Return the number of bytes that `split` divides; by default 0, which means that it is not known yet."""
         return 0
 
     def part_urls(self, source: SourceFields) -> list[str]:
@@ -276,11 +276,11 @@ class Format(ABC):
         return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
-        """Tell whether rows become CSR where the source leaves the layout open; by default if columns are hashed."""
+        """Return whether rows become CSR if the source states no layout; by default, if columns are hashed."""
         return bool(survey.hashed)
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
-        """Return the changes to a source that make its rows those of a model, whatever their labels.
+        """Return the changes to a source by which its rows get the features of a model, without labels.
 
         Raises
         ------
@@ -382,7 +382,7 @@ class TableFormat(Format):
     """A format of named columns, of which a source chooses the label and the features."""
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
-        """Choose the columns of the model, whatever their order in the file, and no label."""
+        """Choose the columns of the model, in any order in the file, and no label."""
         return {
             "label": None, "groups": None, "cost_column": None, "labels": "numbers", "keep": schema.columns(), "drop": None,
             "categorical": [], "hashed": {}, "dates": {},

@@ -77,7 +77,7 @@ class JsonLinesFormat(ArrowFileFormat):
 
 
 class ArrowFormat(ArrowFileFormat):
-    """Files and streams of Arrow, which Feather files are, too."""
+    """Files and streams of Arrow. Feather files are among them."""
 
     name, reader = "arrow", "from_ipc"
     suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}

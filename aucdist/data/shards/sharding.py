@@ -1,9 +1,9 @@
 """Shard a data set: write its rows in random order to files that each have the same share of positives, in bounded memory.
 
-The rows of each class are numbered in the order of the source, and a permutation (`permuted`) gives each its position among the
-rows of its class. The positions of both classes, one class after the other, are dealt out to the shards in turn. So every
-worker knows where its rows belong, and the bytes of a shard depend on the source, the options and the seed, not on parts or
-workers.
+The rows of each class are numbered in the order of the source, and a permutation (`permuted`) gives each its position
+among the rows of its class. The positions of both classes, one class after the other, are assigned to the shards in
+turn. Each worker therefore knows where its rows belong, and the bytes of a shard depend on the source, the options and
+the seed, not on parts or workers.
 
 1. `survey` has every part parsed once and makes the job.
 2. `route` takes what was parsed of one part, sorts its rows by shard and writes them to the work folder: one file for each part.
@@ -180,7 +180,7 @@ class Request:
     target : str
         The folder of the shards: a path or an fsspec URL.
     rows_per_shard : int or None
-        At most so many rows in a shard; None: as many as take 64 MiB in memory.
+        The largest number of rows in a shard; None means the number that takes 64 MiB in memory.
     seed : int
         The seed of the order of the rows.
     key : str
@@ -239,7 +239,7 @@ def leftovers(asked: Request) -> list[str]:
 
 
 def is_in_progress(asked: Request) -> bool:
-    """Tell whether an earlier run has started the same work, and not finished it."""
+    """Return whether an earlier run has started the same work and not finished it."""
     return files.exists(below(asked.work, JOB))
 
 

@@ -23,7 +23,7 @@ def simulate(
     Parameters
     ----------
     positive_share : float
-        Chance of a row to be positive, between 0 and 1.
+        The probability that a row is positive, between 0 and 1.
     seed : int
         The direction between the classes comes from it alone, the rows from it and `index`.
     shift : float, default=1.2
@@ -55,7 +55,7 @@ class Simulation:
     positive_share : float
         As in `simulate`.
     rows_per_shard : int or None
-        The last shard may have fewer; None: as many as take 64 MiB.
+        The number of rows of each shard; the last one may have fewer. None means the number that takes 64 MiB.
     dtype : str
         ``float32`` or ``float64``.
     shift : float

@@ -160,7 +160,7 @@ def find(name: str) -> Source:
 
 
 def is_present(source: Source) -> bool:
-    """Tell whether a data set can be read here without a network: it is bundled, or its files are local and exist."""
+    """Return whether a data set can be read without a network: it is bundled, or its files are local and exist."""
     return source.format_of().is_present(source)
 
 
@@ -198,15 +198,16 @@ def fetch(
 ) -> tuple[list[str], bool]:
     """Download a data set of the catalog to where it is looked up, below AUCDIST_DATA, and check it.
 
-    A file is there whole, with the checksum that the catalog states, or not at all. One that is there already stays; a download
-    that was cut off begins again.
+    A file is saved only if it is complete and has the checksum of the catalog. A file that exists is not downloaded
+    again. A download that was interrupted starts from the beginning.
 
     Parameters
     ----------
     mirror : str
-        A folder or URL that has the files under their names below AUCDIST_DATA; by default each comes from its origin.
+        A folder or URL that has the files under the names that they have below AUCDIST_DATA. By default each file is
+        downloaded from its origin.
     received : callable
-        Takes the bytes that have come, and all of them where the server says how many.
+        A function of the number of bytes that have arrived, and of their total number if the server states it.
 
     Returns
     -------
