@@ -160,17 +160,18 @@ def run_step(
     with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 
         def work(i: int) -> None:
-            # No name for the block: it has to be gone when the next one is waited for.
+            """Run the step on a block, which has no name: it has to be gone when the next one is waited for."""
             after[i], summary = step(take(i), memories[i], *args)
             tree.add(0, numbers[i], summary)
 
         if min(threads, len(blocks)) > 1:
             in_threads(work, len(blocks), threads, stop)
         else:  # nothing to share: a step on few rows takes less than the locks would
-            for i in range(len(blocks)):
+            for i, number in enumerate(numbers):
                 if stop is not None and stop.is_set():
                     raise Interrupted
-                work(i)
+                after[i], summary = step(take(i), memories[i], *args)
+                tree.add(0, number, summary)
     return after, tree
 
 

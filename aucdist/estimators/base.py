@@ -21,7 +21,7 @@ from aucdist.estimators.classes import (
     predicted_classes,
     scores_of_classes,
 )
-from aucdist.estimators.display import RoundPrinter, WithPlots, give_warnings
+from aucdist.estimators.display import WithPlots, give_warnings
 from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
 from aucdist.estimators.scores import WithThreshold, mapped_rows
 from aucdist.estimators.tables import allows_missing, checked_rows
@@ -39,6 +39,9 @@ from aucdist.maps.base import FittedMap
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Certificate, Solution, as_table
 
+Fitted = tuple[ScoreCounts | None, list[Warning]]
+"""The counts of the scores of the training rows, where a fit needed them, and what it warns of."""
+
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
 
@@ -46,7 +49,7 @@ STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold
 class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted`
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit`, `_set_fitted`
     and `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 
@@ -111,59 +114,34 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         with all_or_nothing(self):
             self.check_parameters()
             self.__dict__.pop("chosen_", None)
-            self._fit_any(training_blocks(self, X, y, sample_weight, groups), callback)
+            rows = training_blocks(self, X, y, sample_weight, groups)
+            model = self._with_chosen_features(rows) if self._by_folds else self
+            counts: Any = None
+            if isinstance(rows, ClassBlocks):
+                counts = fit_classes(model, rows, callback)
+            else:
+                if self.has_several_classes:
+                    forget_fit(self)
+                blocks = model._ready(rows)
+                known, warned = model._fit(blocks, callback)
+                give_warnings(warned)
+                if blocks.has_weights == rows.has_weights:  # equal weights may have been left out
+                    counts = known
+            if model is not self:
+                forget_fit(self)
+                parameters = self.get_params(deep=False)
+                self.__dict__.update({name: value for name, value in vars(model).items() if name not in parameters})
+            if hasattr(self, "_counts"):
+                self._counts = counts
         return self
 
-    def _fit_any(self, rows: AnyBlocks, callback: Callback | None) -> Any:
-        """Fit blocks, and return the counts of their scores if the fit needed them; with several classes, those of each class."""
-        if self._by_folds:
-            search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
-            fitted, chosen = search.with_chosen_features(self, rows)
-            fitted.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
-            counts = fitted._fit_any(rows, callback)
-            forget_fit(self)
-            parameters = self.get_params(deep=False)
-            self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
-            self.chosen_ = chosen
-            return counts
-        if isinstance(rows, ClassBlocks):
-            return fit_classes(self, rows, callback)
-        blocks = self._ready(rows)
-        counts, warned = self._fit(blocks, callback)
-        give_warnings(warned)
-        return counts if blocks.has_weights == rows.has_weights else None  # equal weights may have been left out
-
-    def fit_blocks(self, blocks: AnyBlocks, callback: Callback | None = None) -> Any:
-        """Fit the model to blocks of rows, or with several classes one model for each; errors and warnings are those of `fit`.
-
-        Parameters
-        ----------
-        blocks : Blocks or ClassBlocks
-        callback : callable, optional
-            See `fit`; of several classes each record has the name of its class as ``class``.
-
-        Returns
-        -------
-        ScoreCounts or None, or a list of these
-            How many rows of each class have each score without the intercept, where the fit needed to know. For several classes
-            a list: for each what its model says of it and the rest.
-        """
-        with all_or_nothing(self):
-            self.check_parameters()
-            return self._fit_any(training_blocks(self, blocks), callback)
-
-    def _fit(
-        self, blocks: Blocks, callback: Callback | None, name: str = ""
-    ) -> tuple[ScoreCounts | None, list[Warning]]:
-        """Fit the rows; return the counts of their scores, where they were needed, and what is to be warned of."""
-        if self.has_several_classes:
-            forget_fit(self)
-        printer = RoundPrinter(name or type(self).__name__, self.verbose > 1, callback) if self.verbose else None
-        solution = self._solve(blocks, callback if printer is None else printer)
-        if printer is not None:
-            printer.end(solution)
-        counts = self._set_fitted(solution, blocks)
-        return counts, list(self._warnings_of_fit(blocks))
+    def _with_chosen_features(self, rows: AnyBlocks) -> "BlockClassifier":
+        """Return an estimator like this one, whose features, and lam, folds of the training rows chose."""
+        search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
+        model: BlockClassifier
+        model, model.chosen_ = search.with_chosen_features(self, rows)
+        model.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
+        return model
 
     @property
     def has_several_classes(self) -> bool:
@@ -185,12 +163,18 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return [model.history_ for model in self.estimators_]
 
     @abstractmethod
-    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
-        """Run the solver on these rows until the loop ends it."""
+    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
+        """Fit rows of two classes, and return what `_end_fit` returns; `name` is that of the model in printed rounds."""
+
+    def _end_fit(self, solution: Solution, blocks: Blocks) -> Fitted:
+        """Set the fitted attributes, and return the counts of the rows' scores, where they were needed, and the warnings."""
+        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
+        self._records = solution.records
+        return self._set_fitted(solution, blocks), list(self._warnings_of_fit(blocks))
 
     @abstractmethod
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
-        """Set the fitted attributes; return the counts of the rows' scores, if they were needed for it."""
+        """Set the weights and what depends on them; return the counts of the rows' scores, if they were needed for it."""
 
     @abstractmethod
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
@@ -360,8 +344,3 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             self.monotone_ = directions_of_line(self, blocks)
         else:
             self.monotone_ = directions_of_features(self, blocks)
-
-    def _set_certificate(self, solution: Solution) -> None:
-        """Set the attributes that describe the fit."""
-        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
-        self._records = solution.records

@@ -83,9 +83,22 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     return sum(counts[1:], start=counts[0])
 
 
-def will_need_unseen(model: Any) -> None:
-    """Have the next fit of a model keep the scores that its calibration counts, 24 bytes each, for `training_scores_unseen`."""
-    model._unseen = None
+def keep_counts(model: Any, *, unseen: bool = False) -> None:
+    """Have the next fit keep the counts of the training scores that it needs, 24 bytes for each score, for `kept_counts`.
+
+    `unseen`: whether to keep those that its calibration counts as well, for `training_scores_unseen`.
+    """
+    model._counts = None
+    if unseen:
+        model._unseen = None
+
+
+def kept_counts(model: Any) -> Any:
+    """Return what a fit has kept, how many rows of each class have each score without the intercept, and forget it.
+
+    None where the fit did not need to know; for several classes a list of these.
+    """
+    return vars(model).pop("_counts")
 
 
 def training_scores_unseen(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:

@@ -95,7 +95,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
         more = [repr(name) for name, _ in cases[NAMED:]]
         text += f"; and {len(more)} classes more: {', '.join(more)}" if more else ""
-        warnings.warn(kind(text), stacklevel=4)
+        warnings.warn(kind(text), stacklevel=3)
     return counts
 
 

@@ -37,30 +37,32 @@ def give_warnings(warned: Iterable[Warning], *, but: type[Warning] | tuple[()] =
     """Give the warnings of a fit, except those of a kind."""
     for warning in warned:
         if not isinstance(warning, but):
-            warnings.warn(warning, stacklevel=4)  # the caller of `fit`
+            warnings.warn(warning, stacklevel=3)  # the caller of `fit`
 
 
 class RoundPrinter:
-    """Prints rounds on stdout while a fit runs, and passes each to another callback.
+    """Prints rounds on stdout while an estimator with `verbose` is fitted, and passes each to another callback.
 
-    `name`: of the estimator, before each line.
-    `every`: every round is printed, and otherwise the rounds 1 to 10, 20, 30, ..., 100, 200, ...
+    `name`: before each line; by default that of the estimator. With 1 the rounds 1 to 10, 20, 30, ..., 100, 200, ... are printed,
+        and with 2 all of them.
     """
 
-    def __init__(self, name: str, every: bool, callback: Callback | None = None):
-        self._name, self._every, self._callback = name, every, callback
+    def __init__(self, estimator: Any, name: str, callback: Callback | None):
+        self._name, self._verbose, self._callback = name or type(estimator).__name__, estimator.verbose, callback
         self._printed = 0
 
     def __call__(self, record: Record) -> None:
         """Print a round, or leave it out."""
         number = int(record["round"])
-        if self._every or number % 10 ** (len(str(number)) - 1) == 0:
+        if self._verbose > 1 or (self._verbose and number % 10 ** (len(str(number)) - 1) == 0):
             self._print(record)
         if self._callback is not None:
             self._callback(record)
 
     def end(self, solution: Solution) -> None:
         """Print the last round, if it was left out, and how the fit ended."""
+        if not self._verbose:
+            return
         last, certificate = solution.records[-1], solution.certificate
         if self._printed != last["round"]:
             self._print(last)

@@ -3,7 +3,6 @@
 `HingeClassifier` is one: a linear support vector machine with an L1 or an L2 penalty.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -16,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.base import BlockClassifier, Fitted
 from aucdist.estimators.classes import probabilities_of_classes, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
+from aucdist.estimators.display import RoundPrinter, give_warnings
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, names_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
@@ -56,17 +56,18 @@ class LinearClassifier(BlockClassifier):
         self._fitted_ranges = fitted.ranges
         return fitted, shift
 
-    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
         fitted, shift = self._shifted(blocks)
         start = self._initial_weights(blocks.n_features)
         if shift is not None and isinstance(start, np.ndarray) and len(start) > blocks.n_features:
             start = np.append(start[:-1], start[-1] + shift.along(start[:-1]))  # the intercept is last
-        rounds = self._rounds(fitted, start)
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        printer = RoundPrinter(self, name, callback)
+        solution = solve(self._rounds(fitted, start), tol=self.tol, max_passes=self.max_passes, callback=printer)
+        printer.end(solution)
         self.__dict__.pop("resume_", None)
         if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
             self.resume_: Any = solution.last.resume()
-        return solution if shift is None else self._unshifted(solution, shift)
+        return self._end_fit(solution if shift is None else self._unshifted(solution, shift), blocks)
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""
@@ -263,9 +264,8 @@ def lam_path(
         for model in sorted(models, key=lambda model: -model.lam):
             vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
             rounds = problem.rounds(model.lam)
-            model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
-            for warning in model._warnings_of_fit(blocks):
-                warnings.warn(warning, stacklevel=2)
+            solution = solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes)
+            give_warnings(model._end_fit(solution, blocks)[1])
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]
@@ -412,7 +412,6 @@ class HingeClassifier(LinearClassifier):
         return replace(with_rounded_intercept(solution, shift, self.tol), w=unshifted)
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        self._set_certificate(solution)
         zeros = self.__dict__.pop("_zeros")
         for record, zero in zip(self._records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero

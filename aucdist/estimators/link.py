@@ -295,7 +295,6 @@ class LinkClassifier(LinearClassifier):
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         last = solution.last
         assert isinstance(last, LinkRound)
-        self._set_certificate(solution)
         self.gradient_norm_ = last.gradient_norm
         self.__dict__.pop("xi_", None)
         link = self._loss.link

@@ -16,8 +16,8 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.display import RankingWarning
+from aucdist.estimators.base import BlockClassifier, Fitted
+from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.kernels.rows import CsrRows
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
@@ -281,7 +281,14 @@ class MarginMeanClassifier(BlockClassifier):
         if not (self.sampler is None or self.sampler == "auto" or hasattr(self.sampler, "fit_resample")):
             raise InputError(f"sampler is {self.sampler!r}; 'auto', None or an object with fit_resample is needed")
 
-    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
+        printer = RoundPrinter(self, name, callback)
+        solution = self._solve(blocks, printer)
+        printer.end(solution)
+        return self._end_fit(solution, blocks)
+
+    def _solve(self, blocks: Blocks, callback: Callback) -> Solution:
+        """Fit a sample, or all rows where the sampler's hyperplane ranks them much better than the fit of its sample."""
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample, plane = self._sample(blocks, scaling, seeds[0])
@@ -301,7 +308,7 @@ class MarginMeanClassifier(BlockClassifier):
                     f"hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
                     f"{area_of_every:.3g}. sampler=None fits all rows at once",
                     RankingWarning,
-                    stacklevel=5,  # the caller of `fit`
+                    stacklevel=4,  # the caller of `fit`
                 )
                 return every
         return solution
@@ -309,9 +316,7 @@ class MarginMeanClassifier(BlockClassifier):
     def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
         return auc(count_scores(ViewBlocks(blocks, Prepare(self._scaling)), solution.w))
 
-    def _solve_sample(
-        self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
-    ) -> Solution:
+    def _solve_sample(self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback) -> Solution:
         """Fit the rows of the sample."""
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
         if 0 in self.sample_counts_:
@@ -372,7 +377,6 @@ class MarginMeanClassifier(BlockClassifier):
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
-        self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             counts = blocks.sum(count_machine_scores, self._machine())["counts"].counts

@@ -83,7 +83,6 @@ class RankingClassifier(LinearClassifier):
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         """Set the fitted attributes; return the counts of the scores, of which the threshold is one."""
-        self._set_certificate(solution)
         self.coef_ = solution.w[np.newaxis, :]
         counts = count_scores(blocks, solution.w)
         self.intercept_, self._auc = np.array([0.0 - best_threshold(counts)]), auc(counts)

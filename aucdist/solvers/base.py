@@ -268,7 +268,6 @@ def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
     return {solver.name: solver for solver in solvers}
 
 
-@one_blas_thread()
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
     """Run a solver until its relative gap is at most `tol`, its gradient is 0, or its passes are used up.
 
@@ -288,38 +287,39 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     records: list[Record] = []
     start = time.perf_counter()
     status = Status.FINISHED
-    for number, newest in enumerate(rounds, start=1):
-        if number > 1 and not math.isfinite(newest.primal):
-            status = Status.DIVERGED
-            break
-        state = newest
-        gap = state.relative_gap
-        records.append(
-            {
-                "round": number,
-                "passes": state.passes,
-                "seconds": time.perf_counter() - start,
-                "primal": state.primal,
-                "dual": state.dual,
-                "relative_gap": gap,
-            }
-        )
-        if callback is not None:
-            callback(records[-1])
-        if state.impossible:
-            status = Status.ROUNDING
-            break
-        if gap <= tol:
-            status = Status.CONVERGED
-            break
-        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= state.rounding):
-            status = Status.ROUNDING
-            break
-        if state.stationary:
-            status = Status.STATIONARY
-            break
-        if state.passes >= max_passes:
-            status = Status.MAX_PASSES
-            break
+    with one_blas_thread():
+        for number, newest in enumerate(rounds, start=1):
+            if number > 1 and not math.isfinite(newest.primal):
+                status = Status.DIVERGED
+                break
+            state = newest
+            gap = state.relative_gap
+            records.append(
+                {
+                    "round": number,
+                    "passes": state.passes,
+                    "seconds": time.perf_counter() - start,
+                    "primal": state.primal,
+                    "dual": state.dual,
+                    "relative_gap": gap,
+                }
+            )
+            if callback is not None:
+                callback(records[-1])
+            if state.impossible:
+                status = Status.ROUNDING
+                break
+            if gap <= tol:
+                status = Status.CONVERGED
+                break
+            if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= state.rounding):
+                status = Status.ROUNDING
+                break
+            if state.stationary:
+                status = Status.STATIONARY
+                break
+            if state.passes >= max_passes:
+                status = Status.MAX_PASSES
+                break
     certificate = Certificate(state.primal, state.dual, gap, status, state.rounding, state.slack)
     return Solution(state.w, certificate, records, state.passes, state)

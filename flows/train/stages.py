@@ -19,7 +19,7 @@ from aucdist.drift.profile import fit_columns
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import training_scores_unseen, will_need_unseen
+from aucdist.estimators.calibration import keep_counts, kept_counts, training_scores_unseen
 from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
 from aucdist.linear_model import ClassWeights, LinearModel
@@ -86,8 +86,8 @@ def fit(
     """
     estimator = model.built
     two_classes = not isinstance(train, ClassBlocks)  # the scores of many classes would take gigabytes
-    if two_classes and operating_point is not None and operating_point.scores_unseen(estimator):
-        will_need_unseen(estimator)
+    needs_unseen = two_classes and operating_point is not None and operating_point.scores_unseen(estimator)
+    keep_counts(estimator, unseen=needs_unseen)
 
     def round_done(record: dict[str, Any]) -> None:
         observer.round(record, estimator.tol)
@@ -96,7 +96,8 @@ def fit(
             checkpoints.round_done(name, last=bool(name) and record["relative_gap"] <= estimator.tol)
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
-        counts = estimator.fit_blocks(train if checkpoints is None else checkpoints.blocks, callback=round_done)
+        estimator.fit(train if checkpoints is None else checkpoints.blocks, callback=round_done)
+    counts = kept_counts(estimator)
     return estimator, [counts] if two_classes else counts
 
 

@@ -24,10 +24,10 @@ from aucdist.estimators.calibration import (
     N_FOLDS,
     SEED,
     isotonic,
+    keep_counts,
     link_map,
     out_of_fold,
     training_scores_unseen,
-    will_need_unseen,
 )
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
@@ -106,15 +106,15 @@ def test_scores_that_the_calibration_has_kept_are_not_counted_again(monkeypatch)
 
     wanted, twice = times()
     assert twice == 2  # nobody had asked before the fit
-    will_need_unseen(model)
+    keep_counts(model, unseen=True)
     found, once = times()
     assert once == 1
     np.testing.assert_array_equal(found.values, wanted.values)
     np.testing.assert_array_equal(found.pos, wanted.pos)
     assert times()[1] == 2  # and they are kept no longer
-    will_need_unseen(model)
+    keep_counts(model, unseen=True)
     assert times({"false_alarm": 1.0, "miss": 2.0})[1] == 2
-    will_need_unseen(model.set_params(calibration=None))
+    keep_counts(model.set_params(calibration=None), unseen=True)
     assert times()[1] == 1
 
 

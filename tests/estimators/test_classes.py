@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.linear_models import fit_counting
 
 from aucdist import (
     HingeClassifier,
@@ -130,7 +131,7 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparationWarning)
-        counts = together.fit_blocks(rows, callback=seen.append)
+        counts = fit_counting(together, rows, callback=seen.append)
     assert {record["class"] for record in seen} == set(classes)
     for k, name in enumerate(classes):
         alone = pickle.loads(pickle.dumps(model))
@@ -138,7 +139,7 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
         blocks = [Block.of(X[part], signs[part], index=number) for number, part in enumerate(parts)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparationWarning)
-            own = alone.fit_blocks(LocalBlocks(blocks))
+            own = fit_counting(alone, LocalBlocks(blocks))
         np.testing.assert_array_equal(together.coef_[k], alone.coef_[0])
         assert (counts[k] is None) == (own is None)
 
@@ -225,6 +226,13 @@ def test_the_last_fit_is_what_counts(digits, topics):
     model.fit(X, topics)
     assert not hasattr(model, "certificate_")
     assert model.decision_function(X).shape == (300, 3)
+
+
+def test_two_classes_after_several_keep_their_feature_map(digits):
+    X, y = digits
+    model = PairwiseHingeClassifier(features="bins").fit(X[:, :20], y).fit(X[:, :20], y == "one")
+    alone = PairwiseHingeClassifier(features="bins").fit(X[:, :20], y == "one")
+    np.testing.assert_array_equal(model.decision_function(X[:, :20]), alone.decision_function(X[:, :20]))
 
 
 def test_warm_starts_of_each_class(digits):

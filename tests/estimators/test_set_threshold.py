@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from support.linear_models import fit_counting
 from support.top_optima import top_hinge
 
 from aucdist import (
@@ -129,26 +130,26 @@ def same(a: ScoreCounts, b: ScoreCounts) -> bool:
 
 @pytest.mark.parametrize("estimator", [PairwiseHingeClassifier(), MarginMeanClassifier(random_state=0)])
 def test_a_fit_that_counts_scores_returns_the_counts(estimator):
-    counts = estimator.fit_blocks(rows())
+    counts = fit_counting(estimator, rows())
     assert counts is not None
     assert same(counts, count_scores(rows(), estimator.coef_[0]))
 
 
 def test_a_fit_that_needs_no_counts_returns_none():
-    assert LinkClassifier().fit_blocks(rows()) is None
+    assert fit_counting(LinkClassifier(), rows()) is None
 
 
 def test_counts_without_the_weights_of_the_rows_are_not_returned():
     estimator = PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
     with pytest.warns(ConvergenceWarning):
-        assert estimator.fit_blocks(rows(np.full(N, 2.0))) is None
+        assert fit_counting(estimator, rows(np.full(N, 2.0))) is None
 
 
 def test_many_scores_are_counted_in_cells_that_no_partition_changes(monkeypatch):
     monkeypatch.setattr(counts_module, "MOST_VALUES", 100)
     monkeypatch.setattr(counts_module, "MOST_CELLS", 64)
     estimator = PairwiseHingeClassifier()
-    counts = estimator.fit_blocks(rows())
+    counts = fit_counting(estimator, rows())
     assert counts.shift > 0
     assert len(counts.values) <= 64
     for n_blocks in (1, 2, 5, 60):

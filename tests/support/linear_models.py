@@ -1,4 +1,4 @@
-"""Models of two classes, by their parts."""
+"""Models of two classes by their parts, and a fit whose counts of scores are kept."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
+from aucdist.estimators.calibration import keep_counts, kept_counts
 from aucdist.linear_model import ClassWeights, LinearModel
 
 
@@ -16,3 +17,10 @@ def linear_model(
     """Return a model with these attributes of `ClassWeights` and of `LinearModel`."""
     weights = ClassWeights(coef, intercept, about, probability, feature_map)
     return LinearModel((weights,), schema, preprocessor, reading or {})
+
+
+def fit_counting(estimator: Any, rows: Any, callback: Any = None) -> Any:
+    """Fit an estimator to blocks, and return the counts of their scores that the fit has made; None if it needed none."""
+    keep_counts(estimator)
+    estimator.fit(rows, callback=callback)
+    return kept_counts(estimator)

@@ -144,6 +144,8 @@ class CuttingPlanes:
         lam.
     start : ndarray of shape (n_features,) or None
         Zero by default.
+    from_sample : bool, default=False
+        Whether to start at the solution over a sample where the data are large and there is no start.
     kind : type, optional
         `PairCuts` or `CellCuts`; by default by the number of anchors.
     second_order : bool, optional
@@ -159,23 +161,17 @@ class CuttingPlanes:
 
     def __init__(
         self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *,
-        kind: type[PairCuts] | None = None, second_order: bool | None = None,
+        kind: type[PairCuts] | None = None, second_order: bool | None = None, from_sample: bool = False,
     ):  # fmt: skip
         self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
         self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
-        w = np.zeros(blocks.n_features)
-        if start is not None:
-            w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
         if groups is not None:
             kind = PairCuts
         elif kind is None:
             kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
-        self.cuts = kind(blocks, self.negatives, w, groups=groups)
-        self.sample = Sample(self.cuts)
+        self._kind, self._problem = kind, (blocks, objective)
         self.bundle = Bundle(blocks.n_features)
-        self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
-        self.scores = self._at_target = self.cuts.first_scores
         self._target_error = 0.0
         if second_order is None:
             part = self.negatives.target / blocks.weight_neg if self.negatives.is_top_only else 1.0
@@ -184,6 +180,36 @@ class CuttingPlanes:
         self._second_order = self._is_hinge_smooth = second_order
         self._half_width, self._n_taken, self.gap = 0.0, 0, 1.0
         self._few: FewRows | None = None
+        self._awaits_sample = from_sample and start is None and not self.penalty.has_corners
+        if not self._awaits_sample:
+            self._begin(start)
+
+    def _begin(self, start: np.ndarray | None) -> None:
+        """Score the rows at the first point."""
+        blocks, objective = self._problem
+        w = np.zeros(blocks.n_features)
+        if start is not None:
+            w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
+        self.cuts = self._kind(blocks, self.negatives, w, groups=objective.groups)
+        self.sample = Sample(self.cuts)
+        self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
+        self.scores = self._at_target = self.cuts.first_scores
+
+    def _begin_at_sample(self) -> None:
+        """Begin at the solution over a sample where the data are large, and otherwise at zero."""
+        blocks, objective = self._problem
+        part = 1.0 if objective.subset is None else objective.subset.weight(blocks) / blocks.weight_neg
+
+        def rounds(drawn: Block) -> Iterator[Round] | None:
+            """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
+            # So much smaller is the sample of the negatives that count.
+            if self.penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
+                return None
+            return CuttingPlanes(*objective.on_sample(blocks, drawn)).rounds(self.penalty.lam)
+
+        last, self._n_taken = sample.solve_on_sample(blocks, rounds, NEAR, objective.n_to_draw)
+        self._awaits_sample = False
+        self._begin(None if last is None else last.w)
 
     def objective(self, point: Point) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -203,6 +229,8 @@ class CuttingPlanes:
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
+        if self._awaits_sample:
+            self._begin_at_sample()
         self._is_hinge_smooth, self.gap = self._second_order, 1.0
         if self._second_order or (self.negatives.is_top_only and not self.penalty.has_corners):
             self._half_width = START if self.here.w.any() else WIDEST if self._second_order else WIDE
@@ -433,26 +461,8 @@ class AllPairs(Solver):
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far; see `PairObjective.of` for the options."""
-        return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
+        return CuttingPlanes(blocks, PairObjective.of(blocks, lam, **options), start, from_sample=True).rounds(lam)
 
     def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
         """Return the cutting planes, which solve for one lam after another; options as of `rounds`."""
         return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
-
-
-def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
-    penalty, subset, passes = objective.penalty, objective.subset, 0
-    part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
-
-    def on_sample(drawn: Block) -> Iterator[Round] | None:
-        # So much smaller is the sample of the negatives that count.
-        if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
-            return None
-        return minimise_hinge(*objective.on_sample(blocks, drawn))
-
-    if start is None and not penalty.has_corners:
-        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
-        start = None if last is None else last.w
-    for state in CuttingPlanes(blocks, objective, start).rounds(penalty.lam):
-        yield replace(state, passes=passes + state.passes)
