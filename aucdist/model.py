@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
@@ -25,7 +25,7 @@ from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, wri
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
 from aucdist.linear_model import ClassWeights, LinearModel
-from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
+from aucdist.objectives.probability_maps import ProbabilityMap, SavedMap
 from aucdist.scorecard import Scorecard, parse_card
 from aucdist.store import resolve
 
@@ -39,7 +39,6 @@ WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
 """Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does
 not."""
-Odds = Annotated[float, Field(gt=0.0)]
 
 
 def save_model(
@@ -325,10 +324,9 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
         coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
-        probabilities = [entry.probability and map_from_json(entry.probability.model_dump()) for entry in entries]
         weights = tuple(
-            ClassWeights(coef, entry.intercept, checked.about | entry.about, probability, fitted, entry.spread)
-            for entry, coef, probability, fitted in zip(entries, coefs, probabilities, maps, strict=True)
+            ClassWeights(coef, entry.intercept, checked.about | entry.about, entry.probability, fitted, entry.spread)
+            for entry, coef, fitted in zip(entries, coefs, maps, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
@@ -359,60 +357,14 @@ def is_card(url: str) -> bool:
 
 
 def card_model(card: Scorecard) -> LinearModel:
-    """Return a scorecard as a model, whose scores are the points above the cutoff.
-
-    Raises
-    ------
-    InputError
-        If its map to probabilities is damaged.
-    """
-    probability = None
-    if card.probability is not None:
-        content = json.dumps(card.probability).encode()
-        checked: _LinkMap | _IsotonicMap = parse_checked(content, _Probability, "the probability of the card")
-        probability = map_from_json(checked.model_dump())
-    weights = ClassWeights(card.weights(), float(card.base - card.cutoff), card.about, probability, card.bins())
+    """Return a scorecard as a model, whose scores are the points above the cutoff."""
+    weights = ClassWeights(card.weights(), float(card.base - card.cutoff), card.about, card.probability, card.bins())
     return LinearModel((weights,), card.schema, card.preprocessor, card.reading, card.cutoff)
 
 
 # ---- what the JSON may hold ---------------------------------------------------------------------------------------------------
 
 
-class _Link(BaseModel):
-    model_config = CHECKED
-
-    name: str
-    xi: float
-
-
-class _LinkMap(BaseModel):
-    model_config = CHECKED
-
-    kind: Literal["link"]
-    odds: Odds
-    link: _Link
-    slope: float
-    offset: float
-
-
-class _IsotonicMap(BaseModel):
-    model_config = CHECKED
-
-    kind: Literal["isotonic"]
-    odds: Odds
-    scores: list[float] = Field(min_length=1)
-    probabilities: list[Annotated[float, Field(ge=0.0, le=1.0)]]
-
-    @model_validator(mode="after")
-    def _ascending(self) -> "_IsotonicMap":
-        if len(self.scores) != len(self.probabilities):
-            raise ValueError(f"{len(self.scores)} scores, but {len(self.probabilities)} probabilities")
-        if self.scores != sorted(self.scores) or self.probabilities != sorted(self.probabilities):
-            raise ValueError("scores and probabilities must ascend")
-        return self
-
-
-_Probability: Any = Annotated[_LinkMap | _IsotonicMap, Field(discriminator="kind")]
 Spread = Annotated[float, Field(gt=0.0)]
 
 
@@ -422,7 +374,7 @@ class _Class(BaseModel):
     name: str
     intercept: float
     spread: Spread = 1.0
-    probability: _Probability | None = None
+    probability: SavedMap | None = None
     features: FileName | None
     about: dict[str, Any] = Field(default_factory=dict)
 

@@ -5,26 +5,36 @@ A card is read back as a `LinearModel` of bins whose weights are its points, so 
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
-from aucdist.data.own_files import CHECKED, REPAIR, parse_checked
-from aucdist.data.preprocess import Preprocessor
+from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
+from aucdist.data.preprocess import Floats, Preprocessor
 from aucdist.errors import InputError
+from aucdist.objectives.probability_maps import SavedMap
 
 if TYPE_CHECKING:
     from aucdist.maps.bins import BinMap
 
-FORMAT = "aucdist scorecard"
 VERSION = 1
 MOST_POINTS = 2**31
 """Sums of so many points over so many features are exact in float64."""
+MOST_BINS = 255
 
 Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
+if TYPE_CHECKING:
+    ArrayOfPoints = np.ndarray
+else:
+    ArrayOfPoints = Annotated[
+        list[Points],
+        AfterValidator(lambda values: np.array(values, dtype=np.int64)),
+        PlainSerializer(lambda array: array.tolist()),
+    ]
+    """An array, which is a list in JSON."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +54,20 @@ class CardFeature:
         The points of a missing value, if the training rows had some.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
     name: str
-    edges: np.ndarray
-    points: np.ndarray
-    shares: np.ndarray
-    missing: int | None
+    edges: Floats
+    points: ArrayOfPoints
+    shares: Floats
+    missing: Points | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(self.edges) > 0).all():
+            raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
+        if len(self.points) > MOST_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
+            raise InputError(f"{self.name!r} has more than {MOST_BINS} bins, or shares that are not from 0 to 1")
+        if len(self.points) == 1 and self.missing is None:
+            raise InputError(f"{self.name!r} has one row, so that it tells no two rows apart")
 
     @property
     def cells(self) -> np.ndarray:
@@ -78,8 +97,8 @@ class Scorecard:
         The features with more than one row on the card, in the order of the schema.
     preprocessor : Preprocessor
         It fills in missing values. It scales nothing, because the edges are in the units of the columns.
-    probability : dict or None
-        The map from ``points - cutoff`` to probabilities, as `ProbabilityMap.to_json` writes it.
+    probability : ProbabilityMap or None
+        The map from ``points - cutoff`` to probabilities.
     reading : dict
         As in `LinearModel`.
     scaling : dict
@@ -91,16 +110,19 @@ class Scorecard:
         The description of the model that the card was made from.
     """
 
-    base: int
-    cutoff: int
+    __pydantic_config__: ClassVar = CHECKED
+    base: Points
+    cutoff: Points
     features: tuple[CardFeature, ...]
     schema: Schema
     preprocessor: Preprocessor
-    probability: dict[str, Any] | None
-    reading: dict[str, Any] = field(default_factory=dict)
+    probability: SavedMap | None
+    reading: Reading = field(default_factory=dict)
     scaling: dict[str, Any] = field(default_factory=dict)
     rounding: dict[str, Any] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
+    format: Literal["aucdist scorecard"] = "aucdist scorecard"
+    version: int = VERSION
 
     @property
     def least(self) -> int:
@@ -135,67 +157,10 @@ class Scorecard:
 
     def to_json(self) -> str:
         """Return the file of the card."""
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "base": self.base,
-            "cutoff": self.cutoff,
-            "features": [
-                {
-                    "name": feature.name,
-                    "edges": feature.edges.tolist(),
-                    "points": feature.points.tolist(),
-                    "shares": feature.shares.tolist(),
-                    "missing": feature.missing,
-                }
-                for feature in self.features
-            ],
-            "scaling": self.scaling,
-            "rounding": self.rounding,
-            "probability": self.probability,
-            "schema": self.schema.to_json(),
-            "preprocessor": self.preprocessor.to_json(),
-            "reading": self.reading,
-            "about": self.about,
-        }
+        # What it is comes first, and the keys of the schema are those that older versions can read.
+        content = {"format": self.format, "version": self.version} | to_jsonable(self, Scorecard)
+        content["schema"] = self.schema.to_json()
         return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-class _CardFeatureFile(BaseModel):
-    model_config = CHECKED
-
-    name: str
-    edges: list[float] = Field(max_length=254)
-    points: list[Points] = Field(min_length=1, max_length=255)
-    shares: list[Annotated[float, Field(ge=0.0, le=1.0)]]
-    missing: Points | None = None
-
-    def feature(self) -> CardFeature:
-        """Return the feature; an InputError if its parts do not fit together."""
-        edges = np.array(self.edges, dtype=np.float64)
-        if not len(edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(edges) > 0).all():
-            raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
-        if len(self.points) == 1 and self.missing is None:
-            raise InputError(f"{self.name!r} has one row, so that it tells no two rows apart")
-        points = np.array(self.points, dtype=np.int64)
-        return CardFeature(self.name, edges, points, np.array(self.shares, dtype=np.float64), self.missing)
-
-
-class _CardFile(BaseModel):
-    model_config = CHECKED
-
-    format: Literal["aucdist scorecard"]
-    version: int
-    base: Points
-    cutoff: Points
-    features: list[_CardFeatureFile]
-    scaling: dict[str, Any]
-    rounding: dict[str, Any]
-    probability: dict[str, Any] | None
-    schema_: Schema = Field(alias="schema")
-    preprocessor: Preprocessor
-    reading: Reading
-    about: dict[str, Any]
 
 
 def parse_card(data: bytes, where: str) -> Scorecard:
@@ -211,26 +176,20 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     InputError
         If it is not a card, is damaged, or was written by a newer version of aucdist.
     """
-    card = parse_checked(data, _CardFile, where)
+    card = parse_checked(data, Scorecard, where)
     if card.version != VERSION:
         raise InputError(
             f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export the card "
             "again"
         )
     try:
-        preprocessor = card.preprocessor
-        preprocessor.check(len(card.schema_.feature_names))
-        if preprocessor.scale != "none" or preprocessor.log1p:
+        card.preprocessor.check(len(card.schema.feature_names))
+        if card.preprocessor.scale != "none" or card.preprocessor.log1p:
             raise InputError("a card scales nothing")
-        features = tuple(feature.feature() for feature in card.features)
-        names = [feature.name for feature in features]
-        order = {name: place for place, name in enumerate(card.schema_.feature_names)}
-        places = [order.get(name, -1) for name in names]
+        order = {name: place for place, name in enumerate(card.schema.feature_names)}
+        places = [order.get(feature.name, -1) for feature in card.features]
         if min(places, default=0) < 0 or places != sorted(set(places)):
             raise InputError("its features are not features of its schema, in their order and once each")
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
-    return Scorecard(
-        card.base, card.cutoff, features, card.schema_, preprocessor, card.probability, card.reading,
-        card.scaling, card.rounding, card.about,
-    )  # fmt: skip
+    return card

@@ -19,7 +19,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
-from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.report.text import Json, auc_text, count_text, number_text
 from aucdist.scorecard import CardFeature, Scorecard
 from aucdist.solvers.pairs.objective import pairwise_objective
@@ -279,17 +279,14 @@ def _card(
     )  # fmt: skip
 
 
-def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> Json | None:
+def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> ProbabilityMap | None:
     """Return the map from ``points - cutoff`` to probabilities: that of the model at ``(points - shift) / factor``."""
-    if model.probability is None:
-        return None
-    content = model.probability.to_json()
-    if content["kind"] == "link":
-        content["slope"] /= factor
-    else:
-        content["scores"] = [factor * score for score in content["scores"]]
-    in_points: ProbabilityMap = map_from_json(content)  # of points - shift
-    return in_points.shifted(cutoff - shift).to_json()
+    own, in_points = model.probability, None
+    if isinstance(own, LinkMap):
+        in_points = replace(own, slope=own.slope / factor)
+    elif isinstance(own, IsotonicMap):
+        in_points = replace(own, scores=factor * own.scores)
+    return in_points and in_points.shifted(cutoff - shift)
 
 
 class Losses:

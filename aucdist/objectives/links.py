@@ -15,12 +15,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
 from scipy.special import expm1, ndtri, zeta
 
+from aucdist.data.own_files import CHECKED
 from aucdist.errors import InputError, unknown
 from aucdist.objectives.link_kernels import (
     DEGREE,
@@ -65,6 +66,7 @@ class Link:
         If the name is unknown, or the shape is out of range.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
     name: str
     xi: float = 0.0
 

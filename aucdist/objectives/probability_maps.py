@@ -1,11 +1,14 @@
-"""Maps from a model's scores to probabilities. They are saved as plain numbers."""
+"""Maps from a model's scores to probabilities. They are saved as JSON, which pydantic checks."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field
 
+from aucdist.data.own_files import CHECKED, to_jsonable
+from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError
 from aucdist.objectives.links import Link
 
@@ -29,7 +32,8 @@ class ProbabilityMap(ABC):
         Factor for the odds of the positive class, see `corrected`.
     """
 
-    odds: float
+    __pydantic_config__: ClassVar = CHECKED
+    odds: Annotated[float, Field(gt=0.0)]
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
@@ -68,9 +72,9 @@ class ProbabilityMap(ABC):
     def shifted(self, by: float) -> Self:
         """Return the same map for scores from which `by` has been subtracted."""
 
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return the map as a dict of JSON types."""
+    def to_json(self) -> Any:
+        """Return the map as a dict of JSON types, which is read as `SavedMap`."""
+        return to_jsonable(self, SavedMap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,7 @@ class LinkMap(ProbabilityMap):
     link: Link
     slope: float
     offset: float
+    kind: Literal["link"] = field(default="link", kw_only=True)
 
     def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.link.probabilities(self.slope * scores + self.offset)
@@ -87,10 +92,6 @@ class LinkMap(ProbabilityMap):
     def shifted(self, by: float) -> "LinkMap":
         """Return the same map for scores from which `by` has been subtracted."""
         return replace(self, offset=self.offset + self.slope * by)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the map as a dict of JSON types."""
-        return {"kind": "link"} | asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,17 @@ class IsotonicMap(ProbabilityMap):
         The points, both ascending.
     """
 
-    scores: np.ndarray
-    probabilities: np.ndarray
+    scores: Floats
+    probabilities: Floats
+    kind: Literal["isotonic"] = field(default="isotonic", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if len(self.scores) != len(self.probabilities) or not len(self.scores):
+            raise InputError(f"{len(self.scores)} scores, but {len(self.probabilities)} probabilities")
+        if (np.diff(self.scores) < 0).any() or (np.diff(self.probabilities) < 0).any():
+            raise InputError("scores and probabilities must ascend")
+        if not 0.0 <= self.probabilities[0] <= self.probabilities[-1] <= 1.0:
+            raise InputError("probabilities must be from 0 to 1")
 
     def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         positive = np.interp(scores, self.scores, self.probabilities)
@@ -114,24 +124,6 @@ class IsotonicMap(ProbabilityMap):
         """Return the same map for scores from which `by` has been subtracted."""
         return replace(self, scores=self.scores - by)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the map as a dict of JSON types."""
-        return {
-            "kind": "isotonic", "odds": self.odds, "scores": self.scores.tolist(),
-            "probabilities": self.probabilities.tolist(),
-        }  # fmt: skip
 
-
-def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
-    """Return the map from the dict that `to_json` returned.
-
-    Raises
-    ------
-    InputError
-        If the kind of the map is unknown.
-    """
-    if content["kind"] == "link":
-        return LinkMap(content["odds"], Link(**content["link"]), content["slope"], content["offset"])
-    if content["kind"] == "isotonic":
-        return IsotonicMap(content["odds"], *(np.array(content[key], float) for key in ("scores", "probabilities")))
-    raise InputError(f"unknown kind of calibration {content['kind']!r}. Allowed: link, isotonic")
+SavedMap: Any = Annotated[LinkMap | IsotonicMap, Field(discriminator="kind")]
+"""What a map is read as from JSON: `to_json` wrote it."""

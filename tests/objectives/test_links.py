@@ -1,4 +1,5 @@
 import itertools
+import json
 import math
 
 import numpy as np
@@ -6,10 +7,11 @@ import pytest
 from scipy.stats import norm
 from support import link_twins as twin
 
+from aucdist.data.own_files import parse_checked
 from aucdist.errors import InputError
 from aucdist.objectives.link_kernels import curvature, loss_and_slope, probability, shape_terms, slope_of
 from aucdist.objectives.links import Link, LinkLoss
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, map_from_json
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, SavedMap
 
 ALL = [Link("gev", xi) for xi in (-1.0, -0.3, 0.0, 1e-250, 0.4, 3.0)] + [
     Link(n) for n in ("logit", "probit", "cloglog")
@@ -74,7 +76,7 @@ def test_which_losses_are_convex_and_bounded():
         (lambda: Link("log"), "unknown link 'log'. Did you mean 'logit'"),
         (lambda: LinkLoss(Link("gev", 1.0)), "below 1: from there on the distribution has no mean"),
         (lambda: LinkLoss(Link("logit"), "hinge"), "unknown loss"),
-        (lambda: map_from_json({"kind": "spline", "odds": 1.0}), "unknown kind of calibration 'spline'"),
+        (lambda: parse_checked(b'{"kind": "spline", "odds": 1.0}', SavedMap, "the map"), "'kind'.*'link', 'isotonic'"),
     ],
 )
 def test_refused(make, message):
@@ -92,7 +94,7 @@ MAPS = [
 @pytest.mark.parametrize("made", MAPS)
 def test_maps_are_saved_to_the_bit_and_shift(made):
     scores = np.linspace(-2, 2, 41)
-    again = map_from_json(made.to_json())
+    again = parse_checked(json.dumps(made.to_json()).encode(), SavedMap, "the map")
     np.testing.assert_array_equal(again(scores), made(scores))
     np.testing.assert_allclose(made.shifted(0.7)(scores - 0.7), made(scores), atol=1e-14)
     np.testing.assert_allclose(made(scores).sum(axis=1), 1.0, rtol=1e-15)
