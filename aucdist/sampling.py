@@ -265,6 +265,7 @@ class Rule:
         return block.take(self.stays(block), index=block.index)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DistanceUnderSampler(Sampler):
     """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
 
@@ -322,20 +323,11 @@ class DistanceUnderSampler(Sampler):
     }
     returns_rows_of_input = True
 
-    def __init__(
-        self,
-        *,
-        method: str = "auto",
-        n_bins: int = 10,
-        ratio: float = 10.0,
-        svm: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.method = method
-        self.n_bins = n_bins
-        self.ratio = ratio
-        self.svm = svm
-        self.random_state = random_state
+    method: str = "auto"
+    n_bins: int = 10
+    ratio: float = 10.0
+    svm: Any = None
+    random_state: int | np.random.RandomState | None = None
 
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
         smallest, others = classes[0], classes[1:]
@@ -442,6 +434,7 @@ def rows_of(block: Block) -> Summary:
     return {"X": [block.X], "y": [block.y]}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MWMOTE(Sampler):
     """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
 
@@ -497,26 +490,14 @@ class MWMOTE(Sampler):
         "random_state": Seed(),
     }
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: str | float = "auto",
-        k1: int = 5,
-        k2: int = 3,
-        k3: int | None = None,
-        c_f_th: float = 5.0,
-        c_max: float = 2.0,
-        c_p: float = 3.0,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.k1 = k1
-        self.k2 = k2
-        self.k3 = k3
-        self.c_f_th = c_f_th
-        self.c_max = c_max
-        self.c_p = c_p
-        self.random_state = random_state
+    sampling_strategy: str | float = "auto"
+    k1: int = 5
+    k2: int = 3
+    k3: int | None = None
+    c_f_th: float = 5.0
+    c_max: float = 2.0
+    c_p: float = 3.0
+    random_state: int | np.random.RandomState | None = None
 
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
         dense = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64, copy=False)

@@ -132,13 +132,12 @@ def load_all(
     loader: Loader, numbers: Sequence[int], items: Sequence[Any], stream: bool, threads: int
 ) -> list[Block | StoredBlock]:
     """Load the blocks of these numbers, or with `stream` read them once and keep what is needed to read them again."""
-    blocks: list[Any] = [None] * len(numbers)
 
-    def load_block(i: int) -> None:
-        blocks[i] = StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i])
+    def load_block(i: int) -> Block | StoredBlock:
+        """Load the block at a position, or read it once."""
+        return StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i])
 
-    in_threads(load_block, len(numbers), threads)
-    return blocks
+    return in_threads(load_block, len(numbers), threads)
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:
@@ -155,6 +154,23 @@ class Blocks(ABC):
     added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
     its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
     another worker.
+
+    Attributes
+    ----------
+    infos : list of BlockInfo
+    n_blocks, n_samples, n_features, n_pos, n_neg : int
+        Numbers of blocks, rows, columns, positive and negative rows.
+    weight_pos, weight_neg : float
+        The total weight of the positive and of the negative rows.
+    has_weights : bool
+        Whether any row came with a sample weight.
+    has_groups, has_grades, has_costs : bool
+        Whether rows have a group, so that pairs are within groups; a grade, so that a pair is two rows with different grades;
+        and a cost of a wrong decision.
+    has_codes : bool
+        Whether the rows are codes of a feature map, and not numbers.
+    lasting : bool
+        Whether all rows stay in memory from step to step, so that values computed from them may stay there as well.
     """
 
     _unmapped: "Blocks | None" = None
@@ -172,72 +188,19 @@ class Blocks(ABC):
                 f"the blocks have different numbers of features ({', '.join(map(str, widths))}): give all the same columns"
             )
         self.infos = list(infos)
+        self.n_blocks = len(infos)
+        self.n_samples, self.n_pos = sum(i.n_samples for i in infos), sum(i.n_pos for i in infos)
+        self.n_neg = self.n_samples - self.n_pos
+        self.weight_pos, self.weight_neg = sum(i.weight_pos for i in infos), sum(i.weight_neg for i in infos)
+        self.has_weights, self.has_groups = any(i.has_weights for i in infos), any(i.has_groups for i in infos)
+        self.has_grades, self.has_costs = any(i.has_grades for i in infos), any(i.has_costs for i in infos)
+        self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self._ranges: Any = None  # ColumnRanges, once they are asked for
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.infos)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return sum(i.n_samples for i in self.infos)
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return self.infos[0].n_features
-
-    @property
-    def n_pos(self) -> int:
-        """Number of positive rows."""
-        return sum(i.n_pos for i in self.infos)
-
-    @property
-    def n_neg(self) -> int:
-        """Number of negative rows."""
-        return self.n_samples - self.n_pos
-
-    @property
-    def weight_pos(self) -> float:
-        """Total weight of the positive rows."""
-        return sum(i.weight_pos for i in self.infos)
-
-    @property
-    def weight_neg(self) -> float:
-        """Total weight of the negative rows."""
-        return sum(i.weight_neg for i in self.infos)
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether any row came with a sample weight."""
-        return any(i.has_weights for i in self.infos)
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether rows have a group, so that pairs are within groups."""
-        return any(i.has_groups for i in self.infos)
-
-    @property
-    def has_grades(self) -> bool:
-        """Whether rows have a grade, so that a pair is two rows with different grades."""
-        return any(i.has_grades for i in self.infos)
-
-    @property
-    def has_costs(self) -> bool:
-        """Whether rows say what a wrong decision on them costs."""
-        return any(i.has_costs for i in self.infos)
-
-    @property
-    def has_codes(self) -> bool:
-        """Whether the rows are codes of a feature map, and not numbers."""
-        return self.infos[0].coded
-
-    @property
-    def lasting(self) -> bool:
-        """Whether all rows stay in memory from step to step, so that values computed from them may stay there as well."""
-        return all(i.lasting for i in self.infos)
 
     @property
     def ranges(self) -> ColumnRanges:

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
+
+T = TypeVar("T")
 
 Summary = dict[str, Any]
 """What a step returns for a block. Its values support ``+``."""
@@ -150,7 +152,6 @@ def run_step(
     Interrupted
         If `stop` was set before all blocks were started.
     """
-    after: list[Any] = [None] * len(blocks)
     tree = MergeTree()
     instead: Sequence[Any] | None = None
     if getattr(step, "without_rows", False):
@@ -159,19 +160,21 @@ def run_step(
         instead = blocks
     with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 
-        def work(i: int) -> None:
+        def work(i: int) -> Any:
             """Run the step on a block, which has no name: it has to be gone when the next one is waited for."""
-            after[i], summary = step(take(i), memories[i], *args)
+            memory, summary = step(take(i), memories[i], *args)
             tree.add(0, numbers[i], summary)
+            return memory
 
         if min(threads, len(blocks)) > 1:
-            in_threads(work, len(blocks), threads, stop)
-        else:  # nothing to share: a step on few rows takes less than the locks would
-            for i, number in enumerate(numbers):
-                if stop is not None and stop.is_set():
-                    raise Interrupted
-                after[i], summary = step(take(i), memories[i], *args)
-                tree.add(0, number, summary)
+            return in_threads(work, len(blocks), threads, stop), tree
+        after = []
+        for i, number in enumerate(numbers):  # nothing to share: a step on few rows takes less than the locks would
+            if stop is not None and stop.is_set():
+                raise Interrupted
+            memory, summary = step(take(i), memories[i], *args)
+            after.append(memory)
+            tree.add(0, number, summary)
     return after, tree
 
 
@@ -183,6 +186,7 @@ def _blocks_in_turn(blocks: Sequence[Block | Readable], threads: int) -> Iterato
     upcoming, reads = iter(to_read), dict[int, Future[Block]]()
 
     def take(i: int) -> Block:
+        """Return the block at a position, once it was read."""
         block = blocks[i]
         if isinstance(block, Block):
             return block
@@ -202,8 +206,8 @@ class Interrupted(Exception):
     """The work was stopped from outside before it was done."""
 
 
-def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threading.Event | None = None) -> None:
-    """Call ``work(0)``, ..., ``work(n - 1)``, by this thread and as many helpers as make `threads`.
+def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.Event | None = None) -> list[T]:
+    """Return what ``work(0)``, ..., ``work(n - 1)`` return, called by this thread and as many helpers as make `threads`.
 
     The numbers are handed out in ascending order. After an error no more are, and of several errors the one of the lowest number
     is raised, so that it does not depend on the threads.
@@ -214,10 +218,12 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
         If `stop` was set before all were started.
     """
     turns, lock = iter(range(n)), threading.Lock()
+    results: list[Any] = [None] * n
     errors: list[tuple[int, Exception]] = []
     ended = threading.Event()
 
     def work_on() -> None:
+        """Take turns until there are none left, or there was an error."""
         while not ended.is_set():
             with lock:
                 i = next(turns, None)
@@ -228,7 +234,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
                 ended.set()
                 return
             try:
-                work(i)
+                results[i] = work(i)
             except Exception as error:
                 errors.append((i, error))
                 ended.set()
@@ -244,6 +250,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
             helper.result()
     if errors:
         raise min(errors, key=lambda error: error[0])[1]
+    return results
 
 
 MOST_HELPERS = 1024
@@ -262,47 +269,35 @@ _new_helpers()
 os.register_at_fork(after_in_child=_new_helpers)
 
 
-class _Limit:
-    """Counts the fits under way: BLAS has one number of threads for the process, and the last fit to end sets it back."""
+class _OneBlasThread:
+    """A context in which BLAS has one thread in this process. Several threads may be in it; the last one sets BLAS back."""
 
     def __init__(self) -> None:
-        self._fits, self._lock = 0, threading.Lock()
+        self._users, self._lock = 0, threading.Lock()
         self._libraries: list[Any] | None = None
         self._before: list[int] = []
 
-    def begin(self) -> None:
-        """Let BLAS have one thread, unless a fit has seen to it."""
+    def __enter__(self) -> None:
         with self._lock:
-            self._fits += 1
-            if self._fits > 1:
+            self._users += 1
+            if self._users > 1:
                 return
             if self._libraries is None:  # looking through the libraries of the process takes 10 ms
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             self._before = [library.num_threads for library in self._libraries]
             self._set([1] * len(self._before))
 
-    def end(self) -> None:
-        """Let BLAS have the threads it had, if this was the last fit."""
+    def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._fits -= 1
-            if self._fits == 0:
+            self._users -= 1
+            if self._users == 0:
                 self._set(self._before)
 
     def _set(self, threads: list[int]) -> None:
         for library, n in zip(self._libraries or (), threads, strict=True):
             # From 3.8 on `set_num_threads` does nothing in any thread but the first that called it, so that threads do not set
-            # back what others have set. The count of the fits is for that.
+            # back what others have set. The count of the users is for that.
             getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
 
 
-_limit = _Limit()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let BLAS have one thread in this process as long as the context lasts; several threads may be in it at the same time."""
-    _limit.begin()
-    try:
-        yield
-    finally:
-        _limit.end()
+one_blas_thread = _OneBlasThread()

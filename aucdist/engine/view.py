@@ -180,7 +180,7 @@ def _view(
 def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
-    """Run a step on the stored block."""
+    """Run a step on the new block, made of a stored one."""
     made = memory.made
     on: Any
     if getattr(step, "without_rows", False):
@@ -189,18 +189,14 @@ def _on_view(
         on = _Unread(made, source)
     else:
         on = _block_of(made, source)
-    return _ran(step, on, memory, args)
+    of_steps, summary = step(on, memory.of_steps, *args)
+    # The same memory shows that the step left none: it then need not be repeated where a worker is lost.
+    return (memory if of_steps is memory.of_steps else ViewMemory(made, of_steps)), summary
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
     """Run a step on the new block, made from a block that was read ahead."""
-    return _ran(step, _block_of(memory.made, block), memory, args)
-
-
-def _ran(step: Step, on: Any, memory: ViewMemory, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
-    """Run a step; the same memory shows that it left none: it then need not be repeated where a worker is lost."""
-    of_steps, summary = step(on, memory.of_steps, *args)
-    return (memory if of_steps is memory.of_steps else ViewMemory(memory.made, of_steps)), summary
+    return _on_view(block, memory, step, args)
 
 
 def _cut_view(

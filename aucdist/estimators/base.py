@@ -268,25 +268,16 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
         def __getattr__(self, name: str) -> Any:
             """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
+            kind = type(self).__name__
+            text = f"{kind!r} object has no attribute {name!r}"
             if name in STACKED and self.has_several_classes:
-                raise AttributeError(
-                    f"this {type(self).__name__} has a model for each class: see {STACKED[name]}, or `estimators_[k].{name}`",
-                    name=name,
-                    obj=self,
-                )
-            if name == "history_":
-                raise AttributeError(
-                    f"{type(self).__name__} is not fitted, so it has no history_: call `fit` first", name=name, obj=self
-                )
-            if name != "predict_proba":
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            own = "calibration" in self._parameter_constraints
-            raise AttributeError(
-                f"this {type(self).__name__} gives no probabilities: "
-                + ("fit it with calibration='logit', or fit a LinkClassifier" if own else "fit a LinkClassifier"),
-                name=name,
-                obj=self,
-            )
+                text = f"this {kind} has a model for each class: see {STACKED[name]}, or `estimators_[k].{name}`"
+            elif name == "history_":
+                text = f"{kind} is not fitted, so it has no history_: call `fit` first"
+            elif name == "predict_proba":
+                own = "fit it with calibration='logit', or " * ("calibration" in self._parameter_constraints)
+                text = f"this {kind} gives no probabilities: {own}fit a LinkClassifier"
+            raise AttributeError(text, name=name, obj=self)
 
     def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""

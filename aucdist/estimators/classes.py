@@ -8,7 +8,9 @@ run side by side as the blocks have threads.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,30 +57,25 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         if before is not None:
             vars(of_class).update({name: value for name, value in vars(before[k]).items() if name.endswith("_")})
         vars(of_class).update(of_the_data | {"classes_": np.array([-1, 1])})
-    counts: list[ScoreCounts | None] = [None] * sets.n_classes
-    warned: list[list[Warning]] = [[] for _ in names]
-    spreads = np.ones(sets.n_classes)
 
-    def fit_one(k: int) -> None:
-        of_class = models[k]
-
-        def with_class(record: Record) -> None:
-            callback({**record, "class": names[k]})  # type: ignore[dict-item, misc]
-
+    def fit_class(k: int) -> tuple[ScoreCounts | None, list[Warning], float]:
+        """Fit the model of a class; return what its fit returns, and the standard deviation of its scores."""
+        of_class, with_class, spread = models[k], None, 1.0
+        if callback is not None:
+            with_class = partial(_call_with_class, callback, names[k])
         with naming_class(model, k):
             blocks = of_class._ready(rows.of_class(k))
-            counts[k], warned[k] = of_class._fit(
-                blocks, None if callback is None else with_class, f"{type(model).__name__} {names[k]}"
-            )
+            counts, warned = of_class._fit(blocks, with_class, f"{type(model).__name__} {names[k]}")
         if sets.exclusive and not hasattr(of_class, "probability_"):
-            of_rows = counts[k] or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
-            spreads[k] = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
+            of_rows = counts or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
+            spread = 1.0 if of_rows is None else mean_and_spread(of_rows)[1]
+        return counts, warned, spread
 
     # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
-    threads = 1 if _finds_directions(model) else rows.threads
-    with one_blas_thread():
-        in_threads(fit_one, sets.n_classes, threads)
-    model.estimators_, model.spreads_ = models, spreads
+    with one_blas_thread:
+        fits = in_threads(fit_class, sets.n_classes, 1 if _finds_directions(model) else rows.threads)
+    counts, warned, spreads = map(list, zip(*fits, strict=True))
+    model.estimators_, model.spreads_ = models, np.array(spreads)
     model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
     model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
     widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
@@ -97,6 +94,11 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         text += f"; and {len(more)} classes more: {', '.join(more)}" if more else ""
         warnings.warn(kind(text), stacklevel=3)
     return counts
+
+
+def _call_with_class(callback: Callable[[Any], None], name: str, record: Record) -> None:
+    """Give the record of a round to a callback, with the name of the class."""
+    callback({**record, "class": name})
 
 
 def forget_fit(model: Any) -> None:

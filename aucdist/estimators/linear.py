@@ -50,14 +50,9 @@ class LinearClassifier(BlockClassifier):
         """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
         return True
 
-    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
-        """Return the blocks to fit, and the shift of their columns if the objective does not depend on it."""
+    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
         fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
         self._fitted_ranges = fitted.ranges
-        return fitted, shift
-
-    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
-        fitted, shift = self._shifted(blocks)
         start = self._initial_weights(blocks.n_features)
         if shift is not None and isinstance(start, np.ndarray) and len(start) > blocks.n_features:
             start = np.append(start[:-1], start[-1] + shift.along(start[:-1]))  # the intercept is last
@@ -259,7 +254,7 @@ def lam_path(
     with all_or_nothing(first):
         blocks = first._validated_blocks(X, y, sample_weight)
         of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
-        fitted, _ = first._shifted(blocks)
+        fitted, _ = shifted(blocks)
         problem = solver.path(fitted, **first._solver_options())
         for model in sorted(models, key=lambda model: -model.lam):
             vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from aucdist.data.formats.base import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
-from aucdist.maps.base import FittedMap
 from aucdist.maps.binning import draw_rows
 
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
@@ -177,11 +176,3 @@ def _scaled(X: Any) -> Any:
     values = np.where(there, values - np.where(there, values, 0.0).sum(axis=0) / n, 0.0)
     spread = np.sqrt((values * values).sum(axis=0) / n)
     return values / np.where(spread > 1e-12, spread, np.inf)
-
-
-def weight_signs(directions: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
-    """Return the sign of each weight, as `aucdist.solvers.signs` takes them, given the directions of the features.
-
-    Raises InputError for a feature map that has no such signs.
-    """
-    return directions if fitted is None else fitted.signs(directions)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from aucdist.data.block import Block
@@ -53,24 +53,6 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 def is_dask(thing: Any) -> bool:
     """Tell whether something is a dask collection."""
     return hasattr(thing, "__dask_graph__")
-
-
-def two_classes(y: np.ndarray) -> np.ndarray:
-    """Return both classes, sorted.
-
-    Raises InputError if there are not exactly two classes.
-    """
-    classes = np.unique(y)
-    if len(classes) > 2:
-        kind = type_of_target(y)
-        raise InputError(
-            f"Only binary classification is supported here. The type of the target is {kind}: {len(classes)} classes. One class "
-            "against the others: give y == one_class; `fit` of arrays takes several classes"
-        )
-    if len(classes) < 2:
-        (only,) = classes.tolist()  # 'no', and not np.str_('no')
-        raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
-    return classes
 
 
 def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> AnyBlocks:
@@ -176,17 +158,20 @@ def _is_indicator(y: Any) -> bool:
 def _encoder(values: np.ndarray, grade: np.ndarray | None) -> tuple[np.ndarray, LabelSets | None, Encode]:
     """Return the classes of labels, the table of several, and what encodes labels; grades are -1 for the lowest, and +1."""
     if grade is not None:
-        return np.array([-1, 1]), None, partial(_signs, "above", grade.min())
+        return np.array([-1, 1]), None, partial(_signs, grade.min())
     if values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(values)
     classes = np.unique(values)
     if len(classes) > 2:
         return classes, LabelSets.of_classes(classes), partial(_places, classes)
-    return two_classes(classes), None, partial(_signs, "equal", classes[-1])
+    if len(classes) < 2:
+        (only,) = classes.tolist()  # 'no', and not np.str_('no')
+        raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
+    return classes, None, partial(_signs, classes[0])
 
 
-def _signs(how: str, value: Any, y: np.ndarray) -> np.ndarray:
-    return np.where(y > value if how == "above" else y == value, 1, -1).astype(np.int8)
+def _signs(lowest: Any, y: np.ndarray) -> np.ndarray:
+    return np.where(y == lowest, -1, 1).astype(np.int8)
 
 
 def _places(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

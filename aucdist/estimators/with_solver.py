@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.monotone import AUTO, weight_signs
+from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
 from aucdist.parameters import Constraints, Seed, Verbosity, at_least_0, check_constraints, count
@@ -175,7 +175,8 @@ class WithSolver(BaseEstimator, ABC):
         if solver.takes_tol:
             options["tol"] = self.tol
         if self.monotone is not None:
-            options["signs"] = weight_signs(vars(self)["monotone_"], getattr(self, "feature_map_", None))
+            directions, fitted = vars(self)["monotone_"], vars(self).get("feature_map_")
+            options["signs"] = directions if fitted is None else fitted.signs(directions)
         return options
 
 

@@ -287,7 +287,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     records: list[Record] = []
     start = time.perf_counter()
     status = Status.FINISHED
-    with one_blas_thread():
+    with one_blas_thread:
         for number, newest in enumerate(rounds, start=1):
             if number > 1 and not math.isfinite(newest.primal):
                 status = Status.DIVERGED
