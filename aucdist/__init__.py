@@ -18,6 +18,8 @@ writes models for other systems. The command `aucdist --help` does the same for 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from aucdist import estimators, search
+
 if TYPE_CHECKING:
     from aucdist.estimators.display import RankingWarning as RankingWarning
     from aucdist.estimators.linear import HingeClassifier as HingeClassifier
@@ -48,12 +50,12 @@ __all__ = [
     "lam_path",
 ]
 
+estimators.feature_search = search.choose_features
+
 
 def __getattr__(name: str) -> Any:
     # Lazily, so that the command line can print its help before scikit-learn and Numba are loaded.
     if name in __all__:
-        from aucdist import estimators
-
         return getattr(estimators, name)
     if name == "export":
         return importlib.import_module("aucdist.export")

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Json, Sha256, parse_checked
 from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import (
     BlockReader,
@@ -99,7 +99,7 @@ class _ScoringFile:
     key: Sha256
     model: str = ""
     model_sha256: str = ""
-    reader: dict[str, Any] | None = None
+    reader: Json | None = None
     contributions: bool = False
     top: int = 0
     cost: RowCosts | None = None
@@ -260,7 +260,7 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     return scoring, load_model(known.model)
 
 
-def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
+def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
     """Write the scores of one part, unless they are there.
 
     Parameters
@@ -289,7 +289,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
             table = scoring.cost.added(table, block, model, scoring.reader.schema)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
-    done: dict[str, Any] = {"file": part.rpartition("/")[2], "rows": rows}
+    done: Json = {"file": part.rpartition("/")[2], "rows": rows}
     return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
 
 
@@ -352,7 +352,7 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) ->
     return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
 
 
-def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
     """Write the summary that marks the scores as complete, and return it.
 
     Parameters
@@ -366,7 +366,7 @@ def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
         not have, of the columns that have some. ``cost`` where decisions have one: see `aucdist.scoring_costs.RowCosts.total`.
     """
-    done: dict[str, Any] = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
+    done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
     done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
     if scoring.cost is not None:
         done["cost"] = scoring.cost.total([part["cost"] for part in parts])

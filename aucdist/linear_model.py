@@ -9,6 +9,7 @@ import numpy as np
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
+from aucdist.data.own_files import Json
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.objectives.probability_maps import ProbabilityMap, summing_to_one
@@ -40,7 +41,7 @@ class ClassWeights:
 
     coef: np.ndarray
     intercept: float
-    about: dict[str, Any]
+    about: Json
     probability: ProbabilityMap | None = None
     feature_map: "FittedMap | None" = None
     spread: float = 1.0
@@ -67,7 +68,7 @@ class LinearModel:
     weights: tuple[ClassWeights, ...]
     schema: Schema
     preprocessor: Preprocessor
-    reading: dict[str, Any] = field(default_factory=dict)
+    reading: Json = field(default_factory=dict)
     cutoff: int | None = None
 
     @property
@@ -91,7 +92,7 @@ class LinearModel:
         return self.weights[0].intercept
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Json:
         """What else was saved about the first class."""
         return self.weights[0].about
 

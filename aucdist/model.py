@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Json, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
@@ -48,10 +48,10 @@ def save_model(
     intercept: float,
     schema: Schema,
     preprocessor: Preprocessor,
-    about: dict[str, Any],
+    about: Json,
     probability: ProbabilityMap | None = None,
     feature_map: "FittedMap | None" = None,
-    reading: dict[str, Any] | None = None,
+    reading: Json | None = None,
 ) -> None:
     """Write a model of two classes into a folder.
 
@@ -101,15 +101,14 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     (('x0',), ('1',))
     """
     from aucdist.estimators.base import BlockClassifier
-    from aucdist.estimators.tables import LENIENT, allows_missing, names_of_features
+    from aucdist.estimators.tables import LENIENT, allows_missing, labels_of_features
 
     if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
         raise InputError(
             f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit` first, or pass the "
             "last step of a pipeline"
         )
-    known, classes = names_of_features(estimator), tuple(map(class_name, estimator.classes_))
-    names = [f"x{j}" for j in range(estimator.n_features_in_)] if known is None else list(map(str, known))
+    names, classes = labels_of_features(estimator), tuple(map(class_name, estimator.classes_))
     categories = vars(estimator).get("categories_", {})
     preprocessor = Preprocessor((), "none", None, None, impute="keep" if allows_missing(estimator) else "refuse")
     several = bool(estimator.has_several_classes)
@@ -120,7 +119,7 @@ def as_model(estimator: Any, label: str = "y") -> LinearModel:
     return LinearModel(weights_of(estimator, about), schema, preprocessor, LENIENT)
 
 
-def weights_of(estimator: Any, about: Sequence[dict[str, Any]]) -> tuple[ClassWeights, ...]:
+def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...]:
     """Return the weights of each class of a fitted estimator; `about`: what else is saved of each."""
     return tuple(
         ClassWeights(
@@ -274,10 +273,10 @@ def files_of_model(url: str) -> dict[str, bytes]:
     return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], ABOUT)}
 
 
-def _read_json(folder: str) -> dict[str, Any]:
+def _read_json(folder: str) -> Json:
     """Return the content of the JSON of a model, whose format is a number from 1 on."""
     where = f"{shown(folder)}/{ABOUT}"
-    content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), dict[str, Any], where)
+    content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), Json, where)
     version = content.get("format")
     if version is not None and type(version) is not int:
         raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
@@ -286,12 +285,12 @@ def _read_json(folder: str) -> dict[str, Any]:
     return content
 
 
-def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
+def _read_model(url: str, content: Json) -> LinearModel:
     where = f"{shown(url)}/{ABOUT}"
     if content["format"] < FORMAT:  # 1 or 2, which were of two classes
         digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
         known = {name: digest for name, digest in digests.items() if digest is not None}
-        only: dict[str, Any] = {key: content[key] for key in ("intercept", "probability") if key in content}
+        only: Json = {key: content[key] for key in ("intercept", "probability") if key in content}
         only |= {"name": "", "features": FEATURES if FEATURES in known else None}
         kept = {key: v for key, v in content.items() if key not in (*only, "weights_sha256", "features_sha256")}
         content = {"reading": {}} | kept | {"files": known, "classes": [only]}
@@ -334,7 +333,7 @@ def _read_model(url: str, content: dict[str, Any]) -> LinearModel:
     return LinearModel(weights, schema, checked.preprocessor, checked.reading)
 
 
-def _read_folders(url: str, content: dict[str, Any]) -> LinearModel:
+def _read_folders(url: str, content: Json) -> LinearModel:
     """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
     where = f"{shown(url)}/{ABOUT}"
     listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
@@ -376,7 +375,7 @@ class _Class(BaseModel):
     spread: Spread = 1.0
     probability: SavedMap | None = None
     features: FileName | None
-    about: dict[str, Any] = Field(default_factory=dict)
+    about: Json = Field(default_factory=dict)
 
 
 class _ModelFile(BaseModel):
@@ -389,7 +388,7 @@ class _ModelFile(BaseModel):
     schema_: Schema = Field(alias="schema")
     preprocessor: Preprocessor
     reading: Reading
-    about: dict[str, Any]
+    about: Json
     classes: list[_Class] = Field(min_length=1)
 
 

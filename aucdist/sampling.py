@@ -157,36 +157,32 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         )
 
 
-def appended(X: Any, rows: Any) -> Any:
-    """Return X with more rows below, in the type of X; floats keep their type, and integers become floats.
+def appended(values: Any, more: np.ndarray) -> Any:
+    """Return rows or labels with more below, in the type of the first.
+
+    Columns and series keep their types, except that integers among rows that are given floats become floats.
 
     Parameters
     ----------
-    X : list, DataFrame, or array-like of shape (n_samples, n_features)
-    rows : ndarray of shape (n_more, n_features)
+    values : list, DataFrame, Series, sparse or array-like of shape (n_samples, ...)
+    more : ndarray of shape (n_more, ...)
     """
-    if hasattr(X, "columns"):
+    if hasattr(values, "iloc"):
         import pandas as pd
 
-        more = pd.DataFrame(rows, columns=X.columns)
+        if values.ndim == 1:
+            return pd.concat([values, pd.Series(more, name=values.name).astype(values.dtype)], ignore_index=True)
         # A sparse column says the type of its values as `subtype`.
-        floats = {name: kind for name, kind in X.dtypes.items() if getattr(kind, "subtype", kind).kind == "f"}
-        return pd.concat([X, more.astype(floats)], ignore_index=True)
-    if sp.issparse(X):
-        return sp.vstack([X, sp.csr_matrix(rows)], format=X.format, dtype=rows.dtype)
-    both = np.vstack([np.asarray(X), rows])
-    return both.tolist() if isinstance(X, list) else both
-
-
-def appended_labels(y: Any, labels: np.ndarray) -> Any:
-    """Return y with more labels below, in the type of y: a list, a Series or DataFrame, or an array of one or more columns."""
-    if hasattr(y, "iloc"):
-        import pandas as pd
-
-        more = pd.DataFrame(labels, columns=y.columns) if y.ndim == 2 else pd.Series(labels, name=y.name)
-        return pd.concat([y, more.astype(y.dtypes if y.ndim == 2 else y.dtype)], ignore_index=True)
-    both = np.concatenate([np.asarray(y), labels])
-    return both.tolist() if isinstance(y, list) else both
+        kept = {
+            name: kind
+            for name, kind in values.dtypes.items()
+            if more.dtype.kind != "f" or getattr(kind, "subtype", kind).kind == "f"
+        }
+        return pd.concat([values, pd.DataFrame(more, columns=values.columns).astype(kept)], ignore_index=True)
+    if sp.issparse(values):
+        return sp.vstack([values, sp.csr_matrix(more)], format=values.format, dtype=more.dtype)
+    both = np.concatenate([np.asarray(values), more])
+    return both.tolist() if isinstance(values, list) else both
 
 
 METHODS = ("auto", "u1", "u2")
@@ -514,7 +510,7 @@ class MWMOTE(Sampler):
                 sources.append(np.full(n_new, small[0]))
         # A label, or a one-hot row, is that of a row of the class.
         new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
-        return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended_labels(y, new_labels)
+        return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended(y, new_labels)
 
     def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
         """Return the synthetic rows; `small` holds the positions of the minority rows."""

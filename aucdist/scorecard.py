@@ -5,14 +5,14 @@ A card is read back as a `LinearModel` of bins whose weights are its points, so 
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
-from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, REPAIR, Json, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor
 from aucdist.errors import InputError
 from aucdist.objectives.probability_maps import SavedMap
@@ -118,9 +118,9 @@ class Scorecard:
     preprocessor: Preprocessor
     probability: SavedMap | None
     reading: Reading = field(default_factory=dict)
-    scaling: dict[str, Any] = field(default_factory=dict)
-    rounding: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    scaling: Json = field(default_factory=dict)
+    rounding: Json = field(default_factory=dict)
+    about: Json = field(default_factory=dict)
     format: Literal["aucdist scorecard"] = "aucdist scorecard"
     version: int = VERSION
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, Count, Json, parse_checked
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened, shown
@@ -121,7 +121,7 @@ class RowCosts:
                 of_classes.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
         return of_classes
 
-    def total(self, parts: Sequence[Any]) -> dict[str, Any]:
+    def total(self, parts: Sequence[Any]) -> Json:
         """Return the mean cost of a row.
 
         Returns ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised
@@ -136,7 +136,7 @@ class RowCosts:
         kind, value = each[self.classes[0]]["kind"], sum(of_class["value"] for of_class in each.values())
         return {"kind": kind, "value": value, "interval": None, "classes": each}
 
-    def _total(self, parts: Sequence[Any]) -> dict[str, Any]:
+    def _total(self, parts: Sequence[Any]) -> Json:
         if not self.labelled:
             total, rows = (sum(values) for values in zip(*parts, strict=True))
             return {"kind": "expected", "value": total / rows, "interval": None}

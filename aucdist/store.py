@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, Required
+from typing import Annotated, ClassVar, Literal, Required
 
 from pydantic import Field, with_config
 from pydantic_core import to_json
@@ -35,6 +35,7 @@ from aucdist.data.own_files import (
     Count,
     FileName,
     FilePath,
+    Json,
     Positive,
     Sha256,
     read_json,
@@ -326,7 +327,7 @@ def keep(store: Store, marker: str, most: int) -> list[int]:
     return gone
 
 
-def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
+def keep_decision(store: Store, decision: Json, picture: str) -> str:
     """Write a decision and its picture, under a name of their own, and return the URL of the picture.
 
     `decision`: in types of JSON.

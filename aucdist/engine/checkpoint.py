@@ -20,7 +20,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Count, FileName, Json, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
@@ -86,7 +86,7 @@ class Checkpoint:
     """
 
     __pydantic_config__: ClassVar = CHECKED
-    fingerprint: dict[str, Any]
+    fingerprint: Json
     number: Count
     rounds: Count
     journal: list[FileName]
@@ -104,7 +104,7 @@ class _Manifest(TypedDict):
     """The file that lists the others of a checkpoint."""
 
     sha256: Sha256
-    content: dict[str, Any]
+    content: Json
 
 
 @without_rows
@@ -158,7 +158,7 @@ class Journal:
         If the checkpoints there belong to another fit; the message shows both fingerprints.
     """
 
-    def __init__(self, url: str, fingerprint: dict[str, Any], blocks: Blocks, note: Callable[[str], None]):
+    def __init__(self, url: str, fingerprint: Json, blocks: Blocks, note: Callable[[str], None]):
         self.folder, self._fingerprint, self._note = CheckpointFolder(url.rstrip("/")), fingerprint, note
         self.branches: weakref.WeakValueDictionary[int, JournalledBlocks] = weakref.WeakValueDictionary()
         self.numbers, self._rounds, self._written_at = itertools.count(), 0, time.monotonic()

@@ -1,6 +1,5 @@
 """The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
 
-import importlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,12 +9,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from aucdist import estimators
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import (
-    OF_THE_DATA,
+    attributes_of_data,
     fit_classes,
     forget_fit,
     predicted_classes,
@@ -137,10 +137,9 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     def _with_chosen_features(self, rows: AnyBlocks) -> "BlockClassifier":
         """Return an estimator like this one, whose features, and lam, folds of the training rows chose."""
-        search = importlib.import_module("aucdist.search.auto")  # it fits estimators, and so lies above them
         model: BlockClassifier
-        model, model.chosen_ = search.with_chosen_features(self, rows)
-        model.__dict__.update({name: value for name, value in vars(self).items() if name in OF_THE_DATA})
+        model, model.chosen_ = estimators.feature_search(self, rows)
+        model.__dict__.update(attributes_of_data(self))
         return model
 
     @property

@@ -51,12 +51,11 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         rows = replace(rows, blocks=without_equal_weights(rows.blocks))
     rows = map_once(model, rows)
     names = sets.names()
-    of_the_data = {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
     models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
     for k, of_class in enumerate(models):
         if before is not None:
             vars(of_class).update({name: value for name, value in vars(before[k]).items() if name.endswith("_")})
-        vars(of_class).update(of_the_data | {"classes_": np.array([-1, 1])})
+        vars(of_class).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
 
     def fit_class(k: int) -> tuple[ScoreCounts | None, list[Warning], float]:
         """Fit the model of a class; return what its fit returns, and the standard deviation of its scores."""
@@ -99,6 +98,11 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 def _call_with_class(callback: Callable[[Any], None], name: str, record: Record) -> None:
     """Give the record of a round to a callback, with the name of the class."""
     callback({**record, "class": name})
+
+
+def attributes_of_data(model: Any) -> dict[str, Any]:
+    """Return the fitted attributes that describe the data."""
+    return {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
 
 
 def forget_fit(model: Any) -> None:

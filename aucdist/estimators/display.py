@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.scores import auc_of_rows
-from aucdist.estimators.tables import names_of_features
+from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
 
@@ -359,10 +359,10 @@ def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable
     """Yield the name, the text and the plot of each shape, those first that move the score most."""
     from aucdist.report.sections import shape_plot, shape_text
 
-    names = names_of_features(model)
+    labels = labels_of_features(model)
     moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
     drawn = sorted(moving, key=lambda shape: -shape.spread)[:n_shapes]
     reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
     for shape in drawn:
-        name = f"x{shape.feature}" if names is None else str(names[shape.feature])
+        name = labels[shape.feature]
         yield name, shape_text(shape), functools.partial(shape_plot, shape=shape, name=name, reach=reach)

@@ -20,7 +20,7 @@ from aucdist.estimators.classes import probabilities_of_classes, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter, give_warnings
 from aucdist.estimators.scores import encoded_rows
-from aucdist.estimators.tables import checked_rows, names_of_features
+from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
@@ -130,8 +130,7 @@ class LinearClassifier(BlockClassifier):
             parts = self.shapes()
         except InputError as error:
             raise AttributeError(f"feature_importances_: {error}") from error
-        names = names_of_features(self)
-        importances = np.zeros(self.n_features_in_ if names is None else len(names))
+        importances = np.zeros(len(labels_of_features(self)))
         for shape in parts.shapes:
             importances[shape.feature] += shape.spread
         for pair in parts.pairs:
@@ -178,10 +177,12 @@ class LinearClassifier(BlockClassifier):
         check_is_fitted(self)
         refuse_classes(self, "explain")
         X = checked_rows(self, X)
-        known = names_of_features(self)
-        names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
         return explanation(
-            encoded_rows(X, None), names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None)
+            encoded_rows(X, None),
+            labels_of_features(self),
+            self.coef_[0],
+            self.decision_intercept,
+            getattr(self, "feature_map_", None),
         )
 
     def _initial_weights(self, n_features: int) -> Any:

@@ -51,6 +51,12 @@ def names_of_features(estimator: Any) -> np.ndarray | None:
     return getattr(estimator, "feature_names_out_", getattr(estimator, "feature_names_in_", None))
 
 
+def labels_of_features(estimator: Any) -> list[str]:
+    """Return the names of these features; where they have none, x0, x1 and so on."""
+    names = names_of_features(estimator)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
+
+
 def forget_columns(estimator: Any) -> None:
     """Remove the attributes about columns that the last fit has set."""
     for name in (*ENCODING, "feature_names_in_"):
