@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Json, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Json, Sha256, read_json
 from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import (
     BlockReader,
@@ -104,6 +104,10 @@ class _ScoringFile:
     top: int = 0
     cost: RowCosts | None = None
 
+    def scoring(self, output: str, reader: BlockReader, urls: tuple[str, ...], items: Sequence[Any] = ()) -> Scoring:
+        """Return what workers must know."""
+        return Scoring(self.model, output, self.key, reader, urls, self.contributions, self.top, self.cost, items)
+
 
 def begin(
     model: str,
@@ -166,26 +170,29 @@ def begin(
     key = files.sha256_of(json.dumps(said).encode())
     urls = carried(*source.urls(), model, manifest or "")
     url = below(output, IN_PROGRESS)
-    earlier = _read_scoring(url) if files.exists(url) else None
+    earlier = read_json(url, _ScoringFile) if files.exists(url) else None
+    reader: BlockReader | None = None
     if earlier and earlier.key == key and earlier.reader:
-        reader = parse_reader(earlier.reader, files.shown(url))
-        if {part.url for part in reader.parts} <= set(source.format_of().part_urls(source)) and (
-            reader.manifest == (manifest or "")
-        ):
-            items: Sequence[Any] = range(reader.n_blocks)
-            known = Scoring(model, output, key, reader, urls, contributions, top, cost, items)
-            return _written(known, digest, unless=earlier)
+        known = parse_reader(earlier.reader, files.shown(url))
+        same_parts = {part.url for part in known.parts} <= set(source.format_of().part_urls(source))
+        if same_parts and known.manifest == (manifest or ""):
+            reader, items = known, range(known.n_blocks)
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
         )
-    # Check that the output can be written before the long survey.
-    files.write_bytes(url, json.dumps({"key": key}).encode())
-    reader, items = open_parts(
-        source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
-    )
-    return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items), digest)
+    if reader is None:
+        # Check that the output can be written before the long survey.
+        files.write_bytes(url, json.dumps({"key": key}).encode())
+        earlier = None
+        reader, items = open_parts(
+            source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
+        )
+    content = _ScoringFile(key, model, digest, reader.to_json(), contributions, top, cost)
+    if content != earlier:
+        files.write_bytes(url, json.dumps(asdict(content)).encode())
+    return content.scoring(output, reader, urls, items)
 
 
 def is_unfinished(output: str) -> bool:
@@ -232,32 +239,15 @@ def _as_trained(source: Source, model: LinearModel) -> Source:
     return parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
 
 
-def _written(scoring: Scoring, digest: str, unless: _ScoringFile | None = None) -> Scoring:
-    """Write the file that workers read, unless it is there."""
-    content = _ScoringFile(
-        scoring.key, scoring.model, digest, scoring.reader.to_json(), scoring.contributions, scoring.top, scoring.cost
-    )
-    if unless != content:
-        files.write_bytes(scoring.url, json.dumps(asdict(content)).encode())
-    return scoring
-
-
-def _read_scoring(url: str) -> _ScoringFile:
-    return parse_checked(files.read_bytes(url), _ScoringFile, files.shown(url))
-
-
 @functools.lru_cache(maxsize=2)
 def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
-    known = _read_scoring(url)
+    known = read_json(url, _ScoringFile)
     if known.key != key or known.reader is None:
         raise InputError(
             f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
         )
     reader = parse_reader(known.reader, files.shown(url))
-    scoring = Scoring(
-        known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top, known.cost
-    )
-    return scoring, load_model(known.model)
+    return known.scoring(url.rpartition("/")[0], reader, urls), load_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
@@ -280,7 +270,8 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
     part, rows = scoring.part(index), scoring.reader.rows[index]
-    if not _is_complete(part, rows, _columns(model) | ({} if scoring.cost is None else scoring.cost.columns)):
+    columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
+    if not _is_complete(part, rows, columns | ({} if scoring.cost is None else scoring.cost.columns)):
         block = scoring.reader.read(item)
         _refuse_missing(block, scoring.reader, index, model)
         out = io.BytesIO()
@@ -310,13 +301,6 @@ def _refuse_missing(block: Block, reader: BlockReader, index: int, model: Linear
         f"{where}, column {column!r}: the value is missing, but no training row had a missing value in this column: "
         "fill it in, or leave the row out"
     )
-
-
-def _columns(model: LinearModel) -> dict[str, pa.DataType]:
-    """Return the columns that the scores of a model have at least."""
-    if model.classes:
-        return OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
-    return COLUMNS
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
