@@ -14,6 +14,7 @@ from aucdist.data.formats.base import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.maps.binning import draw_rows
+from aucdist.selection.folds import fold_numbers
 
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
 AUTO = "auto"
@@ -147,32 +148,22 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
-    order = np.random.default_rng(0).permutation(drawn.n_samples)
-    positive = drawn.y[order] > 0
-    fold, n_folds = np.empty(drawn.n_samples, dtype=np.int64), FOLDS_OF_LINE
-    for side in (order[positive], order[~positive]):
-        fold[side] = np.arange(len(side)) % FOLDS_OF_LINE
-        if len(side) < FOLDS_OF_LINE:  # all rows, once
-            n_folds = 1
+    # With fewer rows of a class, one line is fitted to all rows.
+    n_folds = FOLDS_OF_LINE if min(np.count_nonzero(drawn.y > 0), np.count_nonzero(drawn.y < 0)) >= FOLDS_OF_LINE else 1
+    fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
     signs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ignore warnings that the line ranks badly or did not converge
         for k in range(n_folds):
-            inside = drawn.take(np.flatnonzero(fold != k)) if n_folds > 1 else drawn.take(np.arange(drawn.n_samples))
-            line.fit(LocalBlocks([replace(inside, index=0)]))
+            line.fit(LocalBlocks([replace(drawn.take(np.flatnonzero(fold != k)), index=0)]))
             signs.append(np.sign(line.coef_[0]))
     return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
 
 
 def _scaled(X: Any) -> Any:
-    if sp.issparse(X):
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        return sp.csr_matrix(X.multiply(1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))))
-    values = np.asarray(X, dtype=np.float64)
-    there = ~np.isnan(values)
-    n = np.maximum(there.sum(axis=0), 1)
-    size = np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0)
-    values = values / np.where(size > 0.0, size, 1.0)  # squares of values beyond 1e154 are not finite
-    values = np.where(there, values - np.where(there, values, 0.0).sum(axis=0) / n, 0.0)
-    spread = np.sqrt((values * values).sum(axis=0) / n)
-    return values / np.where(spread > 1e-12, spread, np.inf)
+    """Return rows in units of the spread of each feature, missing values at its mean; sparse rows are not centred."""
+    from sklearn.preprocessing import StandardScaler, maxabs_scale
+
+    X = maxabs_scale(X.astype(np.float64))  # squares of values beyond 1e154 are not finite
+    X = StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X)
+    return X if sp.issparse(X) else np.nan_to_num(X)
