@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Json, Sha256, read_json
+from aucdist.data.own_files import CHECKED, Sha256, read_json
 from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import (
     BlockReader,
@@ -34,7 +34,7 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
 from aucdist.model import ABOUT, digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring

@@ -1,9 +1,12 @@
-"""Errors whose messages are written for users."""
+"""What every room uses: errors whose messages are written for users, and the type of objects of JSON."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+Json = dict[str, Any]
+"""An object of JSON: a file, a part of one, what a command prints by ``--json``, or what a template is given."""
 MOST_NAMES = 12
 """The largest number of allowed names that a message lists."""
 MOST_SHOWN = 200

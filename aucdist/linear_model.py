@@ -9,9 +9,8 @@ import numpy as np
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
-from aucdist.data.own_files import Json
 from aucdist.data.preprocess import Preprocessor
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.objectives.probability_maps import ProbabilityMap, summing_to_one
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Json, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap, SavedMap
 from aucdist.scorecard import Scorecard, parse_card

@@ -51,8 +51,10 @@ class Number:
             )
         if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
             return
-        allowed = [f"{'an integer' if self.whole else 'a number'} {self.range_text}", *map(repr, self.words)]
-        raise InputError(f"{name} is {value!r}; {_listed(allowed, self.optional)} is needed")
+        kind_text = "an integer" if self.whole else "a number"
+        *first, last = [f"{kind_text} {self.range_text}", *map(repr, self.words), *(["None"] if self.optional else [])]
+        allowed = f"{', '.join(first)} or {last}" if first else last
+        raise InputError(f"{name} is {value!r}; {allowed} is needed")
 
 
 @dataclass(frozen=True)
@@ -69,15 +71,30 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Switch:
-    """True or False."""
+class Condition:
+    """What `holds` says of a value, which `text` says in words."""
 
-    optional: bool = False
+    holds: Callable[[Any], bool]
+    text: str
 
     def check(self, name: str, value: Any) -> None:
         """Raise an InputError unless the value is allowed."""
-        if not (value is None and self.optional) and not isinstance(value, bool | np.bool_):
-            raise InputError(f"{name} is {value!r}; {_listed(['True', 'False'], self.optional)} is needed")
+        if not self.holds(value):
+            raise InputError(f"{name} is {value!r}; {self.text} is needed")
+
+
+SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")
+VERBOSITY = Condition(
+    lambda v: isinstance(v, numbers.Integral | np.bool_) and v >= 0, "an integer at least 0, True or False"
+)
+SEED = Condition(
+    lambda v: (
+        v is None
+        or isinstance(v, np.random.RandomState)
+        or (isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= v < 2**32)
+    ),
+    "an integer of at least 0 and below 2**32, a RandomState or None",
+)
 
 
 def above_0(words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
@@ -110,29 +127,6 @@ def at_most_1(*, optional: bool = False) -> Number:
     return Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=optional)
 
 
-@dataclass(frozen=True)
-class Verbosity:
-    """What `verbose` may be: False or 0, True or 1, or an integer above."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise an InputError unless the value is allowed."""
-        if not isinstance(value, numbers.Integral | np.bool_) or value < 0:
-            raise InputError(f"{name} is {value!r}; an integer at least 0, True or False is needed")
-
-
-class Seed:
-    """None, an integer that NumPy takes as a seed, or a generator."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise an InputError unless the value is allowed."""
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        if value is None or isinstance(value, np.random.RandomState) or (whole and 0 <= value < 2**32):
-            return
-        raise InputError(
-            f"{name} is {value!r}; an integer of at least 0 and below 2**32, a RandomState or None is needed"
-        )
-
-
 def check_constraints(estimator: Any, constraints: Constraints) -> None:
     """Check the parameters of an estimator that a table names, in the order of the table.
 
@@ -140,9 +134,3 @@ def check_constraints(estimator: Any, constraints: Constraints) -> None:
     """
     for name, constraint in constraints.items():
         constraint.check(name, getattr(estimator, name))
-
-
-def _listed(allowed: list[str], optional: bool) -> str:
-    """Return names as they are listed in a sentence, the last one after an ``or``."""
-    *first, last = [*allowed, *(["None"] if optional else [])]
-    return f"{', '.join(first)} or {last}" if first else last

@@ -39,7 +39,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
-from aucdist.parameters import Constraints, Number, OneOf, Seed, above_0, check_constraints, count
+from aucdist.parameters import SEED, Constraints, Number, OneOf, above_0, check_constraints, count
 from aucdist.solvers.base import solve
 from aucdist.solvers.sample import uniforms
 
@@ -315,7 +315,7 @@ class DistanceUnderSampler(Sampler):
         "method": OneOf(METHODS),
         "n_bins": count(2),
         "ratio": Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
-        "random_state": Seed(),
+        "random_state": SEED,
     }
     returns_rows_of_input = True
 
@@ -483,7 +483,7 @@ class MWMOTE(Sampler):
         "c_f_th": above_0(),
         "c_max": above_0(),
         "c_p": above_0(),
-        "random_state": Seed(),
+        "random_state": SEED,
     }
 
     sampling_strategy: str | float = "auto"

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, PlainSerializer
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
-from aucdist.data.own_files import CHECKED, REPAIR, Json, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.objectives.probability_maps import SavedMap
 
 if TYPE_CHECKING:

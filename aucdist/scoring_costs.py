@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.own_files import CHECKED, REPAIR, Count, Json, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened, shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
 

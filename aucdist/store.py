@@ -35,14 +35,13 @@ from aucdist.data.own_files import (
     Count,
     FileName,
     FilePath,
-    Json,
     Positive,
     Sha256,
     read_json,
     to_jsonable,
 )
 from aucdist.data.storage import files
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 
 HISTORY, DECISIONS = "history", "decisions"
 CHANGE = re.compile(r"([0-9]{8})\.json")

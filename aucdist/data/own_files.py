@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-Json = dict[str, Any]
-"""An object of JSON."""
 
 CHECKED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)

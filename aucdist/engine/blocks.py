@@ -3,7 +3,6 @@
 import copy
 import functools
 import itertools
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from aucdist.data.storage.scratch import Stored
 from aucdist.engine.steps import Step, Summary, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
+from aucdist.parameters import between
 
 __all__ = [
     "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of", "load",
@@ -188,7 +188,7 @@ class Blocks(ABC):
                 f"the blocks have different numbers of features ({', '.join(map(str, widths))}): give all the same columns"
             )
         self.infos = list(infos)
-        self.n_blocks = len(infos)
+        self.n_blocks, self.n_features = len(infos), infos[0].n_features
         self.n_samples, self.n_pos = sum(i.n_samples for i in infos), sum(i.n_pos for i in infos)
         self.n_neg = self.n_samples - self.n_pos
         self.weight_pos, self.weight_neg = sum(i.weight_pos for i in infos), sum(i.weight_neg for i in infos)
@@ -196,11 +196,6 @@ class Blocks(ABC):
         self.has_grades, self.has_costs = any(i.has_grades for i in infos), any(i.has_costs for i in infos)
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self._ranges: Any = None  # ColumnRanges, once they are asked for
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.infos[0].n_features
 
     @property
     def ranges(self) -> ColumnRanges:
@@ -332,14 +327,7 @@ class LocalBlocks(Blocks):
             For too few or too many blocks, and as `Block.of`.
         """
         rows = Block.of(X, y, weight=sample_weight, group=group_numbers(groups))
-        if (
-            isinstance(n_blocks, bool)
-            or not isinstance(n_blocks, numbers.Integral)
-            or not 1 <= n_blocks <= rows.n_samples
-        ):
-            raise InputError(
-                f"n_blocks is {n_blocks!r}; an integer from 1 to {rows.n_samples}, the number of rows, is needed"
-            )
+        between(1, rows.n_samples).check("n_blocks", n_blocks)
         return cls.cut(rows, int(n_blocks), n_jobs)
 
     @classmethod

@@ -20,12 +20,12 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import CHECKED, Count, FileName, Json, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 
 FORMAT = 1
 MANIFEST = "checkpoint-"

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from aucdist.data.block import Block
-from aucdist.errors import InputError
+from aucdist.parameters import Number
 
 T = TypeVar("T")
 
@@ -92,6 +92,9 @@ def reads_rows_itself(step: Step) -> Step:
     return step
 
 
+N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0, whole=True, optional=True)
+
+
 def number_of_threads(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for, as scikit-learn counts: None is 1, -1 is one for each core, -2 one less.
 
@@ -100,14 +103,9 @@ def number_of_threads(n_jobs: int | None) -> int:
     InputError
         If it is 0, or no integer.
     """
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise InputError(
-            f"n_jobs is {n_jobs!r}; None or an integer other than 0 is needed (-1: one thread for each core)"
-        )
-    if n_jobs > 0:
-        return n_jobs
+    N_JOBS.check("n_jobs", n_jobs)
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
     from joblib import cpu_count  # type: ignore[import-untyped]  # here, because it loads asyncio
 
     return max(1, cpu_count() + 1 + n_jobs)

@@ -8,7 +8,7 @@ run side by side as the blocks have threads.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -83,16 +83,21 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
         model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
         for k, of_class in enumerate(models):  # views of the weights
             of_class.coef_ = model.coef_[k : k + 1]
+    _warn(names, warned)
+    return counts
+
+
+def _warn(names: Sequence[str], warned: Sequence[Sequence[Warning]]) -> None:
+    """Give one warning of each kind, which names the classes that it concerns."""
     by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
-    for name, of_class_warned in zip(names, warned, strict=True):
-        for warning in of_class_warned:
+    for name, of_class in zip(names, warned, strict=True):
+        for warning in of_class:
             by_kind.setdefault(type(warning), []).append((name, warning))
-    for kind, cases in by_kind.items():  # one of each kind, which names the classes that it concerns
+    for kind, cases in by_kind.items():
         text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
         more = [repr(name) for name, _ in cases[NAMED:]]
         text += f"; and {len(more)} classes more: {', '.join(more)}" if more else ""
-        warnings.warn(kind(text), stacklevel=3)
-    return counts
+        warnings.warn(kind(text), stacklevel=4)  # the caller of `fit`
 
 
 def _call_with_class(callback: Callable[[Any], None], name: str, record: Record) -> None:

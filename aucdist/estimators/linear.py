@@ -26,7 +26,7 @@ from aucdist.maps.explain import Additive, explanation, shapes_of
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
-from aucdist.parameters import Constraints, OneOf, Switch, above_0
+from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
 
 
@@ -372,7 +372,7 @@ class HingeClassifier(LinearClassifier):
         **LinearClassifier._parameter_constraints,
         "lam": above_0((ONE_OVER_N,)),
         "penalty": OneOf(PENALTIES),
-        "fit_intercept": Switch(),
+        "fit_intercept": SWITCH,
     }
 
     penalty: str = "l2"

@@ -22,7 +22,7 @@ from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
-from aucdist.parameters import Constraints, Number, OneOf, Switch, above_0, count, fraction
+from aucdist.parameters import SWITCH, Constraints, Number, OneOf, above_0, count, fraction
 from aucdist.solvers.base import Round, Solution, Solver, solver_table
 
 SHAPES = ("map", "bayes")
@@ -177,8 +177,8 @@ class LinkClassifier(LinearClassifier):
         "xi": Number("from -1", lambda v: not np.isnan(v), words=SHAPES, optional=True),
         "shape_rounds": count(optional=True),
         "shape_samples": count(40, optional=True),
-        "fit_intercept": Switch(),
-        "penalise_intercept": Switch(),
+        "fit_intercept": SWITCH,
+        "penalise_intercept": SWITCH,
         "monotone": Directions(),
     }
 

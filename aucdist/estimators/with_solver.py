@@ -1,7 +1,5 @@
 """An estimator that has a solver among its parameters: `get_params`, `set_params`, and the checks before a fit."""
 
-import functools
-import inspect
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
-from aucdist.parameters import Constraints, Seed, Verbosity, at_least_0, check_constraints, count
+from aucdist.parameters import SEED, VERBOSITY, Constraints, at_least_0, check_constraints, count
 from aucdist.solvers.base import Solver
 
 
@@ -30,7 +28,7 @@ class WithSolver(BaseEstimator, ABC):
     solvers: ClassVar[dict[str, type[Solver]]]
     """By the names that configurations call them."""
     _parameter_constraints: ClassVar[Constraints] = {
-        "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
+        "tol": at_least_0(), "max_passes": count(), "verbose": VERBOSITY, "random_state": SEED,
     }  # fmt: skip
     solver: Any
     tol: float = 1e-3
@@ -180,14 +178,9 @@ class WithSolver(BaseEstimator, ABC):
         return options
 
 
-@functools.cache
-def _parameters(estimator: type[WithSolver]) -> frozenset[str]:
-    return frozenset(inspect.signature(estimator).parameters)
-
-
 def _refuse_moved(estimator: type[WithSolver], names: Iterable[str]) -> None:
     """Raise the error that names the new form for a parameter that belongs to a solver."""
-    for name in set(names) - _parameters(estimator):
+    for name in set(names).difference(estimator._get_param_names()):
         if (error := moved(name, estimator.solvers)) is not None:
             raise error
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Json = dict[str, Any]
-"""What a command prints by ``--json``, or a part of it; or what a template is given."""
+from aucdist.errors import Json as Json
 
 SETTERS = {
     "training": "the training rows",

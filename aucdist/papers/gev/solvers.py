@@ -19,7 +19,7 @@ from aucdist.papers.gev.problem import (
     LinkRound,
     curvature_of,
 )
-from aucdist.parameters import Constraints, Switch
+from aucdist.parameters import SWITCH, Constraints
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
 from aucdist.solvers.rounding import higher
@@ -254,7 +254,7 @@ class Lipschitz(LinkSolver):
     """
 
     name = "lipschitz"
-    _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
+    _parameter_constraints: ClassVar[Constraints] = {"momentum": SWITCH}
 
     momentum: bool = True
 

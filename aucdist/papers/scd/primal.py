@@ -30,7 +30,7 @@ from aucdist.data.block import Block, column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import accumulate
-from aucdist.parameters import Constraints, Switch, above_0
+from aucdist.parameters import SWITCH, Constraints, above_0
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
@@ -270,7 +270,7 @@ class PrimalSolver(Solver):
     penalties: ClassVar[tuple[str, ...]] = ("l1", "l2")
     _parameter_constraints: ClassVar[Constraints] = {
         "eta": above_0((ONE_OVER_LAM,), optional=True),
-        "average": Switch(),
+        "average": SWITCH,
     }
 
     eta: float | str | None = None

@@ -39,7 +39,7 @@ from aucdist.errors import InputError
 from aucdist.papers.epochs import epochs
 from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
 from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, row_shares
-from aucdist.parameters import Constraints, Switch, above_0
+from aucdist.parameters import SWITCH, Constraints, above_0
 from aucdist.solvers.base import Round, Solver
 
 FACTOR = 1.0
@@ -229,7 +229,7 @@ class Pegasos(Solver):
     objective = "hinge"
     random = True
     penalties = ("l2",)
-    _parameter_constraints: ClassVar[Constraints] = {"average": Switch()}
+    _parameter_constraints: ClassVar[Constraints] = {"average": SWITCH}
 
     average: bool = False
 

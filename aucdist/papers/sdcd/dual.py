@@ -51,7 +51,7 @@ from aucdist.papers.sdcd.pairing import (
     SamplingMemory,
     Turn,
 )
-from aucdist.parameters import Constraints, OneOf, Switch
+from aucdist.parameters import SWITCH, Constraints, OneOf
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
@@ -284,7 +284,7 @@ class SDCD(PairSolver):
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
     _parameter_constraints: ClassVar[Constraints] = {
         **PairSolver._parameter_constraints,
-        "average": Switch(),
+        "average": SWITCH,
         "combine": OneOf(COMBINATIONS),
     }
 
