@@ -308,10 +308,10 @@ def two_threads():
 
 
 def test_one_thread_while_the_context_lasts(two_threads):
-    with one_blas_thread():
+    with one_blas_thread:
         assert blas_threads() == {1}
     assert blas_threads() == {2}
-    with pytest.raises(ValueError, match="stop"), one_blas_thread():
+    with pytest.raises(ValueError, match="stop"), one_blas_thread:
         raise ValueError("stop")
     assert blas_threads() == {2}
 
@@ -320,12 +320,12 @@ def test_the_last_of_several_threads_sets_it_back(two_threads):
     inside, leave = threading.Event(), threading.Event()
 
     def stay():
-        with one_blas_thread():
+        with one_blas_thread:
             inside.set()
             leave.wait(60)
 
     other = threading.Thread(target=stay)
-    with one_blas_thread():
+    with one_blas_thread:
         other.start()
         assert inside.wait(60)
     assert blas_threads() == {1}  # the first to come has left
