@@ -300,6 +300,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
     @functools.cache
     def file(name: str) -> bytes:
+        """Return a file of the model, once for all classes; its checksum is compared."""
         if name not in checked.files:
             raise InputError(f"{name} is not among its files")
         data = read_bytes(f"{url}/{name}")
@@ -309,6 +310,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
 
     @functools.cache
     def feature_map(name: str) -> "FittedMap":
+        """Return the feature map in a file, once for all classes."""
         from aucdist.maps import map_from_bytes  # loads scikit-learn
 
         fitted = map_from_bytes(file(name))

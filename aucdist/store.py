@@ -391,6 +391,7 @@ def lease(
     ended = threading.Event()
 
     def renew() -> None:
+        """Renew the lease from time to time, until the context ends."""
         while not ended.wait(renewed):
             with suppress(InputError):  # the store cannot be reached: the next renewal may
                 held.renew()

@@ -86,6 +86,7 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
     reporting = True
 
     def on_event(event: tuple[float, Any]) -> None:
+        """Report an event of the scheduler if it is the loss of a worker."""
         _, what = event
         if reporting and isinstance(what, dict) and what.get("action") == "remove-worker" and not what.get("expected"):
             report(f"worker {what['worker']} was lost; what it held is made again")
@@ -109,6 +110,7 @@ def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
     by_load = type(dask_scheduler).adaptive_target
 
     def adaptive_target(target_duration: float | None = None) -> int:
+        """Return the most workers that a client who is there wants; where none does, those that the load asks for."""
         held = [n for who, n in wishes.items() if who in dask_scheduler.clients]
         target: int = max(held) if held else by_load(dask_scheduler, target_duration)
         return target

@@ -116,6 +116,7 @@ def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | No
         return None
 
     def called(column: int) -> str:
+        """Return a column as a sentence calls it."""
         return f"column {column}" if names is None else f"column {str(names[column])!r}"
 
     largest = int(np.argmax(np.where(varies, ranges.largest, -1.0)))
