@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
@@ -72,10 +71,8 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
     else:
         folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
     counts: list[Any] = []
-    plain = {"calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
-    plain = {name: value for name, value in plain.items() if name in model.get_params(deep=False)}
     for number in range(int(folds.max()) + 1):
-        other = clone(model).set_params(**plain)
+        other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
         others = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
         give_warnings(other._fit(others, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from aucdist.data.formats.base import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
@@ -142,11 +141,10 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     """
     drawn = draw_rows(blocks, ROWS_OF_LINE)
     drawn = drawn.with_X(_scaled(drawn.X))
-    changed = {"verbose": 0, "warm_start": False} | dict.fromkeys(
+    other = dict.fromkeys(
         ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")
     )
-    own = estimator.get_params()
-    line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
+    line = estimator._copy_with(verbose=0, warm_start=False, **other)
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
     # With fewer rows of a class, one line is fitted to all rows.
     n_folds = FOLDS_OF_LINE if min(np.count_nonzero(drawn.y > 0), np.count_nonzero(drawn.y < 0)) >= FOLDS_OF_LINE else 1

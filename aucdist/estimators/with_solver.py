@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from aucdist.errors import InputError, unknown
@@ -120,6 +120,12 @@ class WithSolver(BaseEstimator, ABC):
         _refuse_moved(type(self), params)
         super().set_params(**params)
         return self
+
+    def _copy_with(self, **params: Any) -> Self:
+        """Return an unfitted copy with other values of those of the parameters that the estimator has."""
+        own = self.get_params(deep=False)
+        copy: Self = clone(self).set_params(**{name: value for name, value in params.items() if name in own})
+        return copy
 
     @property
     def _by_folds(self) -> bool:

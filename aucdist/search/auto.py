@@ -354,10 +354,9 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
 
     `estimator`: with ``features="auto"``.
     """
-    plain = {"features": None, "warm_start": False, "calibration": None, "prior": None, "verbose": 0, "n_jobs": None}
-    plain = {name: value for name, value in plain.items() if name in estimator.get_params(deep=False)}
+    plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
     missing = any(rows.of_all().sum(_has_missing)["missing"])
-    chosen = choose_features(clone(estimator).set_params(**plain), rows, missing=missing)["best"]
+    chosen = choose_features(plain, rows, missing=missing)["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 
 
