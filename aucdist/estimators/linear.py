@@ -242,8 +242,8 @@ def lam_path(
     [True, True]
     """
     solver = estimator.resolved_solver
-    if not solver.has_path:
-        able = [repr(name) for name, other in estimator.solvers.items() if other.has_path]
+    if not hasattr(solver, "path"):
+        able = [repr(name) for name, other in estimator.solvers.items() if hasattr(other, "path")]
         needed = f"needs solver {' or '.join(able)}" if able else f"does not apply to {type(estimator).__name__}"
         raise InputError(f"lam_path {needed}, not {solver.name!r}")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]

@@ -285,6 +285,6 @@ def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[i
     paths: dict[str, list[int]] = {}
     for i, point in enumerate(points):
         solver = solver_of(point.get("solver", estimator.solver), estimator.solvers)
-        key = {name: value for name, value in point.items() if name != "lam" or not solver.has_path}
+        key = {name: value for name, value in point.items() if name != "lam" or not hasattr(solver, "path")}
         paths.setdefault(repr(sorted(key.items())), []).append(i)
     return list(paths.values())

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -149,18 +149,13 @@ def as_table(records: list[Record]) -> pd.DataFrame:
     return pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
 
 
-class LamPath(Protocol):
-    """A problem that is solved for several lam, each from the solution of the one before; see `Solver.path`."""
-
-    def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, starting from the solutions of the values before."""
-
-
 class Solver(BaseEstimator, ABC):
     """An algorithm and its own parameters, which an estimator takes as its `solver`.
 
     For a new solver, write a subclass. It has what the solver can do, as the class attributes below; its parameters, as
-    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`.
+    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`. A solver that is faster for several
+    lam together than for each of them also has ``path(blocks, **options)``. It returns an object whose ``rounds(lam)``
+    starts from the solutions before, as `aucdist.solvers.pairs.cutting_planes.AllPairs` does.
 
     Attributes
     ----------
@@ -193,8 +188,6 @@ class Solver(BaseEstimator, ABC):
         It fits the intercept as the weight of a column of ones.
     groups : bool
         It minimises over the pairs within groups, and of rows with grades: see `aucdist.solvers.pairs.groups`.
-    has_path : bool
-        It has `path`.
     """
 
     name: ClassVar[str]
@@ -210,7 +203,6 @@ class Solver(BaseEstimator, ABC):
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
     groups: ClassVar[bool] = False
-    has_path: ClassVar[bool] = False
     _parameter_constraints: ClassVar[Constraints] = {}
 
     @abstractmethod
@@ -225,10 +217,6 @@ class Solver(BaseEstimator, ABC):
             What the estimator's parameters say of the objective, and what the class attributes ask for: ``class_weight`` has
             factors for the weights of negative and positive rows, ``seed`` is of all that is drawn at random.
         """
-
-    def path(self, blocks: Blocks, *args: Any, **kwargs: Any) -> LamPath:
-        """Return the problem that is solved for several lam in turn, which is faster than separate fits."""
-        raise NotImplementedError
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters.

@@ -234,7 +234,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
     if "lam" not in estimator.get_params():
         pytest.skip("there is no lam to go along")
     points = [{"lam": 1e-1}, {"lam": 1e-2}]
-    if not ESTIMATORS[name].solvers[solver].has_path:
+    if not hasattr(ESTIMATORS[name].solvers[solver], "path"):
         assert paths_of(estimator, points) == [[0], [1]]
         with pytest.raises(InputError, match=r"lam_path (needs solver 'all-pairs'|does not apply)"):
             lam_path(estimator, X, Y, lams=[1e-1])

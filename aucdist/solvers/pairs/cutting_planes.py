@@ -457,7 +457,6 @@ class AllPairs(Solver):
     ignores_zero_weight = True
     takes_codes = True
     signs = True
-    has_path = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far; see `PairObjective.of` for the options."""
