@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 from aucdist import estimators, search
 
 if TYPE_CHECKING:
-    from aucdist.estimators.display import RankingWarning as RankingWarning
-    from aucdist.estimators.linear import HingeClassifier as HingeClassifier
-    from aucdist.estimators.linear import lam_path as lam_path
-    from aucdist.estimators.link import LinkClassifier as LinkClassifier
-    from aucdist.estimators.link import SeparationWarning as SeparationWarning
-    from aucdist.estimators.margin_mean import MarginMeanClassifier as MarginMeanClassifier
-    from aucdist.estimators.ranking import CollapseWarning as CollapseWarning
-    from aucdist.estimators.ranking import PairwiseHingeClassifier as PairwiseHingeClassifier
-    from aucdist.estimators.ranking import PairwiseRampClassifier as PairwiseRampClassifier
-    from aucdist.estimators.ranking import PairwiseSquareClassifier as PairwiseSquareClassifier
-    from aucdist.estimators.ranking import UnivariateRankingClassifier as UnivariateRankingClassifier
+    from aucdist.estimators.display import RankingWarning
+    from aucdist.estimators.linear import HingeClassifier, lam_path
+    from aucdist.estimators.link import LinkClassifier, SeparationWarning
+    from aucdist.estimators.margin_mean import MarginMeanClassifier
+    from aucdist.estimators.ranking import (
+        CollapseWarning,
+        PairwiseHingeClassifier,
+        PairwiseRampClassifier,
+        PairwiseSquareClassifier,
+        UnivariateRankingClassifier,
+    )
 
 __version__ = "0.5.0"
 

@@ -141,32 +141,31 @@ class WithPlots:
     tol: float
     history_: Any
 
-    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+    def _warnings_of_fit(self: Any, blocks: Blocks) -> Iterator[Warning]:
         """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
-        model: Any = self
-        c, ranges = model.certificate_, model.__dict__.pop("_fitted_ranges", None)
+        c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
         if c.status not in REACHED:
             # A feature map scales what it makes.
-            known = ranges is not None and not hasattr(model, "feature_map_")
-            fault = diagnosis(ranges, names_of_features(model)) if known else None
+            known = ranges is not None and not hasattr(self, "feature_map_")
+            fault = diagnosis(ranges, names_of_features(self)) if known else None
             proved = (
                 f"primal and dual value are sure to {c.rounding:.3g} only"
                 if c.status == Status.ROUNDING
                 else "the certificate still holds for what was reached"
             )
             yield ConvergenceWarning(
-                f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
+                f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
                 + ("" if fault is None else f". {fault}")
             )
-        if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
+        if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
             yield UserWarning(
                 "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
                 "the other way round; all scores are equal"
             )
         if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
             return
-        area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
+        area = self._auc if hasattr(self, "_auc") else auc_of_rows(blocks, self.coef_[0])
         if area < 0.5:
             yield RankingWarning(
                 f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
@@ -220,7 +219,7 @@ class WithPlots:
 
         return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
 
-    def plot_gains(self, X: Any, y: Any, ax: Any = None) -> Any:
+    def plot_gains(self: Any, X: Any, y: Any, ax: Any = None) -> Any:
         """Plot the share of the positives that are among the highest-scoring rows, against the share of rows.
 
         Parameters
@@ -242,11 +241,10 @@ class WithPlots:
             If matplotlib is not installed, the model has several classes, or no row is positive.
         """
         refuse_classes(self, "plot_gains")
-        model: Any = self
         ax = ax if ax is not None else load_optional("matplotlib.pyplot").subplots()[1]
-        scores, positive = np.asarray(model.decision_function(X)), np.asarray(y) == model.classes_[1]
+        scores, positive = np.asarray(self.decision_function(X)), np.asarray(y) == self.classes_[1]
         if not positive.any():
-            raise InputError(f"plot_gains: no row of y is of the positive class '{model.classes_[1]}'")
+            raise InputError(f"plot_gains: no row of y is of the positive class '{self.classes_[1]}'")
         order = np.argsort(-scores, kind="stable")
         last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # of rows with equal scores
         gains = np.cumsum(positive[order])[last] / np.count_nonzero(positive)
@@ -256,7 +254,7 @@ class WithPlots:
         ax.legend()
         return ax
 
-    def plot_shapes(self, n_shapes: int = MOST_SHAPES) -> Any:
+    def plot_shapes(self: Any, n_shapes: int = MOST_SHAPES) -> Any:
         """Plot what the features add to the score, beginning with those that move it most.
 
         Parameters
@@ -274,8 +272,7 @@ class WithPlots:
         InputError
             If matplotlib is not installed, the model has no binned features, or several classes.
         """
-        model: Any = self
-        drawn = list(_shape_plots(model, n_shapes))
+        drawn = list(_shape_plots(self, n_shapes))
         n_columns = max(1, min(3, len(drawn)))
         n_rows = max(1, -(-len(drawn) // n_columns))
         pyplot = load_optional("matplotlib.pyplot")
@@ -290,19 +287,18 @@ class WithPlots:
         figure.tight_layout()
         return figure
 
-    def _html_repr(self) -> str:
+    def _html_repr(self: Any) -> str:
         """Return what a notebook shows, HTML that asks for nothing from elsewhere; before `fit` scikit-learn's diagram alone.
 
         Scikit-learn calls it where its `display` is "diagram".
         """
-        model: Any = self
-        diagram: str = estimator_html_repr(model)
-        if model.has_several_classes:
-            named = list(zip(map(str, model.classes_), model.estimators_, strict=True))
+        diagram: str = estimator_html_repr(self)
+        if self.has_several_classes:
+            named = list(zip(map(str, self.classes_), self.estimators_, strict=True))
             rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
             content = _table(named[:MOST_CLASSES]) + rest
-        elif hasattr(model, "certificate_"):
-            content = _table([("", model)]) + _shapes(model)
+        elif hasattr(self, "certificate_"):
+            content = _table([("", self)]) + _shapes(self)
         else:
             return diagram
         return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
