@@ -85,13 +85,13 @@ class Condition:
 
 SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")
 VERBOSITY = Condition(
-    lambda v: isinstance(v, numbers.Integral | np.bool_) and v >= 0, "an integer at least 0, True or False"
+    lambda v: isinstance(v, numbers.Integral | np.bool_) and int(v) >= 0, "an integer at least 0, True or False"
 )
 SEED = Condition(
     lambda v: (
         v is None
         or isinstance(v, np.random.RandomState)
-        or (isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= v < 2**32)
+        or (isinstance(v, numbers.Integral) and not isinstance(v, bool) and 0 <= int(v) < 2**32)
     ),
     "an integer of at least 0 and below 2**32, a RandomState or None",
 )
