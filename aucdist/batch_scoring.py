@@ -172,6 +172,7 @@ def begin(
     url = below(output, IN_PROGRESS)
     earlier = read_json(url, _ScoringFile) if files.exists(url) else None
     reader: BlockReader | None = None
+    items: Sequence[Any]
     if earlier and earlier.key == key and earlier.reader:
         known = parse_reader(earlier.reader, files.shown(url))
         same_parts = {part.url for part in known.parts} <= set(source.format_of().part_urls(source))

@@ -121,7 +121,7 @@ CONTENT = {
     ),
     "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
     "a map that falls": (of_probability(probabilities=[1.0, 0.0]), "must ascend"),
-    "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "must be from 0 to 1"),
+    "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
     "nan where anything may stand": (

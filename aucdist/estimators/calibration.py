@@ -90,12 +90,13 @@ def keep_counts(model: Any, *, unseen: bool = False) -> None:
         model._unseen = None
 
 
-def kept_counts(model: Any) -> Any:
-    """Return what a fit has kept, how many rows of each class have each score without the intercept, and forget it.
+def kept_counts(model: Any) -> list[Any]:
+    """Return what a fit has kept, and forget it: for each class how many rows have each score without the intercept.
 
-    None where the fit did not need to know; for several classes a list of these.
+    An entry is None if the fit did not need to know. With two classes there is one entry.
     """
-    return vars(model).pop("_counts")
+    counts = vars(model).pop("_counts")
+    return counts if model.has_several_classes else [counts]
 
 
 def training_scores_unseen(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:

@@ -281,12 +281,12 @@ def _card(
 
 def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> ProbabilityMap | None:
     """Return the map from ``points - cutoff`` to probabilities: that of the model at ``(points - shift) / factor``."""
-    own, in_points = model.probability, None
+    own = model.probability
     if isinstance(own, LinkMap):
-        in_points = replace(own, slope=own.slope / factor)
-    elif isinstance(own, IsotonicMap):
-        in_points = replace(own, scores=factor * own.scores)
-    return in_points and in_points.shifted(cutoff - shift)
+        return replace(own, slope=own.slope / factor).shifted(cutoff - shift)
+    if isinstance(own, IsotonicMap):
+        return replace(own, scores=factor * own.scores).shifted(cutoff - shift)
+    return None
 
 
 class Losses:

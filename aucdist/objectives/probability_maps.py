@@ -109,12 +109,12 @@ class IsotonicMap(ProbabilityMap):
     kind: Literal["isotonic"] = field(default="isotonic", kw_only=True)
 
     def __post_init__(self) -> None:
-        if len(self.scores) != len(self.probabilities) or not len(self.scores):
-            raise InputError(f"{len(self.scores)} scores, but {len(self.probabilities)} probabilities")
-        if (np.diff(self.scores) < 0).any() or (np.diff(self.probabilities) < 0).any():
-            raise InputError("scores and probabilities must ascend")
-        if not 0.0 <= self.probabilities[0] <= self.probabilities[-1] <= 1.0:
-            raise InputError("probabilities must be from 0 to 1")
+        scores, probabilities = self.scores, self.probabilities
+        if len(scores) != len(probabilities) or not len(scores):
+            raise InputError(f"{len(scores)} scores, but {len(probabilities)} probabilities")
+        falls = (np.diff(scores) < 0).any() or (np.diff(probabilities) < 0).any()
+        if falls or not 0.0 <= probabilities[0] <= probabilities[-1] <= 1.0:
+            raise InputError("scores and probabilities must ascend, and probabilities be from 0 to 1")
 
     def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         positive = np.interp(scores, self.scores, self.probabilities)

@@ -355,8 +355,7 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     `estimator`: with ``features="auto"``.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
-    missing = any(rows.of_all().sum(_has_missing)["missing"])
-    chosen = choose_features(plain, rows, missing=missing)["best"]
+    chosen = choose_features(plain, rows, missing=any(rows.of_all().sum(_has_missing)["missing"]))["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 
 

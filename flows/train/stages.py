@@ -85,9 +85,9 @@ def fit(
     `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
     """
     estimator = model.built
-    two_classes = not isinstance(train, ClassBlocks)  # the scores of many classes would take gigabytes
-    needs_unseen = two_classes and operating_point is not None and operating_point.scores_unseen(estimator)
-    keep_counts(estimator, unseen=needs_unseen)
+    # Of many classes these scores would take gigabytes.
+    unseen = not isinstance(train, ClassBlocks) and operating_point and operating_point.scores_unseen(estimator)
+    keep_counts(estimator, unseen=bool(unseen))
 
     def round_done(record: dict[str, Any]) -> None:
         observer.round(record, estimator.tol)
@@ -97,8 +97,7 @@ def fit(
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
         estimator.fit(train if checkpoints is None else checkpoints.blocks, callback=round_done)
-    counts = kept_counts(estimator)
-    return estimator, [counts] if two_classes else counts
+    return estimator, kept_counts(estimator)
 
 
 def evaluate(

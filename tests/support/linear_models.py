@@ -20,7 +20,11 @@ def linear_model(
 
 
 def fit_counting(estimator: Any, rows: Any, callback: Any = None) -> Any:
-    """Fit an estimator to blocks, and return the counts of their scores that the fit has made; None if it needed none."""
+    """Fit an estimator to blocks, and return the counts of their scores that the fit has made; None if it needed none.
+
+    With several classes it is a list.
+    """
     keep_counts(estimator)
     estimator.fit(rows, callback=callback)
-    return kept_counts(estimator)
+    counts = kept_counts(estimator)
+    return counts if estimator.has_several_classes else counts[0]

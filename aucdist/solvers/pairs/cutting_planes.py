@@ -180,8 +180,7 @@ class CuttingPlanes:
         self._second_order = self._is_hinge_smooth = second_order
         self._half_width, self._n_taken, self.gap = 0.0, 0, 1.0
         self._few: FewRows | None = None
-        self._awaits_sample = from_sample and start is None and not self.penalty.has_corners
-        if not self._awaits_sample:
+        if not from_sample or start is not None or self.penalty.has_corners:
             self._begin(start)
 
     def _begin(self, start: np.ndarray | None) -> None:
@@ -208,7 +207,6 @@ class CuttingPlanes:
             return CuttingPlanes(*objective.on_sample(blocks, drawn)).rounds(self.penalty.lam)
 
         last, self._n_taken = sample.solve_on_sample(blocks, rounds, NEAR, objective.n_to_draw)
-        self._awaits_sample = False
         self._begin(None if last is None else last.w)
 
     def objective(self, point: Point) -> float:
@@ -229,7 +227,7 @@ class CuttingPlanes:
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
-        if self._awaits_sample:
+        if not hasattr(self, "cuts"):
             self._begin_at_sample()
         self._is_hinge_smooth, self.gap = self._second_order, 1.0
         if self._second_order or (self.negatives.is_top_only and not self.penalty.has_corners):
