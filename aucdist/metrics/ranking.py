@@ -121,7 +121,8 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
     if fewest < ENOUGH_ROWS or 0 < misranked < ENOUGH_MISRANKED:
         warnings.warn(
             f"the interval of the AUC may cover less often than it says: the smaller class has {fewest} rows, "
-            f"of which {misranked:.2g} are misranked in effect; at least {ENOUGH_ROWS} and {ENOUGH_MISRANKED} are recommended",
+            f"of which {misranked:.2g} count as misranked; at least {ENOUGH_ROWS} rows and {ENOUGH_MISRANKED} "
+            "misranked ones are recommended",
             IntervalWarning,
             stacklevel=2,
         )

@@ -84,8 +84,8 @@ def descend_pairs(
 class MSGD(PairSolver):
     """Modified stochastic gradient descent on pairs that are drawn independently of each other: AUC-MSGD, algorithm 3.
 
-    There is no bound that closes in: the fit ends after its steps; 10 epochs where neither `steps` nor `epochs` is given. The
-    parameters are those of `PairSolver`.
+    The lower bound does not approach the minimum, so the fit ends after its steps. If neither `steps` nor `epochs` is given,
+    it takes 10 epochs. The parameters are those of `PairSolver`.
     """
 
     name = "msgd"
@@ -172,8 +172,8 @@ class ArrivalEpoch:
 class OAMInf(Solver):
     """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
 
-    There is no bound that closes in: the fit ends after its epochs. After one epoch over one block from zero the dual variables
-    are feasible, and their value is the lower bound; in every other case the bound is 0.
+    The lower bound does not approach the minimum, so the fit ends after its epochs. After one epoch over one block from zero,
+    the dual variables are feasible, and their value is the lower bound. In other cases the bound is 0.
 
     Parameters
     ----------
