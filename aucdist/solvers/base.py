@@ -23,15 +23,15 @@ class Status(StrEnum):
     CONVERGED = "converged"
     """The relative gap is at or below `tol`."""
     MAX_PASSES = "max-passes"
-    """The passes were used up first."""
+    """The passes were used up before the gap reached `tol`."""
     STATIONARY = "stationary"
-    """An objective that is not convex has no slope left, as far as `tol` asks; nothing is known about weights elsewhere."""
+    """The gradient of an objective that is not convex is 0 up to `tol`. Nothing is known about other weights."""
     FINISHED = "finished"
-    """The solver took all its steps, as one that takes a fixed number does; the gap is above `tol`."""
+    """A solver with a fixed number of steps has taken all of them, and the gap is above `tol`."""
     DIVERGED = "diverged"
-    """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
+    """The objective is no longer finite, because the steps are too long. The weights are those of the round before."""
     ROUNDING = "rounding"
-    """Rounding errors are as large as what is left of the gap, or hide where to go on, or values contradict each other."""
+    """Rounding errors are as large as the remaining gap, or hide the next step, or values contradict each other."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
@@ -40,22 +40,23 @@ REACHED = (Status.CONVERGED, Status.STATIONARY)
 
 @dataclass(frozen=True)
 class Certificate:
-    """The proof of how near the optimum the weights are: primal and dual value, gap, rounding and status.
+    """A proof of how close to the optimum the weights are: primal and dual value, gap, rounding and status.
 
     Attributes
     ----------
     primal : float
         The objective at the weights, evaluated over all rows or pairs.
     dual : float
-        A lower bound on the objective at any weights whatever; 0 where nothing better is known.
+        A lower bound on the objective at any weights; 0 if no better bound is known.
     relative_gap : float
-        The objective is above the best possible by at most this share of itself. It is ``(primal - dual) / primal`` where primal
-        and dual are taken at the bad ends of their rounding errors, and 1 where the dual value says nothing then.
+        The objective is above the best possible one by at most this share of itself. It is ``(primal - dual) /
+        primal``, evaluated at the ends of the rounding intervals that make it largest, and 1 if the bound is then not
+        above 0.
     rounding : float
-        How far primal and dual value together may be from the numbers that exact arithmetic would give.
+        A bound on how far primal and dual value together may be from the numbers that exact arithmetic would give.
     slack : float
-        0 where `primal` is the objective itself. Else it is an upper bound, and the objective is at least ``primal - slack``: so
-        it is for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_cuts`).
+        0 if `primal` is the objective itself. Otherwise `primal` is an upper bound, and the objective is at least
+        ``primal - slack``. This is so for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_cuts`).
     """
 
     primal: float
@@ -81,13 +82,13 @@ class Round:
     primal, dual : float
         The objective at `w`, and the best lower bound so far.
     passes : int
-        Passes over the data so far, one being X w and X'c.
+        The number of passes over the data so far. One pass computes X w and X'c.
     stationary : bool
-        Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
+        Whether the gradient of an objective that is not convex is 0 here, up to the tolerance.
     primal_error, dual_error : float
         Bounds on the rounding errors of `primal` and `dual`.
     stuck : bool
-        Whether rounding hides from the solver where to go on.
+        Whether rounding errors hide the next step from the solver.
     slack : float
         As of `Certificate`.
     """
@@ -104,14 +105,14 @@ class Round:
 
     @property
     def rounding(self) -> float:
-        """How far primal and dual value together may be off."""
+        """A bound on the rounding error of primal and dual value together."""
         return self.primal_error + self.dual_error
 
     @property
     def relative_gap(self) -> float:
         """The gap divided by the objective, both with the largest rounding errors; 1 if the bound is then of no use.
 
-        No objective here is ever below 0, so that 0 is a bound in any case.
+        No objective is below 0, so 0 is always a bound.
         """
         high, low = self.primal + self.primal_error, self.dual - self.dual_error
         # NaN gives 1.
@@ -160,34 +161,36 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     name : str
-        What configurations and tables call it.
+        The name in configurations and tables.
     objective : str
-        What it minimises: an estimator takes solvers of its own objective.
+        What the solver minimises. An estimator accepts the solvers of its own objective.
     takes : tuple of str
-        Parameters of the estimator that only some of its solvers take, None standing for what all of them minimise. They are
-        keywords of `rounds`.
+        Parameters of the estimator that only some of its solvers accept; None stands for what all of them minimise.
+        They are keywords of `rounds`.
     random : bool
-        It draws at random: `rounds` takes the keyword ``seed``.
+        Whether the solver draws at random. `rounds` then has the keyword ``seed``.
     takes_tol : bool
-        It decides itself when there is no slope left: `rounds` takes the keyword ``tol``.
+        Whether the solver itself decides that the gradient is small enough. `rounds` then has the keyword ``tol``.
     sample_weight : bool
-        It can weigh rows.
+        Whether the solver accepts sample weights.
     ignores_zero_weight : bool
-        A row of weight 0 is as good as absent, to the last bit: a fold can mask its rows instead of copying them.
+        Whether a row of weight 0 gives the same bits as no row, so that a fold can mask its rows instead of copying
+        them.
     takes_codes : bool
-        Its rounds are sums over rows that it sees through the row kernels only: the rows may be codes of a feature map, and into
-        how many blocks they are cut changes its last bits only.
+        Whether the rounds are sums over rows that are read by the row kernels only. The rows may then be codes of a
+        feature map, and the number of blocks changes only the last bits.
     penalties : tuple of str
-        Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several `rounds` takes
+        The values of the estimator's parameter ``penalty`` that the solver accepts. If there are several, `rounds` has
         the keyword ``penalty``.
     resumes : bool
-        Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
+        Whether `start` is what ``resume()`` of the last round returned, because weights alone are not enough to
+        continue.
     signs : bool
-        `rounds` takes the keyword ``signs``, of the weights: see `aucdist.solvers.signs`.
+        Whether `rounds` has the keyword ``signs``, the signs of the weights: see `aucdist.solvers.signs`.
     penalises_intercept : bool
-        It fits the intercept as the weight of a column of ones.
+        Whether the intercept is fitted as the weight of a column of ones.
     groups : bool
-        It minimises over the pairs within groups, and of rows with grades: see `aucdist.solvers.pairs.groups`.
+        Whether the solver accepts groups and grades: see `aucdist.solvers.pairs.groups`.
     """
 
     name: ClassVar[str]
@@ -212,10 +215,11 @@ class Solver(BaseEstimator, ABC):
         Parameters
         ----------
         *args
-            `lam`, above 0, and what to start from: None, which means zero, weights, or what a round's ``resume()`` returned.
+            `lam`, above 0, and the start: None, which means zero, or weights, or what ``resume()`` of a round returned.
         **kwargs
-            What the estimator's parameters say of the objective, and what the class attributes ask for: ``class_weight`` has
-            factors for the weights of negative and positive rows, ``seed`` is of all that is drawn at random.
+            The parameters of the estimator that define the objective, and the keywords that the class attributes name.
+            ``class_weight`` has factors for the weights of negative and positive rows, and ``seed`` is the seed of
+            everything that is drawn at random.
         """
 
     def check_parameters(self) -> None:
@@ -238,7 +242,8 @@ class Solver(BaseEstimator, ABC):
         """
 
     def as_plain(self) -> str | dict[str, Any]:
-        """Return the solver as a configuration writes it: its name, or a mapping of its name and its parameters."""
+        """Return the solver as it is written in a configuration: its name, or a mapping of its name and its
+        parameters."""
         own = self.get_params()
         return {"name": self.name, **own} if own else self.name
 

@@ -1,31 +1,34 @@
 """The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a fraction of the negatives.
 
-Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, a pair weighing w_i w_j where rows
-have weights. The problem has parts, each of which may be another one:
+Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, where a pair weighs w_i
+w_j if rows have weights. The problem has three parts, each of which has variants:
 
 * the penalty and the cone of signs (`aucdist.solvers.pairs.penalty`);
 * which negatives count (`aucdist.solvers.pairs.top_negatives`): all, or the highest-scoring ones;
-* how the anchors, the rows of the smaller class, reach the blocks: their scores (`aucdist.solvers.pairs.cuts`), or cells of them
-  where they are many (`aucdist.solvers.pairs.cell_cuts`).
+* what is sent to the blocks of the anchors, the rows of the smaller class: their scores (`aucdist.solvers.pairs.cuts`),
+  or cells of scores if there are many (`aucdist.solvers.pairs.cell_cuts`).
 
-A round takes a cut, the tangent of the loss at a point, which is a dual point as well: the best combination of all of them
-(`aucdist.solvers.pairs.bundle`) is the lower bound, and decides when to stop. What differs is where the next cut is taken.
+A round takes a cut, which is the tangent of the loss at a point. A cut is a dual point as well. The best combination of
+all cuts (`aucdist.solvers.pairs.bundle`) is the lower bound, which decides when to stop. The methods differ in where
+the next cut is taken.
 
-**Newton steps** (`aucdist.solvers.pairs.newton`), with an L2 penalty: at the minimum of the quadratic model of a smoothed loss.
-Cuts are those of the smoothed loss, whose band narrows with the gap. They take a third of the passes of cutting planes or less,
-as a mean over very many pairs is almost smooth.
+**Newton steps** (`aucdist.solvers.pairs.newton`), for an L2 penalty: the next cut is taken at the minimum of a
+quadratic model of a smoothed loss. The cuts are those of the smoothed loss, whose band becomes narrower with the gap.
+Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
 
-**Cutting planes** take over where Newton steps no longer close the gap, and where rows are fewer than features: a few thousand
-rows then say nothing of most directions, and conjugate gradients took four times the passes on news20. After Franc & Sonnenburg,
-"Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried over to pairs. Departures: the sum
-over pairs goes through the sorted scores of the anchors; the next target is the bundle's minimiser near the best point (a
-proximal term whose weight depends on the steps of the line search); the line search takes the zero of the derivative over the
-drawn rows. Where all rows together are few, an interior-point method goes on (`aucdist.solvers.pairs.few_rows`).
+**Cutting planes** are used if Newton steps no longer close the gap, or if there are fewer rows than features. A few
+thousand rows then contain nothing about most directions, and conjugate gradients took four times the passes on news20.
+The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
+10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
+scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
+depends on the steps of the line search); the line search takes the zero of the derivative over the drawn rows. If there
+are few rows in all, an interior-point method finishes the fit (`aucdist.solvers.pairs.few_rows`).
 
-**Proximal steps**, with a penalty with corners: it leaves features out, and a point between two others has the features of both.
-So there is no line search then: a round takes a cut at the minimiser of the lower model of all cuts plus penalty and
-``mu/2 |w - c|^2``, c being the best point so far. The weight mu depends on how well the model predicted the value (after Kiwiel,
-"Proximity control in bundle methods for convex nondifferentiable minimization", Mathematical Programming 46, 1990).
+**Proximal steps** are used for a penalty with corners. Such a penalty leaves features out, but a point between two
+others has the features of both, so there is no line search. A round takes a cut at the minimiser of the lower model of
+all cuts plus penalty and ``mu/2 |w - c|^2``, where c is the best point so far. The weight mu depends on how well the
+model predicted the value (after Kiwiel, "Proximity control in bundle methods for convex nondifferentiable
+minimization", Mathematical Programming 46, 1990).
 """
 
 import itertools

@@ -1,16 +1,18 @@
 """Newton's method on the smoothed loss of pairs, with a Hessian from a few thousand sampled rows.
 
-The mean over very many pairs is almost smooth. In place of the hinge ``max(0, t)``, t being 1 minus a pair's margin, stands the
-mean of hinges shifted by a few values within a band of half-width h (`shifts`): a stair in place of the slope that Nesterov's
-smoothing makes ("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few
-cuts, and a dual point as each of them is. The second derivative of the mean is that of the slope: over the pairs in the band
+The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
+replaced by the mean of a few hinges that are shifted within a band of half-width h (`shifts`). Its derivative is a
+staircase instead of the slope of Nesterov's smoothing ("Smooth minimization of non-smooth functions", Mathematical
+Programming 103, 2005). Its cut is the mean of a few cuts, and like them a dual point. The second derivative is taken
+from the slope, over the pairs in the band:
 
     H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
 
-after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). It is estimated from rows
-that are drawn by their ids, so that no bit depends on how the rows lie in blocks, and whose features the client then has. The
-drawn rows in the band of one row are neighbours among the sorted scores, so that a product with H costs a product with these
-rows and their transpose. Where H is small it is made and factorised; else the step comes from conjugate gradients.
+after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). H is estimated
+from drawn rows, whose features are sent to the client. They are drawn by their ids, so that no bit depends on the
+blocks. The drawn rows in the band of one row are adjacent among the sorted scores, so a product with H costs a product
+with these rows and their transpose. A small H is computed and factorised. Otherwise the step is computed by conjugate
+gradients.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,12 @@
 """Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a row in `PENALTIES`.
 
-The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty says what the least of such a line
-and itself is, over the cone of the weights' signs (`aucdist.solvers.signs`): that is the dual value of the combination. With a
-proximal term it is
+The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty computes the minimum of
+the sum of such a line and the penalty, over the cone of the signs of the weights (`aucdist.solvers.signs`). This
+minimum is the dual value of the combination. With a proximal term it is
 
     min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
 
-whose minimiser and whose quadratic model in the combination are all that `aucdist.solvers.pairs.bundle` asks for.
+and `aucdist.solvers.pairs.bundle` needs only its minimiser and its quadratic model in the combination.
 """
 
 from abc import ABC, abstractmethod

@@ -1,33 +1,35 @@
 """Minimise smooth losses over all positive-negative pairs by L-BFGS.
 
-Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of loss(w.(x_i - x_j))``, a pair weighing w_i w_j where rows have weights.
-The value and the gradient are exact, by the sorted scores of the anchors, the rows of the smaller class
-(`aucdist.solvers.pairs.problem`). As a mean over very many pairs P looks smooth to L-BFGS (`aucdist.solvers.lbfgs`) even where
-the loss's second derivative jumps.
+Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of loss(w.(x_i - x_j))``, where a pair weighs w_i w_j if rows have
+weights. The value and the gradient are exact: they are computed from the sorted scores of the anchors, the rows of the
+smaller class (`aucdist.solvers.pairs.problem`). Because P is a mean over very many pairs, it is smooth enough for
+L-BFGS (`aucdist.solvers.lbfgs`) even if the second derivative of the loss jumps.
 
-**When to stop.** Where the loss is convex, P is strongly convex by its penalty, so no weights take it below ``P(w) - |g|^2 / (2
-lam)``, g being its gradient: that is the lower bound. Where the loss is not convex, it is the difference of two convex
-functions. With the tangents at w in place of the second one, P becomes a convex function that lies nowhere below it and touches
-it at w, with the same gradient. So the same figure says what a step of the convex-concave procedure (Yuille & Rangarajan, 2003)
-could gain from w; it says nothing of other weights, and the fit ends at a stationary point where it is small. Over a cone of
-signs it is the most that ``g.(v - w) + lam/2 |v - w|^2`` falls below 0 in the cone, at the projection of ``w - g / lam``.
+**When to stop.** If the loss is convex, P is strongly convex because of its penalty. With the gradient g, no weights
+then have an objective below ``P(w) - |g|^2 / (2 lam)``, which is the lower bound. A loss that is not convex is the
+difference of two convex functions. If the second one is replaced by its tangents at w, the result is a convex function
+that is nowhere below P and equals it at w, with the same gradient. So ``|g|^2 / (2 lam)`` bounds what a step of the
+convex-concave procedure (Yuille & Rangarajan, 2003) could gain from w. It says nothing about other weights, and the fit
+ends at a stationary point when it is small. Over a cone of signs it is the most that ``g.(v - w) + lam/2 |v - w|^2``
+falls below 0 in the cone, at the projection of ``w - g / lam``.
 
-**The smoothed ramp** (`PairRamp`) is 1 minus the step that the AUC counts, smoothed with ties of width 1 on either side: as
-the weights grow the mean goes to 1 - AUC. So, unlike with a hinge, it does not matter by how much a pair is lost. But P is not
-convex: there is no lower bound, and the result is a stationary point, which depends on the start. After Herschtal & Raskutti,
-"Optimising area under the ROC curve using gradient descent" (ICML 2004), who smooth the step with a sigmoid. Departures: a
-piecewise quadratic instead, so that the sum over all pairs takes a sort and no sample of pairs; a penalty, which decides how
-wide the smoothing is; L-BFGS. The ramp is the difference of two convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t)
-= max(0, t)^2 / 2.
+**The smoothed ramp** (`PairRamp`) is a smoothed version of 1 minus the step that the AUC counts, with a width of 1 on
+either side. As the weights grow, the mean approaches 1 - AUC. Unlike with a hinge, it does not matter by how much a
+pair is in the wrong order. But P is not convex: there is no lower bound, and the result is a stationary point, which
+depends on the start. After Herschtal & Raskutti, "Optimising area under the ROC curve using gradient descent" (ICML
+2004), who smooth the step with a sigmoid. Departures: a piecewise quadratic instead, so that the sum over all pairs
+takes a sort and no sample of pairs; a penalty, which decides how wide the smoothing is; L-BFGS. The ramp is the
+difference of two convex functions, ``h(1 - m) + h(-1 - m) - 2 h(-m)`` with h(t) = max(0, t)^2 / 2.
 
-**Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of `aucdist.solvers.pairs.top_negatives`
-with the ramp in place of the hinge. A pair that is lost costs 1, by however much, so positives that no weights can rank among the
-first hardly count: where the hinge's minimum collapses to w = 0 there may still be good weights. The certified minimum of the
-hinge over the same negatives, and that over all pairs, are each improved by a few steps; the better one goes on. For each
-choice of negatives the objective has the majorant above. The largest of these is convex, lies nowhere below the objective,
-touches it at w, and has the gradient of the present choice among its slopes there, so the figure says the same. But where
-scores tie at the boundary the objective has a corner, and there the figure may stay above `tol` although no step goes lower:
-the fit then ends as ``finished``.
+**Over the highest-scoring negatives**, the partial AUC itself, the objective is the loss of
+`aucdist.solvers.pairs.top_negatives` with the ramp in place of the hinge. A pair in the wrong order costs 1, whatever
+its margin, so positives that no weights can rank among the first hardly count. If the minimum of the hinge collapses to
+w = 0, there may still be good weights. The certified minimum of the hinge over the same negatives, and that over all
+pairs, are each improved by a few steps, and the fit continues from the better one. For each choice of negatives the
+objective has the majorant above. The largest of these is convex, is nowhere below the objective, equals it at w, and
+has the gradient of the present choice among its slopes there, so the same bound holds. But if scores tie at the
+boundary, the objective has a corner, where the bound may stay above `tol` although no step decreases the objective. The
+fit then ends as ``finished``.
 """
 
 import itertools

@@ -1,31 +1,31 @@
 """Select the negatives that the loss counts: all of them, or the highest-scoring ones for a partial AUC.
 
-A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i
-- x_j))``, i over the positives, j over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count
-with them. This is the tight convex surrogate of the partial AUC for false positive rates up to beta (Narasimhan & Agarwal,
-"Support vector algorithms for optimizing the partial area under the ROC curve", Neural Computation 29, 2017). The sum over i
-rises with the score of j, so u is 1 for the highest-scoring negatives, 0 for the others, and a fraction for those at the
-boundary, which all have the same score. With q = 1 it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time"
-(NIPS 2014), with the hinge.
+A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1
+- w.(x_i - x_j))``, where i runs over the positives, j over the negatives, and u is in [0, 1] with a sum of q = beta
+n_neg. Sample weights multiply the rows. This is the tight convex surrogate of the partial AUC for false positive rates
+up to beta (Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+Neural Computation 29, 2017). The sum over i rises with the score of j, so u is 1 for the highest-scoring negatives, 0
+for the others, and a fraction for those at the boundary, which all have the same score. With q = 1 it is the loss of
+Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hinge.
 
-**The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is nowhere above the
-minimum of the objective with an L2 penalty, g being the gradient that they give; other penalties as of all pairs
-(`aucdist.solvers.pairs.penalty`). Value, gradient and bound of a cut all come from one choice of u.
+**The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is at most
+the minimum of the objective with an L2 penalty, where g is the gradient that they give. For other penalties the bound
+is as for all pairs (`aucdist.solvers.pairs.penalty`). Value, gradient and bound of a cut come from the same u.
 
-**Parts near the threshold.** At the minimum hundreds of negatives have the same score as the threshold, and each counts in part.
-Cuts that count each fully or not at all come to these parts slowly, by mixing hundreds of cuts. So the parts of a cut rise
-linearly with the score, over a band around the threshold (a soft `Threshold`): any parts in [0, 1] whose sum is at most q give a
-true lower bound, while the loss itself is that of the hard threshold. It is the smoothing of Nesterov, "Smooth minimization of
-non-smooth functions" (Mathematical Programming 103, 2005), for the maximum over the parts, and the band narrows with that of the
-pairs (`aucdist.solvers.pairs.newton`).
+**Parts near the threshold.** At the minimum, hundreds of negatives have the same score as the threshold, and each
+counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
+reach these parts. The parts of a cut therefore rise linearly with the score, over a band around the threshold (a soft
+`Threshold`): any parts in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard
+threshold. It is the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103,
+2005), for the maximum over the parts, and the band narrows with that of the pairs (`aucdist.solvers.pairs.newton`).
 
-**The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it in part,
-and the others not at all (`Threshold`). It is found exactly, by reductions alone: where the rows lie in blocks, few of them
-are gathered at the client. If they are many, reductions count the leading 16 bits of their scores, then the next 16 of those
-in the cell of the threshold, until what remains is few rows or a single score.
+**The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it
+in part, and the others not at all (`Threshold`). It is found exactly, by reductions alone. Few rows are gathered at the
+client; if there are many, reductions count the leading 16 bits of their scores, then the next 16 of those in the cell
+of the threshold, until what remains is few rows or a single score.
 
-Departures from the paper: Newton steps on the smoothed loss, or cutting planes (`aucdist.solvers.pairs.cutting_planes`); the
-highest-scoring rows are found without a sort of all.
+Departures from the paper: the solver takes Newton steps on the smoothed loss, or cutting planes
+(`aucdist.solvers.pairs.cutting_planes`), and the highest-scoring rows are found without sorting all rows.
 """
 
 from dataclasses import dataclass
