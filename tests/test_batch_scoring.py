@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
+from support.sharded import shard_data
 
 from aucdist import batch_scoring as scoring
 from aucdist.batch_scoring import begin, finish, score_part
@@ -16,7 +17,7 @@ from aucdist.data.block import each_of
 from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.data.storage import scratch
 from aucdist.errors import InputError

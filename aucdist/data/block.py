@@ -198,7 +198,18 @@ class Block:
 
     def between(self, start: int, stop: int, *, index: int = 0) -> "Block":
         """Return the block of the rows from position `start` up to `stop`, without copying their features."""
-        return replace(self, rows=rows_between(self.rows, start, stop), index=index, **self._labels(slice(start, stop)))
+        at = slice(start, stop)
+        if isinstance(self.rows, BinRows):
+            rows: Rows = BinRows(self.rows.codes[at], self.rows.basis)
+        elif isinstance(self.rows, CsrRows):
+            offsets = self.rows.offsets[start : stop + 1]
+            stored = slice(offsets[0], offsets[-1])
+            rows = CsrRows(
+                self.rows.values[stored], self.rows.indices[stored], offsets - offsets[0], self.rows.n_features
+            )
+        else:
+            rows = DenseRows(self.rows.values[at])
+        return replace(self, rows=rows, index=index, **self._labels(at))
 
     def _labels(self, at: Any) -> dict[str, Any]:
         """Return the labels, ids, weights and groups of some rows."""
@@ -270,17 +281,6 @@ def rows_at(rows: Rows, which: np.ndarray) -> Rows:
     if isinstance(rows, CsrRows):
         return as_rows(as_csr(rows)[which])
     return DenseRows(rows.values.take(which, axis=0))  # several times as fast as indexing
-
-
-def rows_between(rows: Rows, start: int, stop: int) -> Rows:
-    """Return the rows from one position up to another as views, with a copy of the offsets of sparse rows."""
-    if isinstance(rows, BinRows):
-        return BinRows(rows.codes[start:stop], rows.basis)
-    if isinstance(rows, CsrRows):
-        offsets = rows.offsets[start : stop + 1]
-        first, last = offsets[0], offsets[-1]
-        return CsrRows(rows.values[first:last], rows.indices[first:last], offsets - first, rows.n_features)
-    return DenseRows(rows.values[start:stop])
 
 
 def stacked(blocks: Sequence[Block]) -> Block:

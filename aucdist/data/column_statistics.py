@@ -3,14 +3,13 @@
 Ranges decide about shifts and bound rounding.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from aucdist.data.block import Block, n_columns, n_rows
-from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
@@ -127,6 +126,10 @@ class ColumnStatistics:
             total += cls(count, mean, ranges.low, ranges.high)
         return total
 
+    def fill(self) -> np.ndarray:
+        """Return the mean of each column; nan where there is no value."""
+        return np.where(self.count > 0, self.mean, np.nan)
+
     def include(self, other: "ColumnStatistics") -> bool:
         """Tell whether all values of `other`, which are some of these, lie within the ranges."""
         some = other.count > 0
@@ -194,31 +197,6 @@ KEYS = 1 << (64 - DROPPED)
 
 
 @dataclass(frozen=True, eq=False)
-class Means:
-    """Number and sum of the values of each column that are not missing, of shape (n_features,); they merge by ``+``."""
-
-    count: np.ndarray
-    total: np.ndarray
-
-    def __add__(self, other: "Means") -> "Means":
-        return Means(self.count + other.count, self.total + other.total)
-
-    @classmethod
-    def of(cls, block: Block) -> "Means":
-        """Return the statistics of a block's rows."""
-        rows, d = block.rows, block.n_features
-        sums = cls(_zeros(rows), np.zeros(d))
-        for column, value in _present(rows):
-            sums += cls(np.bincount(column, minlength=d), np.bincount(column, value, minlength=d))
-        return sums
-
-    def fill(self) -> np.ndarray:
-        """Return the mean of each column; nan where there is no value."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.total / self.count
-
-
-@dataclass(frozen=True, eq=False)
 class Medians:
     """A histogram of each column over cells of equal relative width, which merges by ``+`` whatever the order.
 
@@ -243,10 +221,18 @@ class Medians:
     @classmethod
     def of(cls, block: Block) -> "Medians":
         """Return the histograms of a block's rows."""
-        rows, d, zeros = block.rows, block.n_features, _zeros(block.rows)
+        rows, d = block.rows, block.n_features
+        zeros, step = np.zeros(d, dtype=np.int64), max(1, CHUNK // max(1, d))
+        if isinstance(rows, CsrRows):  # zeros that are not stored
+            zeros, step = n_rows(rows) - np.bincount(rows.indices, minlength=d), CHUNK
         with_zeros = np.flatnonzero(zeros)
         cells_of_all = cls(_cell(with_zeros, np.zeros(len(with_zeros), dtype=np.int64)), zeros[with_zeros], d)
-        for column, value in _present(rows):
+        for i in range(0, len(rows.values), step):
+            part = rows.values[i : i + step]
+            value = part.reshape(-1)
+            column = rows.indices[i : i + step] if isinstance(rows, CsrRows) else np.tile(np.arange(d), len(part))
+            there = ~np.isnan(value)
+            column, value = column[there], value[there].astype(np.float64)
             size = np.abs(value).view(np.int64) >> DROPPED
             cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
             cells_of_all += cls(cells, count, d)
@@ -262,53 +248,18 @@ class Medians:
             if len(below):
                 n = below[-1]
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
-                filled[j] = _value(self.cell[of_column][middle]).mean()
+                key = (
+                    self.cell[of_column][middle] % KEYS - KEYS // 2
+                )  # of the number in the cell that is nearest to zero
+                filled[j] = (np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)).mean()
         return filled
 
 
-STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}
-
-
-def _present(rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield column and value of all stored entries that are not missing, in chunks."""
-    d = n_columns(rows)
-    step = CHUNK if isinstance(rows, CsrRows) else max(1, CHUNK // max(1, d))
-    for i in range(0, len(rows.values), step):
-        part = rows.values[i : i + step]
-        value = part.reshape(-1)
-        column = rows.indices[i : i + step] if isinstance(rows, CsrRows) else np.tile(np.arange(d), len(part))
-        there = ~np.isnan(value)
-        yield column[there], value[there].astype(np.float64)
-
-
-def _zeros(rows: Rows) -> np.ndarray:
-    """Return the number of zeros of each column that are not stored."""
-    if not isinstance(rows, CsrRows):
-        return np.zeros(n_columns(rows), dtype=np.int64)
-    return n_rows(rows) - np.bincount(rows.indices, minlength=rows.n_features)
+STATISTICS: dict[str, type[ColumnStatistics] | type[Medians]] = {"mean": ColumnStatistics, "median": Medians}
 
 
 def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:
     return column.astype(np.int64) * KEYS + key + KEYS // 2
-
-
-def _value(cell: np.ndarray) -> np.ndarray:
-    """Return the number in a cell of the histogram that is nearest to zero."""
-    key = cell % KEYS - KEYS // 2
-    return np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)
-
-
-def refuse_missing(block: Block, names: Sequence[str] | None = None) -> None:
-    """Do nothing if no value of a block is missing.
-
-    Raises InputError naming the feature and the row of the first that is.
-    """
-    if (place := first_missing(block.rows)) is not None:
-        i, j = place
-        raise InputError(
-            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
-            "`impute: median`, or leave the row or the feature out"
-        )
 
 
 def first_missing(rows: Rows) -> tuple[int, int] | None:

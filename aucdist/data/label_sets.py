@@ -1,5 +1,6 @@
 """Labels of rows with several classes: a table of the sets of classes that occur, and the index of each row's set."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -84,16 +85,10 @@ class LabelSets:
         rows.eliminate_zeros()
         rows.sum_duplicates()
         places: dict[bytes, int] = {}
-        codes = np.empty(rows.shape[0], dtype=np.int32)
-        firsts: list[int] = []
-        for row in range(rows.shape[0]):
-            key = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tobytes()
-            place = places.setdefault(key, len(places))
-            if place == len(firsts):
-                firsts.append(row)
-            codes[row] = place
-        members = sp.csc_array(rows[firsts].astype(bool))
-        return cls(names, members, False), codes
+        keys = (rows.indices[start:stop].tobytes() for start, stop in itertools.pairwise(rows.indptr))
+        codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
+        firsts = np.unique(codes, return_index=True)[1]
+        return cls(names, sp.csc_array(rows[firsts].astype(bool)), False), codes
 
     @classmethod
     def of_schema(cls, schema: Schema) -> "LabelSets":

@@ -307,7 +307,7 @@ def numbers_of_texts(texts: Sequence[str]) -> np.ndarray:
     import pandas as pd
 
     spelled = [class_name(text) for text in texts]
-    hashed = pd.util.hash_array(np.array(spelled, dtype=object), categorize=False).view(np.int64)
+    hashed = _hashed(pd.Series(spelled, dtype=object))
     whole = [i for i, text in enumerate(spelled) if WHOLE.fullmatch(text)]
     hashed[whole] = [int(spelled[i]) for i in whole]
     return hashed

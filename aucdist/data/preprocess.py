@@ -18,8 +18,8 @@ from aucdist.data.column_statistics import (
     Moments,
     entry_at,
     filled,
+    first_missing,
     moments,
-    refuse_missing,
 )
 from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
@@ -183,19 +183,13 @@ def fit_preprocessor(
     Raises
     ------
     InputError
-        If a name is unknown, a value is missing, has no log(1 + x), or is missing in all rows, sparse rows would have to be
-        centred, or a column cannot be scaled.
+        If a feature in log1p is unknown, a value is missing, has no log(1 + x), or is missing in all rows, sparse rows would
+        have to be centred, or a column cannot be scaled.
     """
-    if scale not in SCALES:
-        raise unknown("scale", scale, SCALES)
-    if impute not in IMPUTES:
-        raise unknown("impute", impute, IMPUTES)
     columns: tuple[int, ...] = ()
     if log1p == "numeric":
         one_hot = {f"{name}={value}" for name, values in categories.items() for value in values}
         columns = tuple(i for i, name in enumerate(feature_names) if name not in one_hot)
-    elif isinstance(log1p, str):
-        raise unknown("value of log1p", log1p, ["numeric", "a list of features"])
     elif log1p is not None:
         for name in log1p:
             if name not in feature_names:
@@ -220,7 +214,17 @@ def fit_preprocessor(
         )
         if statistics.count == 0:
             raise InputError("there are no rows to fit the scaling on: give at least one")
-        shift, factor = _scaling(statistics, scale)
+        ranges, shift = statistics.ranges, None
+        if scale == "standard":
+            shift, spread = statistics.mean, np.sqrt(statistics.m2 / statistics.count)
+        elif scale == "minmax":
+            shift, spread = ranges.low, ranges.high - ranges.low
+        else:
+            spread = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+        # Compare the values themselves, because rounding gives a constant column a variance just above zero.
+        constant = spread == 0 if scale == "maxabs" else ranges.constant
+        factor = 1.0 / np.where(constant, 1.0, spread)
+        factor = np.where(factor > 0, factor, np.inf)
     for array in (shift, factor):
         if array is not None:
             _refuse_infinite(
@@ -242,30 +246,20 @@ def _moments(
 
 def _complete(block: Block, fill: np.ndarray | None, names: Sequence[str] | None = None) -> Block:
     """Return the block without missing values."""
-    if fill is None:
-        refuse_missing(block, names)
-        return block
-    return replace(block, rows=filled(block.rows, fill))
+    if fill is not None:
+        return replace(block, rows=filled(block.rows, fill))
+    if (place := first_missing(block.rows)) is not None:
+        i, j = place
+        raise InputError(
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
+            "`impute: median`, or leave the row or the feature out"
+        )
+    return block
 
 
 def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> None:
     if not np.isfinite(values).all():
         raise InputError(f"feature {names[int(np.argmin(np.isfinite(values)))]!r}: {reason}")
-
-
-def _scaling(total: Moments, scale: str) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the shift and the factor of each feature. A factor that overflows is not finite."""
-    ranges = total.ranges
-    if scale == "standard":
-        shift, spread = total.mean, np.sqrt(total.m2 / total.count)
-    elif scale == "minmax":
-        shift, spread = ranges.low, ranges.high - ranges.low
-    else:
-        shift, spread = None, np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    # Compare the values themselves, because rounding gives a constant column a variance just above zero.
-    constant = spread == 0 if scale == "maxabs" else ranges.constant
-    factor = 1.0 / np.where(constant, 1.0, spread)
-    return shift, np.where(factor > 0, factor, np.inf)
 
 
 def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None) -> Rows:

@@ -191,8 +191,9 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
     for deviations in (MOST_DEVIATIONS, np.inf):
-        parts = list(each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations)))
-        number, stratum, positive = _gathered(part.columns for part in parts)
+        parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
+        columns, of_strata = zip(*parts, strict=True)
+        number, stratum, positive = _gathered(columns)
         assert number is not None
         assert stratum is not None
         if positive is not None:
@@ -211,8 +212,8 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
                         f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
                     )
             return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
-        counts, below = sum(part.counts for part in parts), sum(part.below for part in parts)
-        low, high = np.max([part.low for part in parts], axis=0), np.min([part.high for part in parts], axis=0)
+        of_counts, of_below, lows, highs = zip(*of_strata, strict=True)
+        counts, below, low, high = sum(of_counts), sum(of_below), np.max(lows, axis=0), np.min(highs, axis=0)
         n_test, limits = [], []
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
@@ -247,32 +248,16 @@ MOST_DEVIATIONS = 8.0
 limit lies outside, all are gathered."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Near:
-    """The random numbers of a block near the limit of the test rows: about the square root of its rows.
+def _numbers_near(
+    test_fraction: float, seed: int, n_classes: int | None, deviations: float, block: Block
+) -> tuple[Columns, ...]:
+    """Return the random numbers of a block near the limit of the test rows, about the square root of its rows.
 
-    Attributes
-    ----------
-    columns
-        The numbers, their strata, and where rows have groups, of which all are there, whether the rows are positive.
-    counts, below : ndarray of shape (n_strata,)
-        The rows, and those with numbers below the ones that are there.
-    low, high : ndarray of shape (n_strata,), uint64
-        All numbers from the first to the second are there.
+    Returns the numbers, their strata, and where rows have groups, of which all numbers are there, whether the rows are positive;
+    and for each stratum the rows, those with numbers below the ones that are there, and from where to where all are there.
     """
-
-    columns: Columns
-    counts: np.ndarray
-    below: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-def _numbers_near(test_fraction: float, seed: int, n_classes: int | None, deviations: float, block: Block) -> _Near:
     if block.group is not None:
-        nothing = np.zeros(0)
-        columns = scrambled(block.group, seed), strata_of(block, 1), block.y == 1
-        return _Near(columns, nothing, nothing, nothing, nothing)
+        return (scrambled(block.group, seed), strata_of(block, 1), block.y == 1), ()
     number, stratum = scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16)
     counts = np.bincount(stratum, minlength=n_classes or 2)
     some = np.maximum(counts, 1)
@@ -283,7 +268,7 @@ def _numbers_near(test_fraction: float, seed: int, n_classes: int | None, deviat
     is_below = number < first[stratum]
     is_near = ~is_below & (number <= last[stratum])
     below = np.bincount(stratum[is_below], minlength=len(counts))
-    return _Near((number[is_near], stratum[is_near], None), counts, below, first, last)
+    return (number[is_near], stratum[is_near], None), (counts, below, first, last)
 
 
 def _gathered(parts: Iterable[Columns]) -> Columns:

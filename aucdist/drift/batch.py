@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block
-from aucdist.drift.profile import RARE, Profile, WatchedColumn
+from aucdist.drift.profile import RARE, Profile
 from aucdist.maps.bins import Columns
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
@@ -228,16 +228,43 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         ``p``. In types of JSON.
     """
     tests: list[Json] = []
-    columns, place = [], 0
+    columns, place, rows, trained = [], 0, max(batch.rows, 1), max(profile.rows, 1)
     for k, column in enumerate(profile.columns):
-        counts = batch.cells[place : place + column.n_cells]
+        reference, counts = np.array(column.counts), batch.cells[place : place + column.n_cells]
         place += column.n_cells
-        columns.append(_column(profile, column, counts, int(batch.outside[k]), batch.rows, tests))
-    scores = _scores(profile, batch)
-    for score in scores:
-        what = "score" if score["class"] is None else "class score"
-        tests.append({"what": what, "column": score["class"], "value": score["psi"], "p": score["p"]})
-    rare = _rare(profile, batch)
+        are_numbers, index = column.kind == "numbers", psi(reference, counts)
+        distance, p = (kolmogorov_smirnov if are_numbers else total_variation)(reference, counts)
+        tests.append({"what": "moved", "column": column.name, "value": index, "p": p})
+        none, before, what = int(counts[0]), int(reference[0]), "missing" if are_numbers else "unknown"
+        share, share_before = none / rows, before / trained
+        p_none = more_than(none, batch.rows, before, profile.rows)
+        tests.append({"what": what, "column": column.name, "value": share - share_before, "p": p_none})
+        beyond = int(batch.outside[k]) / rows
+        if are_numbers:  # among as many new rows as training rows, two are expected outside the range
+            p_beyond = more_than(int(batch.outside[k]), batch.rows, 2, profile.rows)
+            tests.append({"what": "outside", "column": column.name, "value": beyond, "p": p_beyond})
+        columns.append(
+            {
+                "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, what: share,
+                f"{what}_before": share_before, "outside": beyond,
+            }
+        )  # fmt: skip
+    scores, place = [], 0
+    for name, bins in profile.scores.items():
+        reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
+        place += len(bins.counts)
+        distance, p = kolmogorov_smirnov(reference, counts)
+        index = psi(reference, counts)
+        scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
+        tests.append({"what": "score" if name is None else "class score", "column": name, "value": index, "p": p})
+    # The share of rows in cells with few training rows, and an upper bound on its expected value.
+    before = sum(n for column in profile.columns for n in column.counts if n < RARE)
+    before = min(before + 2 * len(profile.columns), profile.rows)
+    rare = {
+        "share": batch.rare / rows,
+        "expected": before / trained,
+        "p": more_than(batch.rare, batch.rows, before, profile.rows),
+    }
     tests.append({"what": "rare", "column": None, "value": rare["share"] - rare["expected"], "p": rare["p"]})
     alarms = alarms_of(tests, LEAST) if batch.rows else []
     columns.sort(key=lambda column: -column["psi"])
@@ -247,57 +274,6 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         return result | {"scores": scores}
     del scores[0]["class"]
     return result
-
-
-def _scores(profile: Profile, batch: BatchCounts) -> list[Json]:
-    """Return PSI and distance of the score, or of the score of each class."""
-    distances, place = [], 0
-    for name, bins in profile.scores.items():
-        reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
-        place += len(bins.counts)
-        distance, p = kolmogorov_smirnov(reference, counts)
-        index = psi(reference, counts)
-        distances.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
-    return distances
-
-
-def _column(
-    profile: Profile, column: WatchedColumn, counts: np.ndarray, outside: int, rows: int, tests: list[Json]
-) -> Json:
-    reference = np.array(column.counts)
-    distance, p = (kolmogorov_smirnov if column.kind == "numbers" else total_variation)(reference, counts)
-    index = psi(reference, counts)
-    none, before = int(counts[0]), int(reference[0])
-    what = "missing" if column.kind == "numbers" else "unknown"
-    tests.append({"what": "moved", "column": column.name, "value": index, "p": p})
-    share, share_before = _share(none, rows), _share(before, profile.rows)
-    p_none = more_than(none, rows, before, profile.rows)
-    tests.append({"what": what, "column": column.name, "value": share - share_before, "p": p_none})
-    beyond = _share(outside, rows)
-    if column.kind == "numbers":
-        # Among as many new rows as training rows, two are expected outside the range.
-        tests.append(
-            {"what": "outside", "column": column.name, "value": beyond, "p": more_than(outside, rows, 2, profile.rows)}
-        )
-    return {
-        "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, what: share,
-        f"{what}_before": share_before, "outside": beyond,
-    }  # fmt: skip
-
-
-def _rare(profile: Profile, batch: BatchCounts) -> Json:
-    """Return the share of rows in cells with few training rows, and an upper bound on its expected value."""
-    before = sum(n for column in profile.columns for n in column.counts if n < RARE)
-    before = min(before + 2 * len(profile.columns), profile.rows)
-    return {
-        "share": _share(batch.rare, batch.rows),
-        "expected": _share(before, profile.rows),
-        "p": more_than(batch.rare, batch.rows, before, profile.rows),
-    }
-
-
-def _share(count: int, rows: int) -> float:
-    return count / rows if rows else 0.0
 
 
 # ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------

@@ -148,7 +148,18 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         sentences.append(f"Column {name!r}{why} only once the label is, leave it out by `drop: [{name}]`.")
     more = len(named) - MOST_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
-    sentences += _identifiers(sample, schema)
+    identifiers = []
+    for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
+        values = sample.values[:, j]
+        n_values, steps = len(np.unique(values)), np.diff(values)
+        numbers_rows = IDENTIFIER.fullmatch(name) or (steps > 0.0).all() or (steps < 0.0).all()
+        if len(values) > FEW and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
+            every = "every row" if n_values == len(values) else "nearly every row"
+            identifiers.append(
+                f"Column {name!r} differs in {every} and numbers the rows: leave it out by `drop: [{name}]`, as new rows have "
+                "other numbers."
+            )
+    sentences += identifiers[:MOST_NAMED]
     one_each = np.ones(len(sample.row_id), dtype=np.int64)
     position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
     if position >= SUSPICIOUS:
@@ -177,22 +188,6 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
                 f"by `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences
-
-
-def _identifiers(sample: Sample, schema: Schema) -> list[str]:
-    sentences = []
-    for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
-        values = sample.values[:, j]
-        n_values = len(np.unique(values))
-        if len(values) > FEW and n_values >= NEARLY_UNIQUE * len(values):
-            steps = np.diff(values)
-            if IDENTIFIER.fullmatch(name) or (steps > 0.0).all() or (steps < 0.0).all():
-                every = "every row" if n_values == len(values) else "nearly every row"
-                sentences.append(
-                    f"Column {name!r} differs in {every} and numbers the rows: leave it out by `drop: [{name}]`, as new rows "
-                    "have other numbers."
-                )
-    return sentences[:MOST_NAMED]
 
 
 def known_rows(known: int, checked: int) -> list[str]:

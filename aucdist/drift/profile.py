@@ -195,8 +195,11 @@ def fit_columns(
         else:
             numbers += list(features)
     room = max(MOST_COLUMNS - len(columns), 0)
-    if len(numbers) > room:
-        numbers = _largest(numbers, room, drawn, coef)
+    if len(numbers) > room and len(coef) == drawn.n_features:  # those that move the score most
+        of_drawn = ColumnRanges.of(drawn)
+        reach = np.abs(coef) * np.where(of_drawn.constant, 0.0, of_drawn.largest)
+        numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
+    numbers = numbers[:room]  # the first ones where a feature map has mixed them
     weight = drawn.weights()
     for j in numbers:
         edges = tuple(bins_of(drawn.column(j), weight, N_BINS).edges.tolist())
@@ -225,16 +228,6 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreB
     edges = bins_of(values, mass, N_BINS).edges
     counts = np.bincount(np.searchsorted(edges, values, "left"), mass, minlength=len(edges) + 1)
     return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))
-
-
-def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> list[int]:
-    """Return the features that move the score most; the first ones where a feature map has mixed them."""
-    if len(coef) != drawn.n_features:
-        return numbers[:most]
-    ranges = ColumnRanges.of(drawn)
-    reach = np.abs(coef) * np.where(ranges.constant, 0.0, ranges.largest)
-    order = np.array(numbers)[np.argsort(-reach[numbers], kind="stable")]
-    return sorted(order[:most].tolist())
 
 
 def _count_step(block: Block, columns: tuple[WatchedColumn, ...]) -> Summary:

@@ -335,7 +335,9 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     else:
         table = nw.from_native(X, eager_only=True).select(columns).to_arrow()
     rules = {
-        key: reading[key] for key in ("missing", "missing_values", "unknown", "decimal", "dtype") if key in reading
+        key: reading[key]
+        for key in ("missing", "missing_values", "unknown", "decimal", "date_format", "dtype")
+        if key in reading
     }
     parsed = _parsed(table, schema, {**rules, "keep": columns})
     return encoded_matrix(parsed, "X", schema, sparse=len(schema.feature_names) > MOST_DENSE)

@@ -197,7 +197,35 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
                 )
             del drafts[at].ends[k]
             drafts[at].merge_equal(factor)
-    return _card(model, scaling, constant, drafts, factor, shift)
+    exact_base, low, high, features = factor * constant + shift, 0.0, 0.0, []
+    for draft in drafts:
+        points, missing, zero = draft.points(factor)
+        exact_base += factor * zero
+        errors = draft.errors(factor)
+        low, high = low + float(errors.min()), high + float(errors.max())
+        if draft.n_rows > 0:
+            _, shares = draft.merged()
+            edges = draft.edges[np.array(draft.ends[:-1], dtype=np.intp) - 1]
+            features.append(CardFeature(draft.name, edges, points, np.minimum(shares, 1.0), missing))
+        else:
+            exact_base += float(points[0])  # 0 in exact arithmetic
+    base, cutoff = round(exact_base), math.floor(shift)
+    base_rounding = base - exact_base
+    most = max(abs(low + base_rounding), abs(high + base_rounding))
+    rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
+    asked = {name: value for name, value in vars(scaling).items() if value is not None}
+    preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
+    probability: ProbabilityMap | None = (
+        None  # of ``points - cutoff``: that of the model at ``(points - shift) / factor``
+    )
+    if isinstance(own := model.probability, LinkMap):
+        probability = replace(own, slope=own.slope / factor).shifted(cutoff - shift)
+    elif isinstance(own, IsotonicMap):
+        probability = replace(own, scores=factor * own.scores).shifted(cutoff - shift)
+    return Scorecard(
+        base, cutoff, tuple(features), model.schema, preprocessor, probability,
+        model.reading, {"points_per_score": factor, "shift": shift} | asked, rounding, model.about,
+    )  # fmt: skip
 
 
 def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
@@ -252,43 +280,6 @@ def _points_per_score(
     return factor, -factor * least
 
 
-def _card(
-    model: LinearModel, scaling: Scaling, constant: float, drafts: list[_Draft], factor: float, shift: float
-) -> Scorecard:
-    exact_base, low, high, features = factor * constant + shift, 0.0, 0.0, []
-    for draft in drafts:
-        points, missing, zero = draft.points(factor)
-        exact_base += factor * zero
-        errors = draft.errors(factor)
-        low, high = low + float(errors.min()), high + float(errors.max())
-        if draft.n_rows > 0:
-            _, shares = draft.merged()
-            edges = draft.edges[np.array(draft.ends[:-1], dtype=np.intp) - 1]
-            features.append(CardFeature(draft.name, edges, points, np.minimum(shares, 1.0), missing))
-        else:
-            exact_base += float(points[0])  # 0 in exact arithmetic
-    base, cutoff = round(exact_base), math.floor(shift)
-    base_rounding = base - exact_base
-    most = max(abs(low + base_rounding), abs(high + base_rounding))
-    rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
-    asked = {name: value for name, value in vars(scaling).items() if value is not None}
-    preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
-    return Scorecard(
-        base, cutoff, tuple(features), model.schema, preprocessor, _probability(model, factor, shift, cutoff),
-        model.reading, {"points_per_score": factor, "shift": shift} | asked, rounding, model.about,
-    )  # fmt: skip
-
-
-def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> ProbabilityMap | None:
-    """Return the map from ``points - cutoff`` to probabilities: that of the model at ``(points - shift) / factor``."""
-    own = model.probability
-    if isinstance(own, LinkMap):
-        return replace(own, slope=own.slope / factor).shifted(cutoff - shift)
-    if isinstance(own, IsotonicMap):
-        return replace(own, scores=factor * own.scores).shifted(cutoff - shift)
-    return None
-
-
 class Losses:
     """The AUC, and the mean loss that the model was trained for, of a model and of its card, over rows that come in blocks."""
 
@@ -309,38 +300,28 @@ class Losses:
 
     def values(self) -> Json:
         """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
+        from aucdist.metrics.probability import log_loss  # loads SciPy
+
         y, weight, model_scores, card_scores = map(np.concatenate, zip(*self._rows, strict=True))
         areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores)]
         values = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
-        return values | self._losses(y, weight, model_scores, card_scores)
-
-    def _losses(self, y: np.ndarray, weight: np.ndarray, model_scores: np.ndarray, card_scores: np.ndarray) -> Json:
-        model, card = self._models
+        (model, card), losses, name = self._models, [], "mean log loss"
         if model.about.get("estimator") == "PairwiseHingeClassifier":
-            losses = [
-                mean_pair_hinge(y, scores, weight) for scores in (card_scores / self._points_per_score, model_scores)
-            ]
             name = "mean pairwise hinge"
+            in_points = card_scores / self._points_per_score
+            losses = [mean_pair_hinge(y, scores, weight) for scores in (in_points, model_scores)]
         elif model.probability is not None and card.probability is not None:
-            losses = [
-                _log_loss(y, weight, probability_of(scores))
-                for probability_of, scores in ((card.probability, card_scores), (model.probability, model_scores))
-            ]
-            name = "mean log loss"
-        else:
-            return {}
-        return {"loss": losses[0], "loss_of_model": losses[1], "loss_name": name}
+            for probability_of, scores in ((card.probability, card_scores), (model.probability, model_scores)):
+                losses.append(log_loss(ScoreCounts.from_scores(y, probability_of(scores)[:, 1], weight)))
+        if not losses:
+            return values
+        return values | {"loss": losses[0], "loss_of_model": losses[1], "loss_name": name}
 
 
 def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float:
     """Return the weighted mean of ``max(0, 1 - (s_i - s_j))`` over positive rows i and negative rows j."""
     blocks = LocalBlocks([Block.of(scores[:, np.newaxis], y, weight=weight)])
     return pairwise_objective(blocks, np.ones(1), 0.0)
-
-
-def _log_loss(y: np.ndarray, weight: np.ndarray, probabilities: np.ndarray) -> float:
-    right = np.where(y > 0, probabilities[:, 1], probabilities[:, 0])
-    return float(-(weight @ np.log(np.maximum(right, 1e-300))) / weight.sum())
 
 
 CARD_SUFFIXES = ("json", "md", "csv", "html")
@@ -409,22 +390,19 @@ def sentences(card: Scorecard) -> list[str]:
         f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, "
         f"and the difference of any two rows at most {number_text(rounding['most_pair'])}."
     )
-    for part in ("train", "test"):
-        if part in rounding:
-            texts.append(_measured(part, rounding[part]))
+    for part, name in (("train", "training"), ("test", "test")):
+        if (values := rounding.get(part)) is not None:
+            own, other, losses = values["auc"], values["auc_of_model"], ""
+            if "loss" in values:
+                loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))
+                losses = f"; {values['loss_name']} {loss} in place of {before}"
+            texts.append(
+                f"On the {count_text(values['n_samples'])} {name} rows the AUC of the card is {auc_text(own, other)}, that of "
+                f"the model {auc_text(other, own)}{losses}."
+            )
     if "not_measured" in rounding:
         texts.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")
     return texts
-
-
-def _measured(part: str, values: Json) -> str:
-    rows = f"{count_text(values['n_samples'])} {'training' if part == 'train' else 'test'} rows"
-    own, other = values["auc"], values["auc_of_model"]
-    text = f"On the {rows} the AUC of the card is {auc_text(own, other)}, that of the model {auc_text(other, own)}"
-    if "loss" in values:
-        loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))
-        text += f"; {values['loss_name']} {loss} in place of {before}"
-    return text + "."
 
 
 def to_markdown(card: Scorecard, title: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Steps, Trees, TreeSplit, portable
+from aucdist.export.portable import Kernel, Linear, Steps, Trees, TreeSplit, portable
 from aucdist.linear_model import LinearModel
 from aucdist.report.text import Json
 
@@ -66,6 +66,16 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
 
 def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
+    columns: list[Json] = []
+    for column in described.columns:
+        columns.append({"name": column.name, "kind": column.kind})
+        if column.kind == "category":
+            own = {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
+        elif column.kind == "date":
+            own = {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
+        else:
+            own = {"size": column.size} if column.kind == "hash" else {}
+        columns[-1] |= own
     content = {
         "format": "aucdist model",
         "version": VERSION,
@@ -75,7 +85,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
         "positive": list(model.schema.positive),
         "negative": list(model.schema.negative),
         "missing": list(described.spelling.words),
-        "columns": [_column(column, described) for column in described.columns],
+        "columns": columns,
         "features": [
             {
                 "name": feature.name,
@@ -95,17 +105,6 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     }
     if contributions:
         content["contributions"] = model.contribution_names()
-    return content
-
-
-def _column(column: PortableColumn, described: Portable) -> Json:
-    content: Json = {"name": column.name, "kind": column.kind}
-    if column.kind == "category":
-        content |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
-    elif column.kind == "date":
-        content |= {"parts": list(column.parts), "date_format": described.model.reading.get("date_format")}
-    elif column.kind == "hash":
-        content["size"] = column.size
     return content
 
 

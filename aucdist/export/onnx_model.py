@@ -198,18 +198,13 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
     if not np.isnan(fill).all():
         X = graph.is_missing(X).choose(fill, X)
-    return X, _refused(graph, described, X)
-
-
-def _refused(graph: Graph, described: Portable, X: Term) -> Term:
-    """Return the rows of which a value is missing that is needed, or is -1 or less where its logarithm was taken."""
-    kinds = [described.columns[feature.column].kind for feature in described.features]
-    required = [f.required or kind == "category" for f, kind in zip(described.features, kinds, strict=True)]
-    total = _count(graph, graph.is_missing(X), required)
-    logged = [feature.logged for feature in described.features]
+    # Rows of which a value is missing that is needed, or is -1 or less where its logarithm was taken.
+    features, columns = described.features, described.columns
+    required = [feature.required or columns[feature.column].kind == "category" for feature in features]
+    total, logged = _count(graph, graph.is_missing(X), required), [feature.logged for feature in features]
     if any(logged):
         total += _count(graph, graph.apply("LessOrEqual", X, -1.0), logged)
-    return graph.vector(total > 0.0)
+    return X, graph.vector(total > 0.0)
 
 
 def _count(graph: Graph, flags: Term, of: list[bool]) -> Term:
@@ -340,7 +335,14 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
     graph = Graph(list(names))
     X, refused = features_of(graph, first)
-    X = _transformed(graph, first, X)
+    if first.with_logs:  # log(1 + x) to full precision near 0 (after Kahan)
+        logged, more = np.zeros(len(first.features), dtype=bool), X + 1.0
+        logged[list(first.with_logs)] = True
+        log1p = graph.apply("Equal", more, 1.0).choose(X, more.log() * (X / (more - 1.0)))
+        X = graph.apply("Where", logged, log1p, X)
+    if first.unit_rows:
+        squares = graph.sum(X * X)
+        X = X / graph.apply("Sqrt", (squares > 0.0).choose(squares, 1.0))
     columns = [_score(graph, described, X) for described in described_classes]
     scores = graph.apply("Concat", *columns, axis=1) / model.spreads if several else graph.vector(columns[0])
     checked = (graph.column(refused) if several else refused).choose(np.nan, scores, output=score)
@@ -361,7 +363,15 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
         without.choose(0, (scores > 0.0).choose(1, -1), output=prediction)
         graph.output(prediction, "INT64", width)
     if added:
-        graph.column(refused).choose(np.nan, _contributions(graph, first, X, len(added)), output=parts)
+        terms, constants = first.score, np.zeros(len(added))
+        constants[-1] = terms.constant
+        if isinstance(terms, Linear):
+            adds = graph.apply("Pad", (X - terms.centers) * terms.weights, [0, 0, 0, 1], 0.0)
+        else:
+            assert isinstance(terms, Steps)
+            trees = trees_of(terms)
+            adds = graph.trees(X, trees, len(added)) if trees else _zeros(graph, X)
+        graph.column(refused).choose(np.nan, adds + constants, output=parts)
         graph.output(parts, "DOUBLE", len(added))
     said: dict[str, Any] = {"features": [column.name for column in first.columns]}
     if several:
@@ -392,24 +402,6 @@ def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | Non
     return there.choose(probabilities / there.choose(total, 1.0), 1.0 / len(columns))
 
 
-def _transformed(graph: Graph, described: Portable, X: Term) -> Term:
-    """Return the features with their logarithms, in rows of length one where the model has those."""
-    if described.with_logs:
-        logged = np.zeros(len(described.features), dtype=bool)
-        logged[list(described.with_logs)] = True
-        X = graph.apply("Where", logged, _log1p(graph, X), X)
-    if described.unit_rows:
-        squares = graph.sum(X * X)
-        X = X / graph.apply("Sqrt", (squares > 0.0).choose(squares, 1.0))
-    return X
-
-
-def _log1p(graph: Graph, X: Term) -> Term:
-    """Return log(1 + x) to full precision near 0 (after Kahan)."""
-    more = X + 1.0
-    return graph.apply("Equal", more, 1.0).choose(X, more.log() * (X / (more - 1.0)))
-
-
 def _score(graph: Graph, described: Portable, X: Term) -> Term:
     """Return the score, of shape (rows, 1)."""
     score = described.score
@@ -431,14 +423,3 @@ def _score(graph: Graph, described: Portable, X: Term) -> Term:
 
 def _zeros(graph: Graph, X: Term) -> Term:
     return graph.sum(graph.as_double(graph.is_missing(X))) * 0.0
-
-
-def _contributions(graph: Graph, described: Portable, X: Term, n: int) -> Term:
-    """Return what each feature and each pair adds, and the constant, of shape (rows, n)."""
-    score, constants = described.score, np.zeros(n)
-    constants[-1] = score.constant
-    if isinstance(score, Linear):
-        return graph.apply("Pad", (X - score.centers) * score.weights, [0, 0, 0, 1], 0.0) + constants
-    assert isinstance(score, Steps)
-    trees = trees_of(score)
-    return (graph.trees(X, trees, n) if trees else _zeros(graph, X)) + constants

@@ -20,11 +20,9 @@ from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 
 if TYPE_CHECKING:
-    from aucdist.maps.bins import BinMap
     from aucdist.maps.explain import PairShape, Shape
     from aucdist.maps.forest import Forest
     from aucdist.maps.leaves import LeafMap
-    from aucdist.maps.nystroem import NystroemFeatures
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
@@ -241,8 +239,15 @@ def _columns(
     made: dict[int, tuple[int, str | int | None]] = {}
     for name, features in schema.by_column().items():
         made |= {j: (len(columns), item) for j, item in features.items()}
-        if name in schema.categories:
-            columns.append(_category(name, schema.categories[name], reading))
+        if name in schema.categories:  # what `aucdist.data.formats.tables` makes of texts that are not among them
+            values = schema.categories[name]
+            missing = as_missing = AS_MISSING if MISSING_CATEGORY in values else REFUSE
+            unknown = {"ignore": ZERO, "as-missing": as_missing}.get(str(reading.get("unknown")), REFUSE)
+            if reading and reading.get("missing") != "keep":
+                missing = REFUSE
+            elif as_missing == REFUSE and unknown == ZERO:
+                missing = ZERO
+            columns.append(PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown))
         elif name in schema.hashed:
             columns.append(PortableColumn(name, "hash", size=schema.hashed[name]))
         elif name in schema.dates:
@@ -252,73 +257,45 @@ def _columns(
     return tuple(columns), [made[j] for j in range(len(made))]
 
 
-def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) -> PortableColumn:
-    """Return a column of categories with what `aucdist.data.formats.tables` makes of texts that are not among them."""
-    as_missing = AS_MISSING if MISSING_CATEGORY in values else REFUSE
-    unknown = {"ignore": ZERO, "as-missing": as_missing}.get(str(reading.get("unknown")), REFUSE)
-    missing = as_missing
-    if reading and reading.get("missing") != "keep":
-        missing = REFUSE
-    elif as_missing == REFUSE and unknown == ZERO:
-        missing = ZERO
-    return PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
-
-
 def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
     """Return how a score comes about, and the features whose values it needs."""
     from aucdist.maps.bins import BinMap  # loads scikit-learn
+    from aucdist.maps.explain import additive
     from aucdist.maps.leaves import LeafMap
-    from aucdist.maps.nystroem import NystroemFeatures
+    from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 
     fitted, d = model.feature_map, len(model.schema.feature_names)
+    shift = np.zeros(d) if model.preprocessor.shift is None else model.preprocessor.shift
+    factor = np.ones(d) if model.preprocessor.factor is None else model.preprocessor.factor
     if fitted is None:
-        shift, factor = _scaling(model.preprocessor, d)
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
 
     def in_units(edges: np.ndarray, j: int) -> np.ndarray:
         return edges if unit_rows else edges_in_units(edges, j, model.preprocessor)
 
     if isinstance(fitted, BinMap):
-        steps = _steps(fitted, model, in_units)
-        return steps, {shape.feature for shape in steps.shapes if shape.missing is None}
+        parts, pairs = additive(fitted, model.coef, model.intercept), []
+        shapes = tuple(replace(shape, edges=in_units(shape.edges, shape.feature)) for shape in parts.shapes)
+        for pair in parts.pairs:
+            rows, columns = (in_units(edges, j) for edges, j in zip(pair.edges, pair.features, strict=True))
+            pairs.append(replace(pair, edges=(rows, columns)))
+        needed = {shape.feature for shape in shapes if shape.missing is None}
+        return Steps(parts.constant, shapes, tuple(pairs)), needed
     if isinstance(fitted, LeafMap):
         return Trees(model.intercept, forest(fitted, model.coef, in_units)), set()
     if isinstance(fitted, NystroemFeatures):
-        return _kernel(fitted, model), set(range(d))
+        n, linear = fitted.directions.shape[1], np.zeros(d)
+        if fitted.linear == "keep":
+            linear = LINEAR_SCALE * model.coef[n:]
+        kernel = Kernel(
+            model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.sigma, fitted.landmarks,
+            fitted.directions @ model.coef[:n],
+        )  # fmt: skip
+        return kernel, set(range(d))
     raise InputError(
         f"a model with the feature map {type(fitted).__name__} cannot be exported: use none, bins, leaves or "
         "landmarks (nystroem)"
     )
-
-
-def _scaling(preprocessor: Preprocessor, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and factor of each feature."""
-    shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
-    return shift, np.ones(d) if preprocessor.factor is None else preprocessor.factor
-
-
-def _steps(fitted: "BinMap", model: LinearModel, in_units: InUnits) -> Steps:
-    from aucdist.maps.explain import additive
-
-    parts = additive(fitted, model.coef, model.intercept)
-    shapes = tuple(replace(shape, edges=in_units(shape.edges, shape.feature)) for shape in parts.shapes)
-    pairs = []
-    for pair in parts.pairs:
-        rows, columns = (in_units(edges, j) for edges, j in zip(pair.edges, pair.features, strict=True))
-        pairs.append(replace(pair, edges=(rows, columns)))
-    return Steps(parts.constant, shapes, tuple(pairs))
-
-
-def _kernel(fitted: "NystroemFeatures", model: LinearModel) -> Kernel:
-    from aucdist.maps.nystroem import LINEAR_SCALE
-
-    shift, factor = _scaling(model.preprocessor, fitted.n_features_in)
-    n = fitted.directions.shape[1]
-    linear = LINEAR_SCALE * model.coef[n:] if fitted.linear == "keep" else np.zeros(fitted.n_features_in)
-    return Kernel(
-        model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.sigma, fitted.landmarks,
-        fitted.directions @ model.coef[:n],
-    )  # fmt: skip
 
 
 ZEROS = 1
@@ -405,15 +382,9 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     with np.errstate(over="ignore"):
         while (low < high).any():
             middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # half of the sum, rounded up, without overflow
-            below = _scaled(floats_of_keys(middle), j, preprocessor) <= edges
+            x = floats_of_keys(middle)  # scaled by the operations of `Preprocessor.transform`
+            x = np.log1p(x) if logged else x
+            x = x if preprocessor.shift is None else x - preprocessor.shift[j]
+            below = (x if preprocessor.factor is None else x * preprocessor.factor[j]) <= edges
             low, high = np.where(below, middle, low), np.where(below, high, middle - 1)
     return floats_of_keys(low)
-
-
-def _scaled(x: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
-    """Return scaled values, by the operations of `Preprocessor.transform`."""
-    if j in preprocessor.log1p:
-        x = np.log1p(x)
-    if preprocessor.shift is not None:
-        x = x - preprocessor.shift[j]
-    return x if preprocessor.factor is None else x * preprocessor.factor[j]

@@ -136,20 +136,20 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         tail = _tail(abs(u).kept("a")).kept("t")
         rest = 1.0 - tail
         return (u > 0.0).choose(rest, tail), (u > 0.0).choose(tail, rest)
-    t = (u.exp() if link.name == "cloglog" else _gev(link.xi, u)).kept("t")
+    if link.name == "cloglog":
+        t = u.exp()
+    elif abs(link.xi) < NO_SHAPE:
+        t = (-u).exp()
+    else:  # ``(1 + xi u) ** (-1 / xi)``, and its limits where there is none
+        inside = (u * link.xi + 1.0).kept("i")
+        there = inside > 0.0
+        power = (there.choose(inside, 1.0).log() / -link.xi).exp()
+        t = there.choose(power, LARGEST if link.xi > 0 else 0.0)
+    t = t.kept("t")
     survives = (-t).exp().kept("q")
     # For small t its complement has no digits left: then t itself is nearer.
     dies = (t < 1e-8).choose(t, 1.0 - survives)
     return (dies, survives) if link.name == "cloglog" else (survives, dies)
-
-
-def _gev(xi: float, u: Term) -> Term:
-    """Return ``(1 + xi u) ** (-1 / xi)``, and its limits where there is none."""
-    if abs(xi) < NO_SHAPE:
-        return (-u).exp()
-    inside = (u * xi + 1.0).kept("i")
-    there = inside > 0.0
-    return there.choose((there.choose(inside, 1.0).log() / -xi).exp(), LARGEST if xi > 0 else 0.0)
 
 
 def _tail(x: Term) -> Term:

@@ -223,7 +223,13 @@ class Query(Target):
         selected = {flag: case([(self._refused, "1")], "0") if self._refused else "0"}
         names = [self.alias(f"f{j}") for j in range(len(self.values))]
         for j, value in enumerate(self.values):
-            selected[names[j]] = _log1p(value) if j in self.described.with_logs else value
+            if (
+                j in self.described.with_logs
+            ):  # log(1 + x) to full precision near 0 (after Kahan), NULL where there is none
+                more = f"({number(1.0)} + {value})"
+                logged = f"LN({more}) * {value} / ({more} - {number(1.0)})"
+                value = f"CASE WHEN {more} = {number(1.0)} THEN {value} WHEN {more} > 0 THEN {logged} END"
+            selected[names[j]] = value
         self.add("features", selected)
         if self.described.unit_rows:
             square = self._add_square("lengths", [flag, *names], names)
@@ -386,10 +392,3 @@ def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
         known = [value for value in column.values if value != MISSING_CATEGORY]
         return case([(missing, "NULL"), (one_of(value, known), value)], "NULL") if known else "NULL"
     return case([(missing, "NULL")], value)
-
-
-def _log1p(x: str) -> str:
-    """Return log(1 + x) to full precision near 0 (after Kahan), and NULL where there is none."""
-    one_more = f"({number(1.0)} + {x})"
-    logged = f"LN({one_more}) * {x} / ({one_more} - {number(1.0)})"
-    return f"CASE WHEN {one_more} = {number(1.0)} THEN {x} WHEN {one_more} > 0 THEN {logged} END"

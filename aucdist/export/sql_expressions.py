@@ -105,19 +105,15 @@ def date_part(timestamp: str, part: str) -> str:
         return field(part.upper())
     if part == "hour":
         return f"({field('HOUR')} + {field('MINUTE')} / 6E1)"
-    day = _julian_day(field("YEAR"), field("MONTH"), field("DAY"))
+    # The Julian day of the Gregorian calendar: years begin in March, so that leap days end them.
+    early = f"FLOOR((14 - {field('MONTH')}) / 1.2E1)"
+    y, m = f"({field('YEAR')} + 4800 - {early})", f"({field('MONTH')} + 12 * {early} - 3)"
+    days = f"FLOOR((153 * {m} + 2) / 5E0) + 365 * {y} + FLOOR({y} / 4E0) - FLOOR({y} / 1E2) + FLOOR({y} / 4E2)"
+    day = f"({field('DAY')} + {days} - 32045)"
     if part == "weekday":
         return f"({day} - 7E0 * FLOOR({day} / 7E0))"
     seconds = f"({field('HOUR')} * 3.6E3 + {field('MINUTE')} * 6E1 + {field('SECOND')})"
     return f"({day} - {DAY_OF_EPOCH}E0 + {seconds} / 8.64E4)"
-
-
-def _julian_day(year: str, month: str, day: str) -> str:
-    """Return the Julian day of a date of the Gregorian calendar: years begin in March, so that leap days end them."""
-    early = f"FLOOR((14 - {month}) / 1.2E1)"
-    y, m = f"({year} + 4800 - {early})", f"({month} + 12 * {early} - 3)"
-    days = f"FLOOR((153 * {m} + 2) / 5E0) + 365 * {y} + FLOOR({y} / 4E0) - FLOOR({y} / 1E2) + FLOOR({y} / 4E2)"
-    return f"({day} + {days} - 32045)"
 
 
 IsCategory = Callable[[int, str], str]
@@ -133,7 +129,16 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     """
     score = described.score
     if isinstance(score, Kernel):
-        return _kernel(score, values)
+        *z, square = values
+        terms = [number(score.constant)]
+        terms += [f"{number(weight)} * {name}" for weight, name in zip(score.weights, z, strict=True) if weight]
+        for landmark, amount in zip(score.landmarks, score.amounts, strict=True):
+            products = [f"{number(2.0 * place)} * {name}" for place, name in zip(landmark, z, strict=True) if place]
+            distance = f"{total([number(-float(landmark @ landmark)), *products])} - {square}"
+            # Rounding can make a distance slightly negative; and some systems refuse to underflow.
+            exponent = f"GREATEST(LEAST(({distance}) / {number(score.width**2)}, 0E0), -7E2)"
+            terms.append(f"{number(amount)} * EXP({exponent})")
+        return total(terms)
     if isinstance(score, Trees):
         return total([number(score.constant), *(_tree(tree, values) for tree in score.trees)])
     adds, pairs = _adds(score, values)
@@ -180,19 +185,6 @@ def _adds(score: Linear | Steps, values: Sequence[str]) -> tuple[dict[int, tuple
         at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
         adds[shape.feature] = (next(expressions), at[0], at[1])
     return adds, list(expressions)
-
-
-def _kernel(score: Kernel, values: Sequence[str]) -> str:
-    *z, square = values
-    terms = [number(score.constant)]
-    terms += [f"{number(weight)} * {name}" for weight, name in zip(score.weights, z, strict=True) if weight]
-    width = score.width**2
-    for landmark, amount in zip(score.landmarks, score.amounts, strict=True):
-        products = [f"{number(2.0 * place)} * {name}" for place, name in zip(landmark, z, strict=True) if place]
-        distance = f"{total([number(-float(landmark @ landmark)), *products])} - {square}"
-        # Rounding can make a distance slightly negative; and some systems refuse to underflow.
-        terms.append(f"{number(amount)} * EXP(GREATEST(LEAST(({distance}) / {number(width)}, 0E0), -7E2))")
-    return total(terms)
 
 
 def _tree(node: Node, values: Sequence[str]) -> str:

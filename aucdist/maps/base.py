@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
 from aucdist.data.block import Block, matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
@@ -57,6 +57,10 @@ class FittedMap(ABC):
         Raises InputError if it has another number of features, or a value that the map has no place for.
         """
 
+    def encode_counted(self, block: Block) -> Block:
+        """Return the encoded rows without those of weight 0, such as rows outside a fold."""
+        return self.encode(with_weight(block))
+
     @abstractmethod
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function, given those of the features."""
@@ -89,17 +93,6 @@ class FittedMap(ABC):
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """Encodes the rows of a block; rows of weight 0, as those outside a fold, are left out."""
-
-    fitted: FittedMap
-
-    def __call__(self, block: Block) -> Block:
-        """Return the block of the encoded rows."""
-        return self.fitted.encode(with_weight(block))
-
-
 def with_weight(block: Block) -> Block:
     """Return the rows whose weight is above 0; where they all weigh 1 they have no weights."""
     if block.weight is None:
@@ -112,7 +105,7 @@ def with_weight(block: Block) -> Block:
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the encoded rows, each block computed where it is stored."""
-    mapped = changed(blocks, Encoded(fitted))
+    mapped = changed(blocks, fitted.encode_counted)
     mapped._unmapped, mapped.feature_map = blocks, fitted
     return mapped
 
@@ -227,15 +220,7 @@ class Expander(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each column of `transform`, ndarray of str."""
         check_is_fitted(self)
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
-        else:
-            names = [str(name) for name in input_features]
-            if len(names) != self.n_features_in_:
-                raise InputError(f"input_features should have length equal to {self.n_features_in_}, got {len(names)}")
-            if known is not None and names != list(known):
-                raise InputError("input_features is not equal to feature_names_in_")
+        names = _check_feature_names_in(self, input_features).tolist()
         return np.asarray(self.map_.names(names), dtype=object)
 
     def __sklearn_tags__(self) -> Tags:

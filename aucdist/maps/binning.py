@@ -272,12 +272,8 @@ def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
     # A bin ends where the next value is of another number, or where a heavy value begins or ends.
     ends = np.ones(n, dtype=bool)
     ends[:-1] = (number[1:] != number[:-1]) | heavy[1:] | heavy[:-1]
-    return _joined(np.flatnonzero(ends), mass, n_bins)
-
-
-def _joined(last: np.ndarray, mass: np.ndarray, n_bins: int) -> np.ndarray:
-    """Join the lightest neighbours until there are no more than `n_bins` bins."""
-    while len(last) > n_bins:
+    last = np.flatnonzero(ends)
+    while len(last) > n_bins:  # join the lightest neighbours
         weight = np.diff(np.cumsum(mass)[last], prepend=0.0)
         last = np.delete(last, int(np.argmin(weight[:-1] + weight[1:])))
     return last

@@ -146,25 +146,22 @@ class BinMap(FittedMap):
                 f"the hat functions of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: "
                 "fit the map again"
             )
-        feature_signs = []
+        signs: list[int] = []
         for j, part in zip(self.used, self.parts, strict=False):
-            feature_signs += [FREE if name == " missing" else int(directions[j]) for name in part.names]
-        return np.concatenate(
-            [np.array(feature_signs, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
-        )
+            signs += [FREE if name == " missing" else int(directions[j]) for name in part.names]
+        for a, b in self.pairs:  # corners in the order of `pair_part`
+            grid = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
+            first, second = (
+                np.where(at > self.missing[j], directions[j], 0) for at, j in zip(grid, (a, b), strict=True)
+            )
+            signs += np.where(first * second < 0, ZERO, np.where(first != 0, first, second)).ravel().tolist()
+        return np.array(signs, dtype=np.int8)
 
     def groups(self) -> np.ndarray:
         """Return the number of each weight's group: all weights of a feature, or of a pair."""
         sizes = [part.jumps.shape[1] for part in self.parts]
         filled = [size for size in sizes if size]
         return np.repeat(np.arange(len(filled)), filled)
-
-    def _corner_signs(self, a: int, b: int, directions: np.ndarray) -> np.ndarray:
-        """Return the signs of the corners of a pair, in the order of `pair_part`."""
-        row, column = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
-        sign_a = np.where(row > self.missing[a], directions[a], 0)
-        sign_b = np.where(column > self.missing[b], directions[b], 0)
-        return np.where(sign_a * sign_b < 0, ZERO, np.where(sign_a != 0, sign_a, sign_b)).astype(np.int8).ravel()
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""

@@ -7,7 +7,7 @@ of the shares of its row and its column.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,13 +114,19 @@ def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
     constant, pairs = intercept, []
     for k, (a, b) in enumerate(fitted.pairs):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
-        pair = _pair(fitted, int(a), int(b))
-        row_means, column_means = grid @ pair.shares[1], pair.shares[0] @ grid
-        middle = float(pair.shares[0] @ row_means)
+        edges, shares = [], []
+        for j in (a, b):
+            rows, missing = fitted.grid(j).astype(np.int64), int(fitted.missing[j])
+            edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows[missing:]))])  # where a row of the grid ends
+            shares.append(np.bincount(rows[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j)))
+        row_means, column_means = grid @ shares[1], shares[0] @ grid
+        middle = float(shares[0] @ row_means)
         own[int(a)] += (row_means - middle)[fitted.grid(a)]
         own[int(b)] += (column_means - middle)[fitted.grid(b)]
         constant += middle
-        pairs.append(replace(pair, values=grid - row_means[:, np.newaxis] - column_means + middle))
+        values = grid - row_means[:, np.newaxis] - column_means + middle
+        first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
+        pairs.append(PairShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1])))
     shapes = []
     for j, cells in own.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])
@@ -130,19 +136,6 @@ def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
         gap = float(cells[0]) - centre if missing else None
         shapes.append(Shape(j, bins.edges, values - centre, bins.shares, gap))
     return Additive(constant, tuple(shapes), tuple(pairs))
-
-
-def _pair(fitted: BinMap, a: int, b: int) -> PairShape:
-    """Return a pair's grid, without values."""
-    edges, shares = [], []
-    for j in (a, b):
-        cells, missing = fitted.grid(j).astype(np.int64), int(fitted.missing[j])
-        ends = np.flatnonzero(np.diff(cells[missing:]))  # between these bins a row of the grid ends
-        edges.append(fitted.bins[j].edges[ends])
-        share = np.bincount(cells[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j))
-        shares.append(share)
-    missing_first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
-    return PairShape((a, b), (edges[0], edges[1]), missing_first, np.zeros((0, 0)), (shares[0], shares[1]))
 
 
 def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
@@ -201,22 +194,18 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
     """
     reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
     scale = total / reach if reach > 0 else 0.0
-    table: list[dict[str, Any]] = []
+    table: list[tuple[Any, ...]] = []
     for shape in parts.shapes:
         points = np.round((shape.cells - shape.cells.min()) * scale, 1)
         if shape.missing is not None:
-            table.append(_points(features[shape.feature], np.nan, np.nan, points[0], np.nan))
+            table.append((features[shape.feature], np.nan, np.nan, points[0], np.nan))
             points = points[1:]
         last = np.flatnonzero(np.append(np.diff(points) != 0.0, True))
         ends = np.concatenate(([-np.inf], shape.edges, [np.inf]))
         for first, end in zip(np.append(0, last[:-1] + 1), last, strict=True):
             share = shape.shares[first : end + 1].sum()
-            table.append(_points(features[shape.feature], ends[first], ends[end + 1], points[end], share))
+            table.append((features[shape.feature], ends[first], ends[end + 1], points[end], share))
     return pd.DataFrame(table, columns=["feature", "above", "up to", "points", "share"])
-
-
-def _points(feature: str, above: float, upto: float, points: float, share: float) -> dict[str, Any]:
-    return {"feature": feature, "above": above, "up to": upto, "points": points, "share": share}
 
 
 CONSTANT, ROUNDING = "constant", "rounding"
@@ -368,18 +357,14 @@ def reasons(
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     total = np.column_stack([adds[:, among].sum(axis=1) for among in places.values()])
-    least = np.array([_least(parts, among, len(categories.get(name, ()))) for name, among in places.items()])
-    return Reasons(list(places), np.maximum(total - least, 0.0), total)
-
-
-def _least(parts: Additive, among: Sequence[int], n_categories: int) -> float:
-    """Return the smallest possible contribution of a column or a pair."""
-    cells = [
-        parts.shapes[k].cells if k < len(parts.shapes) else parts.pairs[k - len(parts.shapes)].values for k in among
-    ]
-    if n_categories == 0:
-        return float(cells[0].min())
-    absent = sum(float(values[-2]) for values in cells)
-    present = [absent + float(values[-1] - values[-2]) for values in cells]
-    # A category that all or no training rows had has no shape, and adds nothing.
-    return min(present + ([absent] if n_categories > len(cells) else []))
+    tables = [*(shape.cells for shape in parts.shapes), *(pair.values for pair in parts.pairs)]
+    least = []
+    for name, among in places.items():
+        smallest = float(tables[among[0]].min())
+        if n_categories := len(categories.get(name, ())):
+            absent = sum(float(tables[k][-2]) for k in among)
+            present = [absent + float(tables[k][-1] - tables[k][-2]) for k in among]
+            # A category that all or no training rows had has no shape, and adds nothing.
+            smallest = min(present + ([absent] if n_categories > len(among) else []))
+        least.append(smallest)
+    return Reasons(list(places), np.maximum(total - np.array(least), 0.0), total)

@@ -96,7 +96,26 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     for number in used:
         if not 0 <= number < len(all_trees):
             raise InputError(f"the model has {len(all_trees)} trees, and none with the number {number}")
-        parts.append(_splits(all_trees[number], n_features))
+        tree = all_trees[number]
+        n = _integer(tree, "num_leaves") - 1
+        features, decisions, left, right = (
+            _numbers(tree, key, n, np.int64) for key in ("split_feature", "decision_type", "left_child", "right_child")
+        )
+        thresholds = _numbers(tree, "threshold", n, np.float64)
+        if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
+            raise InputError("the trees have splits by categories or linear leaves; those of numbers alone are read")
+        # Children come after their parents, so a walk ends; each split and each leaf has one parent.
+        children, later = np.concatenate((left, right)), np.tile(np.arange(n), 2)
+        if (
+            n < 1
+            or not np.array_equal(np.sort(children), np.delete(np.arange(-n - 1, n), n + 1))
+            or (children[children > 0] <= later[children > 0]).any()
+            or ((features < 0) | (features >= n_features)).any()
+            or ((decisions < 0) | (decisions >> MISSING_SHIFT >= KINDS_OF_MISSING)).any()
+            or np.isnan(thresholds).any()
+        ):
+            raise InputError("the splits of a tree do not fit together")
+        parts.append((features, thresholds, decisions, left, right))
     starts = np.cumsum([0, *(len(part[0]) for part in parts)])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 5
     features, thresholds, decisions, left, right = columns
@@ -115,30 +134,6 @@ def _trees(text: str) -> list[dict[str, str]]:
     if not head.startswith("tree\n") or numbers != list(range(len(numbers))):
         raise InputError("the trees are not in LightGBM's form of a model")
     return [dict(line.split("=", 1) for line in body.splitlines() if "=" in line) for body in pieces[1::2]]
-
-
-def _splits(tree: dict[str, str], n_features: int) -> tuple[np.ndarray, ...]:
-    """Return features, thresholds, decisions, left and right children of the splits of a tree."""
-    n = _integer(tree, "num_leaves") - 1
-    features, decisions, left, right = (
-        _numbers(tree, key, n, np.int64) for key in ("split_feature", "decision_type", "left_child", "right_child")
-    )
-    thresholds = _numbers(tree, "threshold", n, np.float64)
-    if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
-        raise InputError("the trees have splits by categories or linear leaves; those of numbers alone are read")
-    # Children come after their parents, so a walk ends; each split and each leaf has one parent.
-    children = np.concatenate((left, right))
-    later = np.concatenate((np.arange(n), np.arange(n)))
-    if (
-        n < 1
-        or not np.array_equal(np.sort(children), np.delete(np.arange(-n - 1, n), n + 1))
-        or (children[children > 0] <= later[children > 0]).any()
-        or ((features < 0) | (features >= n_features)).any()
-        or ((decisions < 0) | (decisions >> MISSING_SHIFT >= KINDS_OF_MISSING)).any()
-        or np.isnan(thresholds).any()
-    ):
-        raise InputError("the splits of a tree do not fit together")
-    return features, thresholds, decisions, left, right
 
 
 def _integer(tree: dict[str, str], key: str) -> int:

@@ -244,7 +244,14 @@ class LeafExpander(Expander):
         drawn = draw_rows(blocks, MOST_ROWS, whole_groups=bool(self.within_groups))
         sizes = None
         if self.within_groups:
-            drawn, sizes = _by_query(drawn)
+            assert drawn.group is not None
+            counts = np.unique(drawn.group, return_counts=True)[1]
+            order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
+            # Queries are the groups, or equal parts of those that are too large, over which rows of the group are spread.
+            n_parts = np.repeat(-(-counts // MOST_OF_A_QUERY), counts)
+            query = starts + (np.arange(len(order)) - starts) % n_parts
+            sizes = np.unique(query, return_counts=True)[1]
+            drawn = drawn.take(order[np.argsort(query, kind="stable")])
             levels, labels = np.unique(drawn.y > 0 if drawn.grade is None else drawn.grade, return_inverse=True)
             if len(levels) > MOST_LABELS:
                 labels = labels * MOST_LABELS // len(levels)
@@ -266,22 +273,11 @@ class LeafExpander(Expander):
         data = lightgbm.Dataset(drawn.X, labels, weight=drawn.weights(), group=sizes)
         trained = lightgbm.train(options, data, int(self.trees))
         text = trained.model_to_string()
-        counts = leaf_counts(text)
-        used, scale = tuple(k for k, n in enumerate(counts) if n > 1), 0.0
+        n_leaves = leaf_counts(text)
+        used, scale = tuple(k for k, n in enumerate(n_leaves) if n > 1), 0.0
         if self.forest_score and used:
             scale = float(self.forest_score / np.std(trained.predict(drawn.X, raw_score=True, num_threads=1)))
-        return LeafMap(blocks.n_features, text, counts, used, directions, scale)
-
-
-def _by_query(drawn: Block) -> tuple[Block, np.ndarray]:
-    """Return the rows sorted by group, and the sizes of the queries: the groups, or equal parts of those that are too large."""
-    assert drawn.group is not None
-    counts = np.unique(drawn.group, return_counts=True)[1]
-    order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
-    n_parts = np.repeat(-(-counts // MOST_OF_A_QUERY), counts)
-    query = starts + (np.arange(len(order)) - starts) % n_parts  # so that the rows of a part are spread over the group
-    sizes = np.unique(query, return_counts=True)[1]
-    return drawn.take(order[np.argsort(query, kind="stable")]), sizes
+        return LeafMap(blocks.n_features, text, n_leaves, used, directions, scale)
 
 
 ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2

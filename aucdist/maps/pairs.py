@@ -64,7 +64,16 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     groups = pair_groups(rows)
     rounds = AllPairs().rounds(rows, LAM)
     w = solve(rounds, tol=TOL, max_passes=MOST_PASSES).w
-    compared = _compared(fitted, w)
+    compared = np.arange(len(fitted.used))
+    if len(compared) > MOST_COMPARED:  # those of the widest shapes
+        values, spreads = (
+            np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1]),
+            np.empty(len(compared)),
+        )
+        for k, j in enumerate(fitted.used):
+            own, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
+            spreads[k] = shares @ (own - shares @ own) ** 2
+        compared = np.sort(np.argsort(-spreads, kind="stable")[:MOST_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     tables = {
@@ -77,19 +86,6 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     order = np.argsort(-scores, kind="stable")[:n_pairs]
     order = order[scores[order] > 0.0]
     return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
-
-
-def _compared(fitted: Any, w: np.ndarray) -> np.ndarray:
-    """Return the codes to compare: all, or those of the widest shapes."""
-    n = len(fitted.used)
-    if n <= MOST_COMPARED:
-        return np.arange(n)
-    tables = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
-    spreads = np.empty(n)
-    for k, j in enumerate(fitted.used):
-        values, shares = tables[k][int(fitted.missing[j]) :], fitted.bins[j].shares
-        spreads[k] = shares @ (values - shares @ values) ** 2
-    return np.sort(np.argsort(-spreads, kind="stable")[:MOST_COMPARED])
 
 
 def pair_scores(

@@ -70,10 +70,20 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
 
 def sentences(result: Json) -> list[str]:
     """Return the results of the tests, one sentence for each pair of runs and each measure that is said in words."""
-    differences = result["differences"]
-    if "classes" in result:
-        costs = result.get("cost_differences", ())
-        return _of_classes(differences, "test AUC") + _of_classes(costs, "expected cost")
+    differences, texts = result["differences"], []
+    if "classes" in result:  # in how many classes either is higher, corrected for all tests
+        for tests, what in ((differences, "test AUC"), (result.get("cost_differences", ()), "expected cost")):
+            pairs = dict.fromkeys((test["first"], test["second"]) for test in tests)
+            for first, second in pairs:
+                values = [test for test in tests if (test["first"], test["second"]) == (first, second)]
+                sure = [test for test in values if test["p_holm"] <= LEVEL]
+                higher = sum(test["value"] > 0 for test in sure)
+                mean = difference_text(sum(test["value"] for test in values) / len(values))
+                texts.append(
+                    f"{first} minus {second}: the mean difference of the {what} over {len(values)} classes is {mean}; "
+                    f"significant for {len(sure)}, of which {first} is higher in {higher}."
+                )
+        return texts
     in_groups = differences.get("group_auc", [])
     measures = [
         (in_groups, "test AUC within groups"),
@@ -84,39 +94,22 @@ def sentences(result: Json) -> list[str]:
         ),
         (differences.get("expected_cost", []), "expected cost"),
     ]
-    return [_sentence(pair, what) for pairs, what in measures for pair in pairs]
-
-
-def _of_classes(differences: Sequence[Json], what: str) -> list[str]:
-    """Return for each pair of runs in how many classes either is higher, corrected for all tests."""
-    pairs: dict[tuple[str, str], list[Json]] = {}
-    for test in differences:
-        pairs.setdefault((test["first"], test["second"]), []).append(test)
-    texts = []
-    for (first, second), tests in pairs.items():
-        sure = [test for test in tests if test["p_holm"] <= LEVEL]
-        higher = sum(test["value"] > 0 for test in sure)
-        mean = sum(test["value"] for test in tests) / len(tests)
-        text = f"{first} minus {second}: the mean difference of the {what} over {len(tests)} classes is {difference_text(mean)}"
-        texts.append(f"{text}; significant for {len(sure)}, of which {first} is higher in {higher}.")
+    for pairs, what in measures:
+        for pair in pairs:
+            names, ends, value = (pair["first"], pair["second"]), (pair["low"], pair["high"]), pair["value"]
+            if value < 0:
+                names, ends = names[::-1], (-pair["high"], -pair["low"])
+            p = p_text(pair["p_holm"])
+            relation = f"has a higher {what} than"
+            if pair["p_holm"] > LEVEL:
+                relation = f"does not differ significantly in {what} from"
+            texts.append(
+                f"{names[0]} and {names[1]} have the same {what}."
+                if value == 0
+                else f"{names[0]} {relation} {names[1]} ({difference_text(abs(value))}, 95 % interval {difference_text(ends[0])} "
+                f"to {difference_text(ends[1])}, p {p if p.startswith('below') else f'= {p}'})."
+            )
     return texts
-
-
-def _sentence(pair: Json, what: str) -> str:
-    first, second, value = pair["first"], pair["second"], pair["value"]
-    if value == 0:
-        return f"{first} and {second} have the same {what}."
-    if value < 0:
-        first, second = second, first
-    low, high = (pair["low"], pair["high"]) if value >= 0 else (-pair["high"], -pair["low"])
-    p = p_text(pair["p_holm"])
-    p = p if p.startswith("below") else f"= {p}"
-    significant = pair["p_holm"] <= LEVEL
-    relation = f"has a higher {what} than" if significant else f"does not differ significantly in {what} from"
-    return (
-        f"{first} {relation} {second} ({difference_text(abs(value))}, 95 % interval {difference_text(low)} to "
-        f"{difference_text(high)}, p {p})."
-    )
 
 
 def difference_text(value: float | None) -> str:

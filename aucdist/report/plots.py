@@ -17,6 +17,8 @@ Plot = Callable[[Any], None]
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
+FEW = 40
+"""Points of a line that each have a mark."""
 N_BINS = 60
 RARE = 0.05
 """With a smaller share of positives the axes of a reliability diagram are logarithmic; linear ones would show one corner."""
@@ -228,13 +230,8 @@ def _plot_intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray,
 
 def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
     """Plot a column of `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
-    axes.plot(trace["round"], trace[column], _line_of(trace), color=POS)
+    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= FEW else "-", color=POS)
     axes.set(xlabel="Round", ylabel=label)
-
-
-def _line_of(points: Any) -> str:
-    """Return the style of a line: with a mark at each point where they are few."""
-    return "o-" if len(points) <= 40 else "-"
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
@@ -244,7 +241,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
         points = np.isfinite(x) & np.isfinite(values)
-        marks = "o" if len(x) <= 40 else ""
+        marks = "o" if len(x) <= FEW else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
     positive = primal[np.isfinite(primal) & (primal > 0)]
     if len(positive) and positive.max() > 20 * positive.min():
@@ -260,7 +257,7 @@ def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes and seconds, on a log scale."""
     x, gap = _columns(history, "passes", "relative_gap")
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-    axes.plot(x[points], gap[points], "o-" if len(x) <= 40 else "-", color=POS, markersize=2.5)
+    axes.plot(x[points], gap[points], "o-" if len(x) <= FEW else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
     _add_seconds_axis(axes, history)
 

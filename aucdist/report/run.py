@@ -141,8 +141,36 @@ def render_run_page(report: Report) -> str:
 def _two_classes(report: Report) -> Json:
     assert report.train is not None
     shown, which = (report.train, "training") if report.test is None else (report.test, "test")
-    interval, interval_warnings = _interval(shown)
+    interval: ranking.Interval | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IntervalWarning)
+        if not shown.weighted:
+            interval = ranking.auc_interval(shown)
+    interval_warnings = [text[:1].upper() + text[1:] for text in (str(w.message) for w in caught)]
     population, point = _population_text(report), report.run.get("operating_point")
+    reliability: Json | None = None
+    shape: Json | None = None
+    if (counts := report.probabilities) is not None:
+        from aucdist.metrics import probability  # loads SciPy
+
+        losses = [
+            ("Brier score", number_text(probability.brier(counts))),
+            ("Log loss", number_text(probability.log_loss(counts))),
+            ("Calibration loss", number_text(probability.calibration_loss(counts))),
+            ("Refinement loss", number_text(probability.refinement_loss(counts))),
+            ("Expected calibration error", number_text(probability.expected_calibration_error(counts))),
+        ]
+        description = ", ".join(f"{name} {value}" for name, value in losses)
+        plot = functools.partial(plots.reliability_diagram, counts=counts)
+        figure = plots.inline_svg("reliability", "Reliability", description, plot)
+        reliability = {"figure": figure, "losses": losses}
+    if (trace := report.shape) is not None:  # the search for the shape of the link
+        last = number_text(float(trace["xi"].iloc[-1]))
+        level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
+        shape = {"figures": [], "xi": last, "rounds": len(trace)}
+        for column, label in (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())):
+            plot = functools.partial(plots.rounds_of, trace=trace, column=column, label=label)
+            shape["figures"].append(plots.inline_svg(column, label, f"The last xi is {last}", plot))
     return {
         "several": False,
         "which": which,
@@ -163,22 +191,12 @@ def _two_classes(report: Report) -> Json:
         if point is None
         else THRESHOLD_AS_WANTED.format(wanted_text(point["wanted"])),
         "thresholds": _thresholds(report, shown),
-        "reliability": None if report.probabilities is None else _reliability(report.probabilities),
-        "shape": None if report.shape is None else _shape(report.shape),
+        "reliability": reliability,
+        "shape": shape,
         "additive": None if report.additive is None else additive_section(report.additive),
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
         "n_weights": len(report.weights),
     }
-
-
-def _interval(counts: ScoreCounts) -> tuple[ranking.Interval | None, list[str]]:
-    """Return the interval of the AUC, and the warnings of its computation."""
-    if counts.weighted:
-        return None, []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", IntervalWarning)
-        interval = ranking.auc_interval(counts)
-    return interval, [text[:1].upper() + text[1:] for text in (str(w.message) for w in caught)]
 
 
 def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
@@ -242,18 +260,16 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
-        return [sentences[0], _found_text(decisions.confusion(shown, report.threshold), which), *sentences[1:]]
+        table = decisions.confusion(shown, report.threshold)
+        alerts = table["tp"] + table["fp"]
+        right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
+        threshold = (
+            f"Its threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
+            f"{percent_text(decisions.recall(table))} of the positives{right}."
+        )
+        return [sentences[0], threshold, *sentences[1:]]
     promise = [text] if (text := guarantee_text(point)) else []
     return [operating_point_text(point), *promise, threshold_origin_text(point), *sentences]
-
-
-def _found_text(table: Json, which: str) -> str:
-    alerts = table["tp"] + table["fp"]
-    right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
-    return (
-        f"Its threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
-        f"{percent_text(decisions.recall(table))} of the positives{right}."
-    )
 
 
 def _population_text(report: Report) -> str:
@@ -302,35 +318,6 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
             "Relative gap against passes", certificate, lambda axes: plots.relative_gap(axes, history),
         )  # fmt: skip
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
-
-
-def _reliability(counts: ScoreCounts) -> Json:
-    """Return the reliability diagram and the losses of the probabilities."""
-    from aucdist.metrics import probability  # loads SciPy
-
-    losses = [
-        ("Brier score", number_text(probability.brier(counts))),
-        ("Log loss", number_text(probability.log_loss(counts))),
-        ("Calibration loss", number_text(probability.calibration_loss(counts))),
-        ("Refinement loss", number_text(probability.refinement_loss(counts))),
-        ("Expected calibration error", number_text(probability.expected_calibration_error(counts))),
-    ]
-    description = ", ".join(f"{name} {value}" for name, value in losses)
-    svg = plots.inline_svg(
-        "reliability", "Reliability", description, lambda axes: plots.reliability_diagram(axes, counts)
-    )
-    return {"figure": svg, "losses": losses}
-
-
-def _shape(trace: pd.DataFrame) -> Json:
-    """Return the plots of the search for the shape of the link, and its result."""
-    last = number_text(float(trace["xi"].iloc[-1]))
-    level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
-    figures = []
-    for column, label in (("xi", "Shape xi"), (level, level.replace("_", " ").capitalize())):
-        plot = functools.partial(plots.rounds_of, trace=trace, column=column, label=label)
-        figures.append(plots.inline_svg(column, label, f"The last xi is {last}", plot))
-    return {"figures": figures, "xi": last, "rounds": len(trace)}
 
 
 def _decisions(report: Report) -> list[Json]:

@@ -28,16 +28,21 @@ def search_section(search: Json) -> Json:
         word for one of them.
     """
     search = _joined(search)
-    varied, of_classes, sign = (
-        _varied_parameters(search),
-        search.get("of_classes", {}),
-        find_measure(search["metric"]).sign,
-    )
+    varied, of_classes, table = _varied_parameters(search), search.get("of_classes", {}), search["table"]
+    sign, rows = find_measure(search["metric"]).sign, table
+    if len(rows) > MAX_ROWS:  # those with the best means
+        rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -sign * row["mean"])[:MAX_ROWS]
     return {
         "result": search,
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
         "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
-        "table": _settings_table(search),
+        "table": {
+            "parameters": list(search["best"]),
+            "metric": search["metric"],
+            "counts_features": any("features_kept" in row for row in rows),
+            "n_left_out": len(table) - len(rows),
+            "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
+        },
         "classes": sorted(
             of_classes.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else sign * row["mean"]
         ),
@@ -67,13 +72,6 @@ def _varied_parameters(search: Json) -> list[str]:
     return [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
 
 
-def _standard_error(row: Json) -> float:
-    if row["deviation"] is None:
-        return math.nan
-    error: float = row.get("standard_error", row["deviation"] / math.sqrt(len(row["folds"])))
-    return error
-
-
 def _curve_figure(search: Json, name: str) -> str | None:
     """Return the picture of the means against a parameter, or None if its values are not numbers."""
     values = [row["parameters"][name] for row in search["table"]]
@@ -82,15 +80,21 @@ def _curve_figure(search: Json, name: str) -> str | None:
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
     x = np.array([row["parameters"][name] for row in rows], dtype=float)
     means = np.array([math.nan if row["mean"] is None else row["mean"] for row in rows])
-    errors = np.array([_standard_error(row) for row in rows])
+    errors = np.array(
+        [
+            math.nan
+            if row["deviation"] is None
+            else row.get("standard_error", row["deviation"] / math.sqrt(len(row["folds"])))
+            for row in rows
+        ]
+    )
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
     metric = search["metric"]
     label = f"Mean {metric} over the folds"
-
-    def plot(axes: Any) -> None:
-        plots.metric_path(axes, x, means, errors, chosen, name, label)
-
-    return plots.inline_svg("path", f"{metric} against {name}", search_verdict(search), plot)
+    return plots.inline_svg(
+        "path", f"{metric} against {name}", search_verdict(search),
+        lambda axes: plots.metric_path(axes, x, means, errors, chosen, name, label),
+    )  # fmt: skip
 
 
 def _heat_map(search: Json, down: str, across: str) -> Json | None:
@@ -119,21 +123,6 @@ def _heat_map(search: Json, down: str, across: str) -> Json | None:
         "across": across,
         "heads": list(values[across].values()),
         "rows": [(value, [cells[key, other] for other in values[across]]) for key, value in values[down].items()],
-    }
-
-
-def _settings_table(search: Json) -> Json:
-    """Return the settings, those with the best means first where there are too many of them."""
-    rows, sign = search["table"], find_measure(search["metric"]).sign
-    if len(rows) > MAX_ROWS:
-        worst = -math.inf
-        rows = sorted(rows, key=lambda r: worst if r["mean"] is None else sign * r["mean"], reverse=True)[:MAX_ROWS]
-    return {
-        "parameters": list(search["best"]),
-        "metric": search["metric"],
-        "counts_features": any("features_kept" in row for row in rows),
-        "n_left_out": len(search["table"]) - len(rows),
-        "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
     }
 
 
@@ -193,6 +182,8 @@ def additive_section(model: AdditiveModel) -> Json:
     spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
     spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
+    place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
+    points = model.points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     return {
         "ranking": ranking[:MOST_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.pairs),
@@ -201,7 +192,7 @@ def additive_section(model: AdditiveModel) -> Json:
         "n_halves": None if model.bands is None else model.n_halves,
         "has_directions": model.directions is not None and bool(model.directions.any()),
         "pairs": heats,
-        "points": _points(model.points, [features[shape.feature] for shape in shapes]),
+        "points": list(points.head(MOST_POINTS).itertuples(index=False, name=None)),
         "n_points": len(model.points),
         "infinite": np.inf,
     }
@@ -251,23 +242,10 @@ def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
         axes.fill(across, up, color=POS if value > 0 else NEG, alpha=abs(value) / reach)
     n_rows, n_columns = pair.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
-    axes.x.named, axes.y.named = (_ticks(pair.edges[k], pair.missing[k]) for k in (1, 0))
-
-
-def _ticks(edges: np.ndarray, missing: bool) -> list[tuple[float, str]]:
-    """Return places and labels of at most six edges between the cells; the cell of missing values has a label of its own.
-
-    The labels have as many digits as tell them apart.
-    """
-    step = max(1, -(-len(edges) // 6))
-    shown = edges[::step].tolist()
-    digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
-    ticks = [(step * k + 0.5 + missing, grid_text(edge, digits)) for k, edge in enumerate(shown)]
-    return [(0.0, "missing")] * bool(missing) + ticks
-
-
-def _points(table: pd.DataFrame, order: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the rows of the table of points, features of a wide spread first: feature, ends of the bin, points, share."""
-    place = {name: k for k, name in enumerate(order)}
-    table = table.sort_values("feature", key=lambda names: names.map(place), kind="stable")
-    return list(table.head(MOST_POINTS).itertuples(index=False, name=None))
+    for axis, edges, missing in zip((axes.y, axes.x), pair.edges, pair.missing, strict=True):
+        # At most six edges between the cells, with as many digits as tell them apart.
+        step = max(1, -(-len(edges) // 6))
+        shown = edges[::step].tolist()
+        digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)
+        ticks = [(step * k + 0.5 + missing, grid_text(edge, digits)) for k, edge in enumerate(shown)]
+        axis.named = [(0.0, "missing")] * bool(missing) + ticks

@@ -77,7 +77,9 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         Path(__file__).with_name("watch.html"),
         title=title,
         sentences=_sentences(records),
-        measures=[_measure(name, records) for name in NAMES if any(_measured(r, name) for r in records)],
+        measures=[
+            _measure(name, records) for name in NAMES if any(name in measures for measures in _measures(records))
+        ],
         overall=[
             _series(of_score, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
             _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
@@ -139,15 +141,15 @@ def _series(name: str, last: str, values: Sequence[float | None], alarmed: Seque
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
-def _measured(record: Json, name: str) -> dict[str, float] | None:
-    measure: dict[str, float] | None = (record["performance"] or {"measures": {}})["measures"].get(name)
-    return measure
+def _measures(records: Sequence[Json], of: str = "performance") -> list[dict[str, dict[str, float]]]:
+    """Return the measures of each batch, or those that were promised for it; none where there are none."""
+    return [(record.get(of) or {}).get("measures", {}) for record in records]
 
 
 def _measure(name: str, records: Sequence[Json]) -> Json:
     """Return what the picture of a measure shows: its intervals, and those that were promised."""
-    values = [_measured(record, name) for record in records]
-    promised = [((r["performance"] or {}).get("promised") or {"measures": {}})["measures"].get(name) for r in records]
+    values = [measures.get(name) for measures in _measures(records)]
+    promised = [measures.get(name) for measures in _measures([r["performance"] or {} for r in records], "promised")]
     shown = [v for v in [*values, *promised] if v is not None]
     return {
         "name": NAMES[name],

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.shards.reading import ParallelMap, default_parts, open_parts, read
+from aucdist.data.shards.reading import ParallelMap, open_parts, read
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
@@ -102,7 +102,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
         return RowSource(rows.train.n_blocks, True, config, encode, rows)
     if config.direct:
-        n_parts = len(source.format_of().split(source, n_blocks or default_parts(source)))
+        n_parts = len(source.format_of().split(source, n_blocks))
 
         def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
             """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from support.sharded import shard_data
 
 from aucdist.data.shards.manifest import Manifest, read_shard
-from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.shards.sharding import request
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.sources import find
 from aucdist.kernels.rows import project

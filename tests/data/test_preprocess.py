@@ -194,18 +194,9 @@ def test_log1p_of_minus_one_is_refused_with_feature_and_row(sparse):
     fit([block], "maxabs", ["a", "c"])
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"scale": "standrad"}, "unknown scale 'standrad'. Did you mean 'standard'?"),
-        ({"log1p": "all"}, "unknown value of log1p 'all'"),
-        ({"log1p": ["a", "z"]}, "unknown feature in log1p 'z'"),
-    ],
-)
-def test_unknown_names_are_refused(options, said):
-    with pytest.raises(InputError) as caught:
-        fit([make()], **options)
-    assert said in str(caught.value)
+def test_unknown_names_are_refused():
+    with pytest.raises(InputError, match="unknown feature in log1p 'z'"):
+        fit([make()], log1p=["a", "z"])
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "maxabs", "unit-row"])

@@ -129,7 +129,7 @@ def test_few_random_numbers_travel_and_the_rows_are_the_same(monkeypatch, n, sha
 
     def each(function):
         results = [function(block) for block in blocks]
-        sent.append(sum(len(result.columns[0]) for result in results))
+        sent.append(sum(len(result[0][0]) for result in results))
         return results
 
     found = split_module.find_split(each, share, 3)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import log_loss
 from support.linear_models import linear_model
 
 from aucdist.data.block import Block
@@ -211,10 +212,14 @@ def test_losses_of_model_and_card():
     assert (
         abs(found["loss"] - found["loss_of_model"]) <= card.rounding["pair"]
     )  # the hinge is 1-Lipschitz in the margin
-    assert (
-        Losses(exact.with_weights(about={}), card)._losses(y, np.ones(200), X[:, 0], X[:, 0])["loss_name"]
-        == "mean log loss"
-    )
+    other = Losses(exact.with_weights(about={}), card)
+    other.add(Block.of(X, y))
+    values = other.values()
+    expected = [
+        log_loss(y, of.probabilities(of.decision_function(X)), labels=[-1, 1]) for of in (card_model(card), exact)
+    ]
+    assert values["loss_name"] == "mean log loss"
+    assert [values["loss"], values["loss_of_model"]] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numbers
 import re
 import struct
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,10 +229,7 @@ def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
     import pandas as pd
 
     frame = frame.rename(columns=str)
-    names = list(frame.columns)
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise InputError(f"{where}: two columns are called {name!r}: rename one of them")
+    names = unique(list(frame.columns), where)
     for name, kind in zip(names, frame.dtypes, strict=True):
         if isinstance(kind, pd.SparseDtype):
             frame[name] = frame[name].astype(kind.subtype)
@@ -311,46 +308,19 @@ def text_columns(urls: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name, value in values if isinstance(value, str)}))
 
 
-def folder_column(value: str, n_rows: int, *, as_text: bool = False) -> pa.Array:
-    """Return a column that has the value of a folder in each of `n_rows` rows, integers as texts if need be."""
-    of_row = typed(value)
-    if as_text or isinstance(of_row, str):
-        return pa.repeat(pa.scalar(None if of_row is None else value, pa.string()), n_rows)
-    return pa.repeat(pa.scalar(of_row, pa.int64()), n_rows)
+def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] = ()) -> dict[str, pa.Scalar]:
+    """Return the value of each column that the folders of a part add to those of its file: a text, an integer, or null.
 
-
-def can_hold(values: Mapping[str, str], conditions: Sequence[Condition], texts: Collection[str] = ()) -> bool:
-    """Tell whether the conditions on the columns of folders hold, ignoring those on other columns.
-
-    `values`: as `path_values` returns them.
-    `conditions`: as ``where`` of a source.
-    `texts`: the columns whose values are texts, integers among them.
-    Raises ArrowInvalid, ArrowNotImplementedError if a value cannot be compared with what a condition names.
+    `names`: the columns of the file. `texts`: columns whose integers are texts, besides those of the part.
     """
-    for name, operator, operand in conditions:
-        if name not in values:
-            continue
-        row = pa.table({name: folder_column(values[name], 1, as_text=name in texts)})
-        if typed(values[name]) is None:
-            row = pa.table({name: pa.array([None], pa.array(operand if isinstance(operand, list) else [operand]).type)})
-        if not row.filter(pq.filters_to_expression([(name, operator, operand)])).num_rows:
-            return False
-    return True
-
-
-def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -> None:
-    """Do nothing if the columns of a file have the value of the folder with their name in all rows.
-
-    Raises InputError if one has another.
-    """
-    for name in values.keys() & set(table.column_names):
-        value = typed(values[name])
-        for other in pc.unique(table[name]).to_pylist():
-            if other != value and (other is None or str(other) != values[name]):
-                raise InputError(
-                    f"{where}, column {name!r}: the file has the value {str(other)[:80]!r}, but its folder says "
-                    f"{values[name]!r}; rename the folders or the column, or list it under `drop`"
-                )
+    values = {}
+    for name, value in path_values(part.url).items():
+        known = typed(value)
+        as_text = isinstance(known, str) or name in part.folder_texts or name in texts
+        if name not in names:
+            text = None if known is None else value
+            values[name] = pa.scalar(text, pa.string()) if as_text else pa.scalar(known, pa.int64())
+    return values
 
 
 # A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
@@ -419,7 +389,7 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     with _sound(part.url), opened(part.url) as file:
         parquet = pq.ParquetFile(file)
         metadata = parquet.metadata
-        needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow.names)
+        needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
@@ -439,24 +409,21 @@ def _condition(conditions: Sequence[Condition]) -> pc.Expression:
 
 
 def _needed_groups(
-    file: pa.NativeFile, source: SourceFields, part: FilePart, groups: Sequence[int], names: Sequence[str]
+    file: pa.NativeFile, source: SourceFields, part: FilePart, groups: Sequence[int], columns: pa.Schema
 ) -> list[int]:
-    """Return which of some row groups can hold rows; `names` are the columns of the file itself."""
+    """Return which of some row groups can hold rows; `columns` are those of the file itself."""
     if source.where is None:
         return list(groups)
-    where, folders = files.shown(part.url), path_values(part.url)
-    added = {name: value for name, value in folders.items() if name not in names}
+    where, guarantee = files.shown(part.url), ds.scalar(True)
+    for name, value in folder_values(part, columns.names).items():
+        guarantee &= ds.field(name) == value if value.is_valid else ds.field(name).is_null()
+        columns = columns.append(pa.field(name, value.type))
     for column, _, _ in source.where:
-        pick([*names, *added], column, where, "where")
+        pick(columns.names, column, where, "where")
     with _conditions_explained(where):
-        if not can_hold(added, source.where, part.folder_texts):
-            return []
-        of_file = [c for c in source.where if c[0] not in added]
-        if not of_file:
-            return list(groups)
-        condition = _condition(of_file)
-        fragment = ds.ParquetFileFormat().make_fragment(file)
-        needed = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
+        fragment = ds.ParquetFileFormat().make_fragment(file, partition_expression=guarantee)
+        split = fragment.split_by_row_group(_condition(source.where), columns)
+        needed = {group.row_groups[0].id for group in split}
     return [i for i in groups if i in needed]
 
 
@@ -480,13 +447,18 @@ def _rows(
 
     `read`: the columns; `texts`: those whose values in the names of folders are texts.
     """
-    where, folders = files.shown(part.url), path_values(part.url)
-    of_file = file.schema_arrow.names
-    added = {name: value for name, value in folders.items() if name not in of_file}
+    where, added = files.shown(part.url), folder_values(part, file.schema_arrow.names, texts)
     asked = [column for column, _, _ in source.where or ()]
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
-    needed = _needed_groups(raw, source, part, groups, of_file)
-    _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
+    needed = _needed_groups(raw, source, part, groups, file.schema_arrow)
+    n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *asked})
+    cells, limit = 8 * n_rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * raw.size())
+    if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * raw.size())):
+        raise InputError(
+            f"{where}: the file has {raw.size()} bytes and claims {n_rows} rows of {n_columns} columns, which would take {cells} "
+            f"bytes in memory; {TRUSTED}name the columns that are needed under `keep`, or write it without compression"
+        )
+    check_fits(cells, where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
     # Columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory.
     chunks = (group.column(j) for group in map(file.metadata.row_group, needed) for j in range(group.num_columns))
@@ -506,10 +478,15 @@ def _rows(
     for name in repeated:
         as_stored = file.metadata.schema.to_arrow_schema().field(name).type
         table = table.set_column(table.column_names.index(name), name, table[name].cast(as_stored))
-    refuse_other_value(table, folders, where)
-    for name in added:
-        as_text = name in part.folder_texts or name in texts
-        table = table.append_column(name, folder_column(added[name], table.num_rows, as_text=as_text))
+    for name, value in path_values(part.url).items():
+        for other in pc.unique(table[name]).to_pylist() if name in table.column_names else ():
+            if other != typed(value) and (other is None or str(other) != value):
+                raise InputError(
+                    f"{where}, column {name!r}: the file has the value {str(other)[:80]!r}, but its folder says {value!r}; "
+                    "rename the folders or the column, or list it under `drop`"
+                )
+    for name, scalar in added.items():
+        table = table.append_column(name, pa.repeat(scalar, table.num_rows))
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
         with _conditions_explained(where):
@@ -518,16 +495,3 @@ def _rows(
             table, first = table.filter(_condition(rest)) if rest else table, 1
             where = f"{where}, where {source.where}"
     return table, first, where
-
-
-def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
-    """Raise an InputError if a file would not fit into the memory."""
-    rows = sum(metadata.row_group(i).num_rows for i in groups)
-    cells, limit = 8 * rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * size)
-    if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * size)):
-        raise InputError(
-            f"{where}: the file has {size} bytes and claims {rows} rows of {n_columns} columns, which would take {cells} bytes "
-            "in memory; "
-            f"{TRUSTED}name the columns that are needed under `keep`, or write it without compression"
-        )
-    check_fits(cells, where)

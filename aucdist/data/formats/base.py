@@ -135,6 +135,7 @@ class Parsed:
         that are numbers, in order. Finite, or nan where values may be missing.
     `texts`: of a table the categorical and hashed columns, without blanks around the texts.
     `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
+    `digest`: a checksum of what was read, if the part is a whole file.
     """
 
     survey: Survey
@@ -143,6 +144,7 @@ class Parsed:
     texts: dict[str, Texts] = field(default_factory=dict)
     group: "np.ndarray | None" = None
     cost: "np.ndarray | None" = None
+    digest: str = ""
 
 
 def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
@@ -229,13 +231,9 @@ class Format(ABC):
         """Tell whether a data set can be read here without a network; by default that is not known before it is read."""
         return True
 
-    @abstractmethod
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return URL, size and ETag (of local files: the time of the last change) of each file, in types of JSON."""
-
-    def n_bytes(self, source: SourceFields) -> int:
-        """Return the number of bytes that `split` divides; by default 0, which means that it is not known yet."""
-        return 0
+        """Return each URL without its password, and of files size and ETag (local: the last change), in types of JSON."""
+        return [{"url": files.shown(url)} for url in source.urls()]
 
     def part_urls(self, source: SourceFields) -> list[str]:
         """Return the URLs that parts of a source may have."""
@@ -245,25 +243,21 @@ class Format(ABC):
         """Return each file of a source as one part, whatever its version."""
         return [FilePart(url) for url in self.part_urls(source)]
 
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
         """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file.
 
-        By default each file, or whatever a URL stands for, is a part.
+        None: into parts of about `PART_BYTES`. By default each file, or whatever a URL stands for, is a part.
         """
         return self.whole_files(source)
 
     @abstractmethod
-    def read_part(
-        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> Parsed:
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a part and return its rows.
 
         Parameters
         ----------
         schema : Schema or None
             That of the training data, for rows that are encoded like them.
-        digests : list of str, optional
-            Gets a checksum of what was read, if the part is a whole file.
 
         Raises
         ------
@@ -318,20 +312,14 @@ class FileFormat(Format):
             )
         return urls
 
-    def n_bytes(self, source: SourceFields) -> int:
-        """Return the size of all files but those of the web."""
-        return sum(files.stat(url).size for url in files.expand(source.source) if not files.is_web(url))
-
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
         """Return one part for each file."""
         return [
             replace(part, version="" if files.is_web(part.url) else files.stat(part.url).etag)
             for part in self.whole_files(source)
         ]
 
-    def read_part(
-        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> Parsed:
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a file, or a range of one, and return its rows."""
         if part.version and files.stat(part.url).etag != part.version:
             raise InputError(
@@ -340,15 +328,14 @@ class FileFormat(Format):
         if part.stop is not None:
             return self.read_range(source, part, schema)
         data = files.read_bytes(part.url, source.sha256)
-        digest = files.sha256_of(data) if source.sha256 or digests is not None else None
+        digest = files.sha256_of(data)
         if source.sha256 not in (None, digest):
             raise InputError(
                 f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected: download the file "
                 "again, or correct `sha256`"
             )
-        if digests is not None:
-            digests.append(f"{digest}{self.digest_of_path(part.url)}")
-        return self.parse(unpacked(data, part.url), source, part, schema)
+        parsed = self.parse(unpacked(data, part.url), source, part, schema)
+        return replace(parsed, digest=f"{digest}{self.digest_of_path(part.url)}")
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a range of a file and return its rows, for formats whose `split` makes ranges."""
@@ -381,6 +368,8 @@ class FileFormat(Format):
 class TableFormat(Format):
     """A format of named columns, of which a source chooses the label and the features."""
 
+    needs_label = True
+
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, in any order in the file, and no label."""
         return {
@@ -394,7 +383,6 @@ class TableFormat(Format):
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
             raise InputError("`labels: topics` applies to svmlight files only: leave it out for tables")
-        refuse_shared_roles(source)
         costs = [] if source.cost_column is None else [source.cost_column]
         ways = {"cost_column": costs, "categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
         way_of: dict[str | int, str] = {}
@@ -407,19 +395,9 @@ class TableFormat(Format):
                 way_of[column] = way
 
 
-def refuse_shared_roles(source: SourceFields) -> None:
-    """Refuse a column that is to be two of the label, the groups and the costs."""
-    roles = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
-    role_of: dict[str | int, str] = {}
-    for role, column in roles.items():
-        if column is not None and column in role_of:
-            raise InputError(
-                f"column {column!r} cannot be both `{role_of[column]}` and `{role}`: name different columns"
-            )
-        if column is not None:
-            role_of[column] = role
-
-
+PART_BYTES = 64 * 2**20
+"""Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
+and the same bits."""
 WINDOW = 2**16  # number of bytes that are first searched for a line break; more are searched if necessary
 CHUNK = 2**24
 FIRST = 2**11  # number of bytes by which a compressed file is recognised
@@ -432,7 +410,7 @@ class LineFormat(FileFormat):
     read to split a file: its size, the header, and a few bytes around each edge.
     """
 
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
         parts = super().split(source, n)
         # in these encodings a line break is not a single byte
@@ -444,26 +422,25 @@ class LineFormat(FileFormat):
         ]
         if not cut:
             return parts
-        stats = {part.url: files.stat(part.url) for part in parts}
-        part_bytes = max(1, math.ceil(sum(stat.size for stat in stats.values()) / n))
+        stats = {part.url: files.stat(part.url) for part in parts if not files.is_web(part.url)}
+        part_bytes = even_share(sum(stat.size for stat in stats.values()), n)
         ranges: list[FilePart] = []
         for part in parts:
-            large = part in cut and stats[part.url].size > part_bytes
-            ranges += self._ranges(part.url, stats[part.url], part_bytes, source) if large else [part]
+            if part not in cut or stats[part.url].size <= part_bytes:
+                ranges.append(part)
+                continue
+            url, stat = part.url, stats[part.url]
+            mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
+            start, columns = self.read_header(url, mark, stat, source)
+            edges = [start]
+            for edge in range(start + part_bytes, stat.size, part_bytes):
+                if edge > edges[-1]:
+                    edges.append(after_line_break(url, edge, stat))
+            if edges[-1] < stat.size:
+                edges.append(stat.size)
+            pieces = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
+            ranges += pieces or [FilePart(url)]
         return ranges
-
-    def _ranges(self, url: str, stat: files.Stat, part_bytes: int, source: SourceFields) -> list[FilePart]:
-        """Return ranges of one file, each from after a line break to after another one."""
-        mark = len(BOM) if files.read_range(url, 0, len(BOM), stat) == BOM else 0
-        start, columns = self.read_header(url, mark, stat, source)
-        edges = [start]
-        for edge in range(start + part_bytes, stat.size, part_bytes):
-            if edge > edges[-1]:
-                edges.append(after_line_break(url, edge, stat))
-        if edges[-1] < stat.size:
-            edges.append(stat.size)
-        ranges = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
-        return ranges or [FilePart(url)]
 
     def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns; by default there is no header."""
@@ -472,12 +449,12 @@ class LineFormat(FileFormat):
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a range of a file and return its rows."""
         assert part.stop is not None
-        data = files.read_range(part.url, part.start, part.stop, _version(part))
+        data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
             return self.parse(data, source, part, schema)
         except InputError:  # Parse again to count the lines before the error.
             chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
-            before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
+            before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
             self.parse(data, source, replace(part, line=1 + before), schema)
             raise
 
@@ -487,12 +464,13 @@ def after_line_break(url: str, position: int, stat: files.Stat) -> int:
     start, window = max(0, position - 1), WINDOW
     while start < stat.size:
         stop = min(start + window, stat.size)
-        at = files.read_range(url, start, stop, stat).find(b"\n")
+        at = files.read_range(url, start, stop, stat.etag).find(b"\n")
         if at >= 0:
             return start + at + 1
         start, window = stop, window * 4
     return stat.size
 
 
-def _version(part: FilePart) -> files.Stat | None:
-    return files.Stat(0, part.version) if part.version else None
+def even_share(n_bytes: int, n: int | None) -> int:
+    """Return the bytes of each of `n` parts of all bytes, or of parts of about `PART_BYTES`."""
+    return max(1, math.ceil(n_bytes / (n or max(1, math.ceil(n_bytes / PART_BYTES)))))

@@ -19,10 +19,18 @@ from aucdist.data.formats.base import (
     LineFormat,
     Parsed,
     TableFormat,
-    refuse_shared_roles,
 )
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, pick, shown, unique
+from aucdist.data.formats.text import (
+    BLANKS,
+    UNDECODED,
+    as_utf8,
+    first_row,
+    not_utf8,
+    pick,
+    rows_of_cells,
+    unique,
+)
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -97,42 +105,8 @@ class CsvText:
 
         Raises InputError if a row has too many or too few cells, or quotes are not closed.
         """
-        text, line, at = self.data.decode(errors="surrogateescape"), self.first_line, 0
-        q, sep = re.escape(self.quote), re.escape(self.separator)
-        if self.separator == BLANKS:
-            blank, other, ends = r"[ \t\v\f\r]", r"[^ \t\v\f\r\n]*+", r"([ \t\v\f\r]*+\n|[ \t\v\f\r]++)"
-        else:
-            blank = r"[ \t\v\f\r]" if self.separator != "\t" else r"[ \v\f\r]"
-            other, ends = rf"[^{sep}\n]*+", rf"{blank}*+({sep}|\n)"
-        quoted_cell = rf"{q}([^{q}]*+(?:{q}{q}[^{q}]*+)*+){q}"
-        quote = re.compile(rf"{blank}*+{quoted_cell}")
-        cell = re.compile(rf"{blank}*+(?:{quoted_cell}|((?!{q}){other})){ends}")
-        blank_line = re.compile(rf"{blank}*+\n")
-        while at < len(text):
-            if skipped := blank_line.match(text, at):
-                at, line = skipped.end(), line + 1
-                continue
-            cells: list[tuple[int, str]] = []
-            end = ""
-            while not end.endswith("\n"):
-                match = cell.match(text, at)
-                if match is None:
-                    if len(cells) >= len(self.names):
-                        raise InputError(
-                            f"{self.where}, line {line}: the row has more than {len(self.names)} cells: check its quotes"
-                        )
-                    beginning = quote.match(text, at)
-                    said = (
-                        "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed "
-                        "files are"
-                        if beginning is None
-                        else "there is something between the closing quote and the next cell: "
-                        + shown(beginning[0].strip().encode(errors="surrogateescape"))
-                    )
-                    raise InputError(f"{self.where}, line {line}, column {self.names[len(cells)]!r}: {said}")
-                quoted, plain, end = match.groups()
-                cells.append((line, (plain if quoted is None else quoted.replace(2 * self.quote, self.quote)).strip()))
-                at, line = match.end(), line + match[0].count("\n")
+        text = self.data.decode(errors="surrogateescape")
+        for cells, _ in rows_of_cells(text, self.where, self.separator, self.quote, self.first_line, self.names):
             if len(cells) != len(self.names):
                 raise InputError(
                     f"{self.where}, line {cells[0][0]}: the row has {len(cells)} cells, but there are "
@@ -149,9 +123,9 @@ class CsvText:
             j = list(self.names).index(name)
             cells = [row[j][1] for row in rows]
             for row, cell in enumerate(cells):
-                if not cell.isascii() and (bad := re.search("[\udc80-\udcff]", cell)):
-                    byte = ord(bad[0]) - 0xDC00
-                    raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {not_utf8(byte)}")
+                if not cell.isascii() and (wrong := UNDECODED.search(cell)):
+                    said = not_utf8(ord(wrong[0]) - 0xDC00)
+                    raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {said}")
             columns[name] = pa.array(cells, pa.string()).dictionary_encode()
         return pa.table(columns)
 
@@ -248,7 +222,6 @@ class CsvFormat(TableFormat, LineFormat):
     name = "csv"
     fields = OF_COLUMNS | OF_CELLS
     suffixes: ClassVar = {".csv": {}, ".tsv": {"separator": "tab"}}
-    needs_label = True
 
     def check(self, source: SourceFields) -> None:
         """Refuse names of columns for files that have a header, and a column that is to be read in two ways."""
@@ -262,7 +235,7 @@ class CsvFormat(TableFormat, LineFormat):
         """Return where the rows start, and the columns."""
         where, size = files.shown(url), MOST_BELOW
         while True:
-            head = files.read_range(url, start, min(start + size, stat.size), stat)
+            head = files.read_range(url, start, min(start + size, stat.size), stat.etag)
             below = b"".join(head.split(b"\n", source.skip_lines)[source.skip_lines :]).lstrip()
             if below.count(b"\n") > 1 or start + len(head) == stat.size:  # the header and the row below it
                 break
@@ -334,7 +307,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     if not source.header:
         return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
     try:
-        first = first_row(data[: end + MOST_BELOW], where, separator, start=end, encoding=encoding, quote=quote)[1]
+        first = first_row(data, where, separator, start=end, encoding=encoding, quote=quote)[1]
     except InputError:  # either there are no rows, or the error is reported when the row is read
         first = None
     return unique(with_names(cells, first), where), end, next_line
@@ -354,10 +327,6 @@ class KeelFormat(FileFormat):
     name = "keel"
     fields = OF_TABLES
     suffixes: ClassVar = {".dat": {}, ".arff": {}}
-
-    def check(self, source: SourceFields) -> None:
-        """Refuse a column that is to be two of the label, the groups and the costs."""
-        refuse_shared_roles(source)
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Read neither groups nor costs."""

@@ -8,9 +8,9 @@ they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.sh
 import functools
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,6 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import (
     FilePart,
-    Format,
     Parsed,
     Survey,
     check_expectations,
@@ -27,21 +26,12 @@ from aucdist.data.formats.base import (
     refuse_identifiers,
 )
 from aucdist.data.formats.registry import FORMATS
-from aucdist.data.formats.source_fields import (
-    AnySource,
-    EachOf,
-    SourceFields,
-)
+from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each
 from aucdist.data.label_sets import places, sets_of_topics
 from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import scipy.sparse as sp
-
 
 NONE = -1
 """In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
@@ -58,7 +48,7 @@ class StoredPart(Stored[Parsed]):
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
         super().__init__(functools.partial(parse_part, source, schema), part)
-        self.source, self.schema, self.index = source, schema, index
+        self.index = index
 
     def read(self) -> Parsed:
         """Return the parsed rows of the part."""
@@ -72,9 +62,9 @@ class StoredPart(Stored[Parsed]):
         return self.read().survey
 
 
-def parse_part(source: SourceFields, schema: Schema | None, part: FilePart, digests: list[str] | None = None) -> Parsed:
+def parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Parsed:
     """Parse a part and return its rows; see `aucdist.data.formats.base.Format.read_part`."""
-    return FORMATS[source.format].read_part(source, part, schema, digests)
+    return FORMATS[source.format].read_part(source, part, schema)
 
 
 def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
@@ -92,12 +82,41 @@ def decided(
     `labelled`: False for rows that are only scored: they may be of one class, and unless the source names a label they
         count as negative, whatever their labels are.
     `name`: names the data set in errors.
-    Raises InputError if there is only one class, or if rows, features or classes are not the expected ones.
+    Raises InputError if there is no row or no feature, a column has too many categories, two features get the same name, the
+        classes cannot be divided into positive and negative ones, or rows, features or classes are not the expected ones.
     """
     of = FORMATS[source.format]
     figures = {"rows": total.rows, "rows of each class": total.classes}
     if schema is None:
-        schema = _schema_of(source, of, total, name)
+        if total.rows == 0:
+            raise InputError(f"{total.where} has no rows: name data with at least one row of each class")
+        categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
+        refuse_identifiers(source, total.where, categories, total.rows)
+        names = of.feature_names(source, replace(total, categories=categories))
+        if not names:
+            raise InputError(f"{total.where} has no column but the label: at least one feature is needed")
+        classes: tuple[str, ...] = ()
+        sets: tuple[tuple[int, ...], ...] = ()
+        topics = source.labels == "topics"
+        if source.of_each and source.labels != "grades":
+            topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
+            classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
+            positive, negative, sets = classes[:1], classes[1:], sets_of_topics(total.sets, classes)
+        else:
+            divide = above_lowest if source.labels == "grades" else choose_positive
+            positive, negative = divide(total.classes, source.positive, name)
+        schema = Schema(
+            names,
+            total.label,
+            positive,
+            negative,
+            categories,
+            total.hashed,
+            total.dates,
+            classes,
+            topics and bool(classes),
+            sets,
+        )
         check_expectations(source, name, figures | {"features": len(schema.feature_names)})
     elif not labelled:
         if total.rows == 0:
@@ -114,33 +133,6 @@ def decided(
         layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
-
-
-def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
-    """Return the schema of a data set.
-
-    `survey`: that of all parts.
-    `name`: names the data set in errors.
-    Raises InputError if there is no row or no feature, if a column has too many categories, if two features get the
-        same name, or if the classes cannot be divided into positive and negative ones.
-    """
-    if survey.rows == 0:
-        raise InputError(f"{survey.where} has no rows: name data with at least one row of each class")
-    categories = {name: one_spelling_each(values) for name, values in survey.categories.items()}
-    refuse_identifiers(source, survey.where, categories, survey.rows)
-    names = of.feature_names(source, replace(survey, categories=categories))
-    if not names:
-        raise InputError(f"{survey.where} has no column but the label: at least one feature is needed")
-    common = categories, survey.hashed, survey.dates
-    if source.of_each and source.labels != "grades":
-        topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
-        topics = source.labels == "topics"
-        classes = choose_each(survey.classes, topics_to_fit, name, topics=topics)
-        sets = sets_of_topics(survey.sets, classes)
-        return Schema(names, survey.label, classes[:1], classes[1:], *common, classes, topics, sets)
-    divide = above_lowest if source.labels == "grades" else choose_positive
-    positive, negative = divide(survey.classes, source.positive, name)
-    return Schema(names, survey.label, positive, negative, *common)
 
 
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
@@ -191,31 +183,14 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     categories = {name: schema.categories.get(name, ()) for name in table.survey.categories}
     names = feature_names(table.survey.columns, categories, table.survey.hashed)
     check_features(names, schema, where)
-    pieces = list(_pieces(table, categories))
-    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
-        return table.X
-    if sparse:
-        return sp.hstack([_sparse(*piece, table.X.dtype) for piece in pieces], format="csr")
-    start, X = 0, np.zeros((len(table.X), len(names)), dtype=table.X.dtype)
-    for piece, width in pieces:
-        if piece.ndim == 2:
-            X[:, start : start + width] = piece
-        else:
-            rows = np.flatnonzero(piece != NONE)
-            X[rows, start + piece[rows]] = 1
-        start += width
-    return X
-
-
-def _pieces(table: Parsed, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`)."""
-    start, hashed = 0, table.survey.hashed
-    texts = {*categories, *hashed}
-    for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in texts):
+    # Features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`).
+    pieces: list[tuple[np.ndarray, int]] = []
+    n_numbers, hashed = 0, table.survey.hashed
+    for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in {*categories, *hashed}):
         of_run = list(run)
         if is_number:
-            yield table.X[:, start : start + len(of_run)], len(of_run)
-            start += len(of_run)
+            pieces.append((table.X[:, n_numbers : n_numbers + len(of_run)], len(of_run)))
+            n_numbers += len(of_run)
             continue
         for name in of_run:
             column, width = table.texts[name], hashed.get(name) or len(categories[name])
@@ -227,15 +202,29 @@ def _pieces(table: Parsed, categories: Mapping[str, Sequence[str]]) -> Iterator[
                 position = {value: i for i, value in enumerate(categories[name])} | {UNKNOWN_CATEGORY: NONE}
                 known = by_key(categories[name]) | {UNKNOWN_CATEGORY: UNKNOWN_CATEGORY}
                 feature = [position[known.get(value) or known[category_key(value)]] for value in column.categories]
-            yield np.array(feature, dtype=np.int32)[column.codes], width
-
-
-def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
-    if piece.ndim == 2:
-        return sp.csr_matrix(piece)
-    there = piece != NONE
-    offsets = np.concatenate([[0], np.cumsum(there)])
-    return sp.csr_matrix((np.ones(offsets[-1], dtype=dtype), piece[there], offsets), (len(piece), width))
+            pieces.append((np.array(feature, dtype=np.int32)[column.codes], width))
+    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
+        return table.X
+    if sparse:
+        parts = []
+        for piece, width in pieces:
+            if piece.ndim == 2:
+                parts.append(sp.csr_matrix(piece))
+                continue
+            there = piece != NONE
+            offsets = np.concatenate([[0], np.cumsum(there)])
+            ones = np.ones(offsets[-1], dtype=table.X.dtype)
+            parts.append(sp.csr_matrix((ones, piece[there], offsets), (len(piece), width)))
+        return sp.hstack(parts, format="csr")
+    start, X = 0, np.zeros((len(table.X), len(names)), dtype=table.X.dtype)
+    for piece, width in pieces:
+        if piece.ndim == 2:
+            X[:, start : start + width] = piece
+        else:
+            rows = np.flatnonzero(piece != NONE)
+            X[rows, start + piece[rows]] = 1
+        start += width
+    return X
 
 
 def check_features(names: Sequence[str], schema: Schema, where: str) -> None:

@@ -4,9 +4,7 @@ Parquet is read by row groups. What other libraries read whole is one piece for 
 """
 
 import json
-import math
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -21,6 +19,7 @@ from aucdist.data.formats.base import (
     Parsed,
     Survey,
     TableFormat,
+    even_share,
 )
 from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
 from aucdist.data.formats.source_fields import SourceFields
@@ -58,7 +57,6 @@ class ArrowFileFormat(TableFormat, FileFormat):
     """
 
     fields = OF_COLUMNS | {"where"}
-    needs_label = True
     reader: ClassVar[str]
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
@@ -101,23 +99,14 @@ class LoadedFormat(TableFormat):
     """
 
     fields = OF_COLUMNS - {"sha256"} | {"where"}
-    needs_label = True
     reader: ClassVar[str]
 
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return each URL, without its password."""
-        return [{"url": files.shown(url)} for url in source.urls()]
-
-    def read_part(
-        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> Parsed:
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return all rows at a URL."""
         from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
 
         table = to_arrow(self.reader, part.url, source)
-        if digests is not None:
-            digests.append(digest_of(table))
-        return parse_arrow(table, files.shown(part.url), source, schema)
+        return replace(parse_arrow(table, files.shown(part.url), source, schema), digest=digest_of(table))
 
 
 class DeltaFormat(LoadedFormat):
@@ -166,12 +155,6 @@ class ParquetFormat(TableFormat, FileFormat):
     name = "parquet"
     fields = OF_COLUMNS | {"where"}
     suffixes: ClassVar = {".parquet": {}, ".pq": {}}
-    needs_label = True
-
-    def n_bytes(self, source: SourceFields) -> int:
-        """Return the bytes of the row groups, uncompressed."""
-        local = [part for part in self.whole_files(source) if not files.is_web(part.url)]
-        return sum(size for _, _, size in _row_groups(local, source))
 
     def whole_files(self, source: SourceFields) -> list[FilePart]:
         """Return each file as one part, which knows the columns of folders that hold texts."""
@@ -181,13 +164,15 @@ class ParquetFormat(TableFormat, FileFormat):
         texts = text_columns(urls)
         return [FilePart(url, folder_texts=texts) for url in urls]
 
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Return ranges of row groups, each of about an n-th of all bytes; files with a `sha256` stay whole."""
+    def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
+        """Return ranges of row groups, each of about an n-th of all bytes, uncompressed; files with a `sha256` stay whole."""
+        from aucdist.data.formats.arrow_tables import row_group_sizes
+
         parts = super().split(source, n)
         if source.sha256 is not None:
             return parts
-        groups = list(_row_groups(parts, source))
-        part_bytes = max(1, math.ceil(sum(size for _, _, size in groups) / n))
+        groups = [(part, i, size) for part in parts for i, size in row_group_sizes(source, part).items()]
+        part_bytes = even_share(sum(size for _, _, size in groups), n)
         ranges: list[FilePart] = []
         in_range = 0
         for part, i, size in groups:
@@ -217,15 +202,6 @@ class ParquetFormat(TableFormat, FileFormat):
         from aucdist.data.formats.arrow_tables import parse_parquet
 
         return parse_parquet(source, part, schema)
-
-
-def _row_groups(parts: Sequence[FilePart], source: SourceFields) -> Iterator[tuple[FilePart, int, int]]:
-    """Yield the file, the number and the bytes of each row group that is needed."""
-    from aucdist.data.formats.arrow_tables import row_group_sizes
-
-    for part in parts:
-        for i, size in row_group_sizes(source, part).items():
-            yield part, i, size
 
 
 DENSE_ABOVE = 0.5
@@ -293,9 +269,7 @@ class ShardsFormat(FileFormat):
         if not isinstance(source.source, str):
             raise InputError("format 'shards' reads one folder: give `source` one path")
 
-    def read_part(
-        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> NoReturn:
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
         """Refuse."""
         raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")
 
@@ -309,13 +283,7 @@ class EmbeddedFormat(Format):
     name = "embedded"
     fields = UNSHARDED
 
-    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return the name of the data set as the only URL."""
-        return [{"url": str(source.source)}]
-
-    def read_part(
-        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
-    ) -> Parsed:
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return all rows; their checksum is that of the numbers."""
         import numpy as np
         import sklearn.datasets
@@ -328,10 +296,8 @@ class EmbeddedFormat(Format):
         X = np.ascontiguousarray(bunch.data, dtype=np.float64)
         codes = np.asarray(bunch.target, dtype=np.int64)
         labels = Labels.of(codes, [str(c) for c in bunch.target_names])
-        if digests is not None:
-            digests.append(files.sha256_of(X.tobytes() + codes.tobytes()))
-        columns = tuple(map(str, bunch.feature_names))
-        return Parsed(Survey.of(source.source, labels, label="target", columns=columns), labels, X)
+        survey = Survey.of(source.source, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
+        return Parsed(survey, labels, X, digest=files.sha256_of(X.tobytes() + codes.tobytes()))
 
 
 FORMATS: dict[str, Format] = {

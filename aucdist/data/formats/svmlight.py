@@ -30,38 +30,15 @@ class Text:
     where: str
     first_line: int = 1
 
-    @classmethod
-    def of(cls, data: bytes, where: str, first_line: int = 1) -> "Text":
-        """Return the text; a line break that is missing at the end is added."""
-        return cls(data if data.endswith(b"\n") else data + b"\n", where, first_line)
-
     @property
     def array(self) -> np.ndarray:
         """The bytes as an array of uint8."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
-    def line(self, offset: int) -> str:
-        """Return the file and the number of the line of a byte, as in ``f.csv, line 3``."""
-        number = self.first_line + self.data.count(b"\n", 0, offset)
-        return f"{self.where}, line {number}"
-
     def fault(self, offset: int, reason: str) -> InputError:
         """Return the error that names a byte by line and column, both from 1."""
-        column = offset - self.data.rfind(b"\n", 0, offset)
-        return InputError(f"{self.line(offset)}, column {column}: {reason}")
-
-    def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
-        """Return the distinct texts among many pieces of bytes.
-
-        `spans`, of shape (n, 2), int64: where each piece starts and stops.
-        Returns `codes` of shape (n,), int32, for each piece its position among the distinct ones; `pieces`.
-        """
-        offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
-        joined = np.empty(offsets[-1], dtype=np.uint8)
-        kernels.gather(self.array, spans, offsets, joined)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
-        encoded = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
-        return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        line, column = self.first_line + self.data.count(b"\n", 0, offset), offset - self.data.rfind(b"\n", 0, offset)
+        return InputError(f"{self.where}, line {line}, column {column}: {reason}")
 
 
 def parse_svmlight(
@@ -76,7 +53,7 @@ def parse_svmlight(
     Raises InputError if a line is malformed, naming line and column; if an index is below the first, above
         `n_features`, or not above the one before it; or if a value or a label is not finite.
     """
-    text, dtype = Text.of(data, where, first_line), source.dtype or "float64"
+    text, dtype = Text(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
     array, first = text.array, 0 if source.zero_based else 1
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
@@ -110,31 +87,33 @@ def parse_svmlight(
 
 
 def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
-    codes, pieces = text.distinct(spans)
+    """Return the labels, the pieces of the text that start and stop at `spans`, of shape (n, 2)."""
+    offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
+    joined = np.empty(offsets[-1], dtype=np.uint8)
+    kernels.gather(text.array, spans, offsets, joined)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
+    encoded = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
+    codes, pieces = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
     labels = []
     for code, raw in enumerate(pieces):
         try:
-            labels.append(raw.decode() if topics else _number(raw))
-        except ValueError as e:
-            reason = f"label {shown(raw)} is not UTF-8 text" if topics else str(e)
-            raise text.fault(int(spans[np.argmax(codes == code), 0]), reason) from None
-    return Labels.of(codes, labels, topics=topics)
-
-
-def _number(raw: bytes) -> str:
-    """Return the text of a label that is a number."""
-    try:
-        number = float(raw.decode("ascii"))
-    except ValueError:
-        number = None
-    if number is None or b"_" in raw:
+            labels.append(raw.decode("utf-8" if topics else "ascii"))
+            number = 0.0 if topics or b"_" in raw else float(raw)
+            sound = topics or b"_" not in raw
+        except ValueError:
+            sound, number = False, 0.0
+        if sound and math.isfinite(number):
+            continue
         hint = (
             "; is the label missing?" if b":" in raw else "; for words, or several labels a row, give `labels: topics`"
         )
-        raise ValueError(f"label {shown(raw)} is not a number{hint}")
-    if not math.isfinite(number):
-        raise ValueError(f"label {shown(raw)} is not a finite number: correct it, or leave the row out")
-    return raw.decode()
+        said = f"a number{hint}"
+        if topics:
+            said = "UTF-8 text"
+        elif sound:
+            said = "a finite number: correct it, or leave the row out"
+        raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {shown(raw)} is not {said}")
+    return Labels.of(codes, labels, topics=topics)
 
 
 def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: str) -> str:

@@ -241,7 +241,10 @@ def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels,
             i += 1
             continue
         stop = _after_token(data, i)
-        if topics and _has_colon(data, i, stop):
+        colon = i
+        while topics and colon < stop and byte_at(data, colon) != COLON:
+            colon += 1
+        if topics and colon < stop:
             stop = i
         labels[row, 0], labels[row, 1] = i, stop
         if queries.shape[0]:
@@ -325,13 +328,6 @@ def _line_end(data, i):
     while byte_at(data, i) != NEW_LINE:
         i += 1
     return i
-
-
-@kernel
-def _has_colon(data, start, stop):
-    while start < stop and byte_at(data, start) != COLON:
-        start += 1
-    return start < stop
 
 
 @kernel

@@ -216,28 +216,24 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     return f"{text[:40]!r} is not {expected}{hint}"
 
 
-def date_numbers(column: "Texts", parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
+def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None, missing: str) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
 
     `column`: texts that `problem_with_date` finds sound, and `missing`.
     `parts`: some of `PARTS`.
     `form`: as for `parse_date`.
     """
-    rows = [
-        [math.nan] * len(parts) if text == missing else _parts(parse_date(text, form), parts)
-        for text in column.categories
-    ]
+    rows = []
+    for text in column.categories:
+        values = dict.fromkeys(PARTS, math.nan)
+        if text != missing and (date := parse_date(text, form)) is not None:
+            since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH
+            values = {
+                "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,
+                "days": since / timedelta(days=1),
+            }  # fmt: skip
+        rows.append([float(values[part]) for part in parts])
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(parts))[column.codes]
-
-
-def _parts(date: datetime | None, parts: Iterable[str]) -> list[float]:
-    assert date is not None
-    utc = date if date.tzinfo else date.replace(tzinfo=UTC)
-    values = {
-        "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,
-        "days": (utc - EPOCH) / timedelta(days=1),
-    }  # fmt: skip
-    return [float(values[part]) for part in parts]
 
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")

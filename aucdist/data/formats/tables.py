@@ -1,7 +1,7 @@
 """Convert columns of Arrow to a table: numbers become a matrix, everything else categories."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,18 +52,6 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
     refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
     return table
-
-
-def _matrix(columns: Sequence[Any], n_rows: int, dtype: str) -> np.ndarray:
-    """Return arrays of NumPy and Arrow as the columns of a matrix, whose rows are written some at a time, within the cache."""
-    out = np.empty((n_rows, len(columns)), dtype)
-    arrays = [as_arrow(column) if isinstance(column, np.ndarray) else column for column in columns]
-    table, start = pa.table(arrays, [str(j) for j in range(len(columns))]), 0
-    for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):
-        for j, column in enumerate(batch.columns):
-            out[start : start + len(column), j] = as_numpy(column)
-        start += batch.num_rows
-    return out
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -182,7 +170,13 @@ class _TableReader:
             if name in of_numbers:
                 places[name] = len(pieces)
                 pieces.append(of_numbers[name])
-        numbers = _matrix(pieces, columns.num_rows, kind)
+        numbers = np.empty((columns.num_rows, len(pieces)), kind)
+        arrays = [as_arrow(piece) if isinstance(piece, np.ndarray) else piece for piece in pieces]
+        batches, start = pa.table(arrays, [str(j) for j in range(len(arrays))]), 0
+        for batch in batches.to_batches(max_chunksize=max(64, CACHED // max(1, len(arrays)))):  # rows within the cache
+            for j, array in enumerate(batch.columns):
+                numbers[start : start + len(array), j] = as_numpy(array)
+            start += batch.num_rows
         if form.missing:
             if len(words := form.spelling.missing_numbers):
                 for j in places.values():
@@ -270,10 +264,7 @@ class _TableReader:
         if column.type in (pa.int64(), pa.uint64()):
             integers = as_numpy(column.fill_null(0))
             if len(integers) and not -(2**53) <= integers.min() <= integers.max() <= 2**53:
-                floats = integers.astype(np.float64)
-                # otherwise rounding exceeded the range of the type
-                within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)
-                changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
+                changed = np.array([int(float(number)) != number for number in integers.tolist()])
                 if changed.any():
                     first = integers[np.argmax(changed)]
                     raise self._fault(changed, name, f"{first} {BEYOND_EXACT}{REMEDY_EXACT}")
@@ -287,8 +278,21 @@ class _TableReader:
         form, column = self.form, self.columns[name]
         if name in form.dates and pa.types.is_temporal(column.type):
             form = replace(form, date_format=None)  # that is for texts
-        if not _is_text(column.type):
-            column = self._as_texts(column, name)
+        if not _is_text(column.type):  # labels or categories of another type
+            plain = plain_values(column)
+            if plain is None:
+                raise InputError(
+                    f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers "
+                    "or booleans: convert the column, or leave it out"
+                )
+            if self._may_miss(name) or pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type):
+                column = plain.cast(pa.string())
+            else:
+                codes, kinds = distinct(plain)
+                spelled = [str(value) for value in kinds.to_pylist()]
+                if "nan" in spelled:  # which is no null
+                    raise self._fault(codes == spelled.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
+                column = pa.chunked_array([pa.array(spelled, pa.string()).take(as_arrow(codes))])
         codes, texts = distinct(column)
         values: list[str] = []
         for code, text in enumerate([*texts.to_pylist(), *[MISSING_CATEGORY] * bool(column.null_count)]):
@@ -312,22 +316,6 @@ class _TableReader:
         position = {value: i for i, value in enumerate(ordered)}
         places = np.array([position[value] for value in values], dtype=np.min_scalar_type(-len(ordered) - 1))
         return Texts(places[codes], tuple(ordered)), missing, unknown
-
-    def _as_texts(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-        """Return the texts of a column of labels or categories that are of another type."""
-        values = plain_values(column)
-        if values is None:
-            raise InputError(
-                f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers "
-                "or booleans: convert the column, or leave it out"
-            )
-        if self._may_miss(name) or pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-            return values.cast(pa.string())
-        codes, kinds = distinct(values)
-        texts = [str(value) for value in kinds.to_pylist()]
-        if "nan" in texts:  # which is no null
-            raise self._fault(codes == texts.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
-        return pa.chunked_array([pa.array(texts, pa.string()).take(as_arrow(codes))])
 
 
 def _number_problem(cell: str, form: TableForm) -> str:

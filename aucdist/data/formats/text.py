@@ -1,8 +1,8 @@
 """Text files: their encoding, first row and names of columns, pieces of bytes, and errors that name line and column."""
 
 import codecs
-import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from aucdist.data.formats.source_fields import SourceFields
@@ -10,6 +10,9 @@ from aucdist.errors import InputError, unknown
 
 SHOWN = 40  # characters of a wrong piece of text
 MOST_DIGITS = 400  # a float64 cannot hold more digits
+MOST_OF_ROW = 2**20  # bytes in which a row begins and ends, but for its last line
+UNDECODED = re.compile("[\udc80-\udcff]")
+"""A byte that is not of the encoding, once it is decoded."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 
@@ -163,6 +166,55 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
+def rows_of_cells(
+    text: str, where: str, separator: str, quote: str, line: int, names: Sequence[str] = ()
+) -> Iterator[tuple[list[tuple[int, str]], int]]:
+    """Yield the cells of each row, each with its line, and where in the text the next row begins.
+
+    `text`: ends in a line break. Lines of blanks do not count.
+    `separator`: one character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.
+    `line`: the number of the first line.
+    `names`: the columns, if they are known.
+    Raises InputError if a row has more cells than there are columns and quotes are wrong, or quotes are not closed.
+    """
+    at, q, sep = 0, re.escape(quote), re.escape(separator)
+    if separator == BLANKS:
+        blank, other, ends = r"[ \t\v\f\r]", r"[^ \t\v\f\r\n]*+", r"([ \t\v\f\r]*+\n|[ \t\v\f\r]++)"
+    else:
+        blank = r"[ \t\v\f\r]" if separator != "\t" else r"[ \v\f\r]"
+        other, ends = rf"[^{sep}\n]*+", rf"{blank}*+({sep}|\n)"
+    quoted_cell = rf"{q}([^{q}]*+(?:{q}{q}[^{q}]*+)*+){q}"
+    beginning = re.compile(rf"{blank}*+{quoted_cell}")
+    cell = re.compile(rf"{blank}*+(?:{quoted_cell}|((?!{q}){other})){ends}")
+    blank_line = re.compile(rf"{blank}*+\n")
+    while at < len(text):
+        if skipped := blank_line.match(text, at):
+            at, line = skipped.end(), line + 1
+            continue
+        cells: list[tuple[int, str]] = []
+        end = ""
+        while not end.endswith("\n"):
+            match = cell.match(text, at)
+            if match is None:
+                if names and len(cells) >= len(names):
+                    raise InputError(
+                        f"{where}, line {line}: the row has more than {len(names)} cells: check its quotes"
+                    )
+                column = repr(names[len(cells)]) if names else len(cells) + 1
+                said = (
+                    "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed files "
+                    "are"
+                )
+                if quoted := beginning.match(text, at):
+                    behind = shown(quoted[0].strip().encode(errors="surrogateescape"))
+                    said = f"there is something between the closing quote and the next cell: {behind}"
+                raise InputError(f"{where}, line {line}, column {column}: {said}")
+            in_quotes, plain, end = match.groups()
+            cells.append((line, (plain if in_quotes is None else in_quotes.replace(2 * quote, quote)).strip()))
+            at, line = match.end(), line + match[0].count("\n")
+        yield cells, at
+
+
 def first_row(
     data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str = '"'
 ) -> tuple[int, list[str], int]:
@@ -170,26 +222,16 @@ def first_row(
 
     Raises InputError if there is none, if it is not UTF-8, or if it cannot be cut into cells.
     """
-    read = start
-
-    def lines() -> Iterator[str]:
-        nonlocal read
-        while read < len(data):
-            start, read = read, data.find(b"\n", read) + 1 or len(data)
-            yield data[start:read].decode(encoding)
-
-    cleaned: Iterator[str] = lines()
-    if separator == BLANKS:
-        cleaned, separator = (" ".join(line.split()) for line in cleaned), " "
-    reader = csv.reader(cleaned, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
-    try:
-        for cells in reader:
-            if len(cells) > 1 or any(cell.strip() for cell in cells):
-                return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
-    except (UnicodeDecodeError, csv.Error) as e:
-        said = not_utf8(e.object[e.start]) if isinstance(e, UnicodeDecodeError) else str(e)
-        if "new-line character" in said:
-            said = "lines end in CR alone; LF or CR LF are expected"
-        line = data.count(b"\n", 0, max(0, read - 1)) + 1
-        raise InputError(f"{where}, line {line}: {said}") from None
+    stop = data.find(b"\n", start + MOST_OF_ROW)
+    text = data[start : stop if stop >= 0 else len(data)].decode(encoding, "surrogateescape") + "\n"
+    for cells, end in rows_of_cells(text, where, separator, quote, data.count(b"\n", 0, start) + 1):
+        names = [name for _, name in cells]
+        problem = "lines end in CR alone; LF or CR LF are expected" if any("\r" in name for name in names) else None
+        if wrong := UNDECODED.search("".join(names)):
+            problem = not_utf8(ord(wrong[0]) - 0xDC00)
+        if problem:
+            raise InputError(f"{where}, line {cells[0][0]}: {problem}")
+        if any(names) or len(names) > 1:
+            read = min(start + len(text[:end].encode(encoding, "surrogateescape")), len(data))
+            return data.count(b"\n", 0, read) + 1, names, read
     raise InputError(f"{where} has no rows: name a file that has rows")

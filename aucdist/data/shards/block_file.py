@@ -1,8 +1,7 @@
 """A block as bytes, and the statistics of its columns, which merge over the blocks of a data set.
 
-Parquet is for shards, Arrow's stream for what is on its way to one. Dense values that compression would hardly shrink are
-stored as they are in memory, in one run of bytes whose offset is written in the manifest, so that reading them is one copy.
-Every other program reads the file as plain Parquet. `aucdist data verify` holds the values of each shard against the statistics.
+Parquet is for shards, Arrow's stream for what is on its way to one. `aucdist data verify` holds the values of each shard against
+the statistics.
 """
 
 import io
@@ -23,9 +22,10 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
 MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
-LARGEST_RUN = 2**30  # the values of one page, whose length Parquet keeps in 32 bits
 SAMPLE = 2**20  # number of bytes that are compressed to estimate whether compression pays
 WORTHWHILE = 0.7
+LISTS = ("indices", "values")
+"""The columns with a list for each row."""
 
 
 @dataclass(frozen=True)
@@ -102,53 +102,28 @@ def to_table(block: Block) -> pa.Table:
     return pa.Table.from_arrays(list(arrays.values()), schema=columns)
 
 
-def to_parquet(block: Block) -> tuple[bytes, int | None]:
-    """Return a block as a Parquet file, and where in it the dense values lie in one run, if they do.
-
-    The bytes depend on the block alone (and on the version of Arrow that writes them).
-    """
-    values = np.ascontiguousarray(block.rows.values)
-    sample = values.reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
-    run = isinstance(block.rows, DenseRows) and 0 < values.nbytes <= LARGEST_RUN
-    run = run and len(pa.compress(sample, codec="lz4", asbytes=True)) >= WORTHWHILE * len(sample)
-    n = max(1, block.n_samples)
-    out = io.BytesIO()
+def to_parquet(block: Block) -> bytes:
+    """Return a block as a Parquet file, whose bytes depend on the block alone, and on the version of Arrow that writes them."""
+    sample = np.ascontiguousarray(block.rows.values).reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
+    shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
+    n, out = max(1, block.n_samples), io.BytesIO()
     # One row group, so that a column comes back in one piece; 0/1 features shrink well even by the fastest codec.
-    pq.write_table(
-        to_table(block), out, row_group_size=n, use_dictionary=False, compression="none" if run else "lz4",
-        **({"max_rows_per_page": n, "data_page_size": 2 * LARGEST_RUN - 1} if run else {}),
-    )  # fmt: skip
-    data = out.getvalue()
-    if not run:
-        return data, None
-    # At the end of their column's only page, if there is one only.
-    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
-    column = group.column(group.num_columns - 1)
-    start = column.data_page_offset + column.total_compressed_size - values.nbytes
-    tail = np.frombuffer(data, np.uint8, values.nbytes, start)
-    return data, start if np.array_equal(tail, values.reshape(-1).view(np.uint8)) else None
+    codec = "lz4" if shrinks else "none"
+    pq.write_table(to_table(block), out, row_group_size=n, use_dictionary=False, compression=codec)
+    return out.getvalue()
 
 
-def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None = None) -> Block:
+def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     """Return the block that `to_parquet` wrote.
 
     `index`: the block's number in its data set.
-    `values_at`: where the dense values lie in one run.
     Raises InputError if what is found has another form.
     Raises ArrowException, OSError if the bytes are no Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
         raise InputError(f"its columns are {_listed(file.schema_arrow)}; expected are {_listed(form.columns())}")
-    if values_at is None:
-        return from_table(file.read(use_threads=False), form, index)
-    table = file.read(columns=form.columns().names[:-1], use_threads=False)
-    count = table.num_rows * form.n_features
-    if not 0 <= values_at <= data.size - count * np.dtype(form.dtype).itemsize:
-        raise InputError(f"the values cannot lie at byte {values_at}")
-    # A copy is aligned and not shared, and costs a tenth of the decoding.
-    values = np.frombuffer(data, form.dtype, count, values_at).reshape(table.num_rows, form.n_features).copy()
-    return _block(table, DenseRows(values), form, index)
+    return from_table(file.read(use_threads=False), form, index)
 
 
 def _listed(columns: pa.Schema) -> str:
@@ -160,38 +135,26 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
     Raises InputError if the indices of CSR rows do not go with values and features.
     """
-    if form.layout == "csr":
-        return _block(table, _csr_rows(table, form.n_features), form, index)
-    values = _whole(table, "values").flatten().to_numpy(zero_copy_only=False)
-    rows = DenseRows(values.reshape(table.num_rows, form.n_features))
-    return _block(table, rows, form, index)
-
-
-def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
-    side = {name: _array(table, name) for name in form.side}
-    return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **side)
-
-
-def _csr_rows(table: pa.Table, n_features: int) -> Rows:
-    indices, values = _whole(table, "indices"), _whole(table, "values")
-    offsets = indices.offsets.to_numpy().astype(np.int64)
-    features = indices.flatten().to_numpy(zero_copy_only=False)
-    stored = values.flatten().to_numpy(zero_copy_only=False)
-    same_lengths = np.array_equal(np.diff(offsets), np.diff(values.offsets.to_numpy().astype(np.int64)))
-    # The kernels do not check where they write.
-    if not same_lengths or (len(features) and not 0 <= features.min() <= features.max() < n_features):
-        raise InputError(f"its indices do not go with {len(stored)} values of {n_features} features")
-    return CsrRows(stored, features, offsets - offsets[0], n_features)
-
-
-def _array(table: pa.Table, name: str) -> np.ndarray:
-    return _whole(table, name).to_numpy(zero_copy_only=False)
-
-
-def _whole(table: pa.Table, name: str) -> pa.Array:
-    """Return a column as one array: where it is in one piece, that piece itself."""
-    column = table[name]
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    # A column in one piece is that piece itself.
+    whole = {
+        name: table[name].chunk(0) if table[name].num_chunks == 1 else table[name].combine_chunks()
+        for name in table.column_names
+    }
+    arrays = {name: column.to_numpy(zero_copy_only=False) for name, column in whole.items() if name not in LISTS}
+    values = whole["values"].flatten().to_numpy(zero_copy_only=False)
+    rows: Rows
+    if form.layout == "dense":
+        rows = DenseRows(values.reshape(table.num_rows, form.n_features))
+    else:
+        offsets, ends = (whole[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
+        features = whole["indices"].flatten().to_numpy(zero_copy_only=False)
+        # The kernels do not check where they write.
+        sound = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
+        if not sound or not np.array_equal(np.diff(offsets), np.diff(ends)):
+            raise InputError(f"its indices do not go with {len(values)} values of {form.n_features} features")
+        rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
+    side = {name: arrays[name] for name in form.side}
+    return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)
 
 
 COLUMNS = ("count", "mean", "low", "high")

@@ -71,7 +71,7 @@ class Shard(StoredFile):
 
     `memory`: bytes of its block in memory.
     `crc32`: a checksum that is quick enough to be compared each time the shard is read.
-    `values_at`: the offset of its dense values, if they are one run of bytes.
+    `values_at`: of data sets that older versions wrote, where dense values lie uncompressed; it is not used.
     """
 
     rows: Count
@@ -286,12 +286,12 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     `index`: the shard's number among the others.
     Raises InputError if the folder is not writable or cannot be reached.
     """
-    data, values_at = to_parquet(block)
+    data = to_parquet(block)
     stored = StoredFile.of(data, f"shard-{index:05d}")
     files.write_bytes(below(url, stored.file), data)
     return Shard(
-        stored.file, stored.size, stored.sha256, block.n_samples, block.n_pos, nbytes(block), zlib.crc32(data), values_at,
-    )  # fmt: skip
+        **vars(stored), rows=block.n_samples, positives=block.n_pos, memory=nbytes(block), crc32=zlib.crc32(data)
+    )
 
 
 def read_shard(url: str, index: int) -> Block:
@@ -314,8 +314,8 @@ def verify_shard(url: str, index: int) -> str | None:
     """Read one shard, check it against all that the manifest states, and return what is wrong, if anything.
 
     Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be possible ones, and the indices of CSR rows
-    in order. Rows, positives, memory and the offset of the values must be those of the manifest, and the values must lie within
-    the ranges of their columns.
+    in order. Rows, positives and memory must be those of the manifest, and the values must lie within the ranges of their
+    columns.
 
     `url` and `index`: as for `read_shard`.
     """
@@ -326,19 +326,6 @@ def verify_shard(url: str, index: int) -> str | None:
             raise _altered(manifest, shard)
         block = _decoded(data, manifest, shard, index)
         fault = _fault(block, shard, manifest)
-        if not fault and shard.values_at is not None:  # are the values of the run of bytes those that Parquet decodes?
-            try:
-                values = from_parquet(data, manifest.form, index).rows.values
-                if not np.array_equal(values, block.rows.values, equal_nan=True):
-                    fault = f"the values at byte {shard.values_at} are not those of the column"
-            except (
-                pa.ArrowException,
-                OSError,
-                ValueError,
-                KeyError,
-                MemoryError,
-            ) as e:  # an InputError is a ValueError
-                fault = f"the column of values cannot be decoded: {type(e).__name__}: {e}"
         statistics = read_statistics(manifest)
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
             fault = "a value lies beyond the range of its column in the manifest"
@@ -389,7 +376,7 @@ def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
 def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> Block:
     where = files.shown(manifest.url_of(shard))
     try:
-        block = from_parquet(data, manifest.form, index, shard.values_at)
+        block = from_parquet(data, manifest.form, index)
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:

@@ -6,7 +6,6 @@ it in memory, and returns all rows as one block.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
@@ -28,11 +27,6 @@ from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError
-
-PART_BYTES = 64 * 2**20
-"""Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
-and the same bits."""
-
 
 Hold = Callable[[Sequence[Any]], Sequence[Any]]
 """Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
@@ -204,12 +198,12 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class,
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
-    digests: list[str] = []
     parts = source.format_of().whole_files(source)
-    reader, items, _ = _surveyed(source, parts, map, partial(_in_memory, digests), schema, True, name)
+    reader, items, _ = _surveyed(source, parts, map, _in_memory, schema, True, name)
     block = stacked([reader.read(item) for item in items])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
-    fingerprint = files.sha256_of(f"{' '.join(digests)} {options}".encode())
+    digests = " ".join(item.parsed.digest for item in items)
+    fingerprint = files.sha256_of(f"{digests} {options}".encode())
     return Dataset(block, reader.schema, fingerprint, name or files.shown(str(source.source)))
 
 
@@ -261,10 +255,30 @@ def open_parts(
         What stands for each block: ``reader.read(item)`` parses nothing for as long as its copy is there.
     """
     if manifest := manifest_of(source):
-        reader = _of_shards(source, manifest, schema, labelled, name)
-        return reader, range(reader.n_blocks)
+        stored, shards, name = read_schema(manifest), manifest.shards, name or files.shown(manifest.folder)
+        check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
+        if schema is not None:
+            check_features(stored.feature_names, schema, name)
+        if schema is not None and labelled:
+            if (stored.classes, stored.topics) != (schema.classes, schema.topics):
+                raise InputError(
+                    f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, but those "
+                    f"of the training data are {listed(schema.classes or (*schema.positive, *schema.negative))}, or they "
+                    "are topics in one of the two only: shard both with the same `labels` and `positive`"
+                )
+            if (stored.positive, stored.negative) != (schema.positive, schema.negative):
+                raise InputError(
+                    f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, but "
+                    f"those of the training data are {', '.join(schema.positive)} against {', '.join(schema.negative)}: "
+                    "shard both with the same `positive`"
+                )
+        reader = BlockReader(
+            source, stored, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
+            sum(shard.memory for shard in shards), {}, digest_of(manifest), (), manifest.url,
+        )  # fmt: skip
+        return reader, range(len(shards))
     fingerprint = fingerprint_of(source)
-    parts = source.format_of().split(source, n_parts or default_parts(source))
+    parts = source.format_of().split(source, n_parts)
     reader, items, surveys = _surveyed(source, parts, each, hold, schema, labelled, name)
     positive = reader.schema.positive
     if source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
@@ -306,39 +320,29 @@ def _surveyed(
         source.layout, str(source.dtype), len(schema.feature_names), False, source.groups is not None or source.qid == "use",
         source.labels == "grades", source.cost_column is not None, bool(schema.classes),
     )  # fmt: skip
+    item = np.dtype(form.dtype).itemsize
+    if form.layout == "dense":  # the bytes of values, labels and row ids
+        memory = total.rows * (form.n_features * item + 9)
+    else:
+        memory = (total.stored or total.rows * form.n_features) * (item + 4) + total.rows * 17
     starts = accumulate((part.rows for part in surveys), initial=0)
     numbered = (replace(part, row=start) for part, start in zip(parts, starts, strict=False))
     reader = BlockReader(
-        source, schema, form, tuple(part.rows for part in surveys), (), _memory(form, total), total.classes, "",
+        source, schema, form, tuple(part.rows for part in surveys), (), memory, total.classes, "",
         tuple(numbered), missing=total.missing, unknown=total.unknown,
     )  # fmt: skip
     return reader, items, surveys
 
 
-def _in_memory(digests: list[str], parts: Sequence[StoredPart]) -> Sequence[StoredPart]:
-    """Parse the parts and keep their rows in memory; `digests` receives the checksums of the bytes."""
-    digests.clear()  # discard the digests, because the parts are read again with other types
+def _in_memory(parts: Sequence[StoredPart]) -> Sequence[StoredPart]:
+    """Parse the parts and keep their rows in memory."""
     for part in parts:
-        part.parsed = parse_part(part.source, part.schema, part.item, digests)
+        part.parsed = part.make(part.item)
     return parts
 
 
 def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:
     return reader.read(item).n_pos
-
-
-def default_parts(source: Source) -> int:
-    """Return the number of parts to split files into: it depends on the data alone, never on the workers."""
-    return max(1, math.ceil(source.format_of().n_bytes(source) / PART_BYTES))
-
-
-def _memory(form: Form, total: Survey) -> int:
-    """Return the bytes of values, labels and row ids."""
-    size = np.dtype(form.dtype).itemsize
-    if form.layout == "dense":
-        return total.rows * (form.n_features * size + 9)
-    stored = total.stored or total.rows * form.n_features
-    return stored * (size + 4) + total.rows * 17
 
 
 def fingerprint_of(source: Source) -> str:
@@ -347,33 +351,6 @@ def fingerprint_of(source: Source) -> str:
         return digest_of(manifest)
     content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
     return files.sha256_of(content.encode())
-
-
-def _of_shards(source: Source, manifest: Manifest, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
-    """Return the reader of shards; refuse those that were encoded in another way than the training data."""
-    name = name or files.shown(manifest.folder)
-    stored = read_schema(manifest)
-    check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
-    if schema is not None:
-        check_features(stored.feature_names, schema, name)
-    if schema is not None and labelled:
-        if (stored.classes, stored.topics) != (schema.classes, schema.topics):
-            raise InputError(
-                f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, but those "
-                f"of the training data are {listed(schema.classes or (*schema.positive, *schema.negative))}, or they "
-                "are topics in one of the two only: shard both with the same `labels` and `positive`"
-            )
-        if (stored.positive, stored.negative) != (schema.positive, schema.negative):
-            raise InputError(
-                f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, but "
-                f"those of the training data are {', '.join(schema.positive)} against {', '.join(schema.negative)}: "
-                "shard both with the same `positive`"
-            )
-    shards = manifest.shards
-    return BlockReader(
-        source, stored, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
-        sum(shard.memory for shard in shards), {}, digest_of(manifest), (), manifest.url,
-    )  # fmt: skip
 
 
 def digest_of(manifest: Manifest) -> str:

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import Block
+from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, Count, T, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import (
@@ -56,7 +57,6 @@ from aucdist.data.shards.manifest import (
     write_shard,
 )
 from aucdist.data.shards.reading import (
-    PART_BYTES,
     BlockReader,
     Hold,
     ParallelMap,
@@ -377,42 +377,36 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     item : tuple
         The shard's number, and of each part's file the first byte of its rows and the one after the last.
     """
+    index, ranges = item
     try:
-        return _gathered(_job_at(url), *item)
+        job = _job_at(url)
+        record = below(job.work, f"shard-{index:05d}.json")
+        if known := _read_record(record, Shard):
+            stored = below(job.target, known.file)
+            there = files.exists(stored) and files.exists(_statistics(job, index))
+            if there and files.sha256_of(files.read_bytes(stored)) == known.sha256:
+                return known
+        tables = []
+        for i, (first, stop) in enumerate(ranges):
+            if stop > first:
+                with _damaged(_part(job, i)):
+                    tables.append(pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all())
+        if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
+            raise InputError(
+                f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
+            )
+        block = from_table(pa.concat_tables(tables), job.reader.form, index)
+        del tables
+        block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
+        shard = write_shard(block, job.target, index)
+        files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
+        files.write_bytes(record, json.dumps(asdict(shard)).encode())
+        return shard
     except InputError:
         manifest = _committed_beside(url.rpartition("/")[0])
-        if manifest is None or item[0] >= len(manifest.shards):
+        if manifest is None or index >= len(manifest.shards):
             raise
-        return manifest.shards[item[0]]
-
-
-def _gathered(job: ShardJob, index: int, ranges: Sequence[Sequence[int]]) -> Shard:
-    record = below(job.work, f"shard-{index:05d}.json")
-    known = _read_record(record, Shard)
-    stored = below(job.target, known.file) if known else ""
-    if (
-        known
-        and files.exists(stored)
-        and files.exists(_statistics(job, index))
-        and (files.sha256_of(files.read_bytes(stored)) == known.sha256)
-    ):
-        return known
-    tables = []
-    for i, (first, stop) in enumerate(ranges):
-        if stop > first:
-            with _damaged(_part(job, i)):
-                tables.append(pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all())
-    if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
-        raise InputError(
-            f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
-        )
-    block = from_table(pa.concat_tables(tables), job.reader.form, index)
-    del tables
-    block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
-    shard = write_shard(block, job.target, index)
-    files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
-    files.write_bytes(record, json.dumps(asdict(shard)).encode())
-    return shard
+        return manifest.shards[index]
 
 
 def _damaged(url: str) -> AbstractContextManager[None]:
@@ -466,14 +460,6 @@ def _remove_work(work: str) -> None:
     """Remove the files of a work folder, and the folder itself if nothing else is in it."""
     files.refuse_link(work)
     files.remove_files(work, [name for name in files.names_in(work) if OURS.fullmatch(name)])
-
-
-def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None = None) -> Manifest:
-    """Shard a data set from start to end; parameters and errors as `survey`."""
-    if known := finished(asked, each):
-        return known
-    job = survey(asked, each=each, n_parts=n_parts)
-    return finish(job, gather_all(job, route_all(job, each), each))
 
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:

@@ -126,23 +126,19 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
     folder = catalog_folder() if folder is None else folder
     sources: dict[str, Source] = {}
     for path in sorted(folder.glob("*.yaml")):
-        for name, entry in _entries(path).items():
-            if name in sources:
+        try:
+            content = yaml.load(read_configuration(path), LOADER)
+        except yaml.YAMLError as e:
+            raise InputError(f"{path} is not valid YAML: {e}") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{path}: names of data sets with their sources are expected")
+        for name, entry in content.items():
+            if str(name) in sources:
                 raise InputError(f"{path}: {name!r} is in the catalog twice: rename one of the two")
-            sources[name] = parse_source(entry, f"{path}, {name}")
+            sources[str(name)] = parse_source(entry, f"{path}, {name}")
     if not sources:
         raise InputError(f"there is no data catalog in {folder}: add a YAML file of data sets")
     return sources
-
-
-def _entries(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.load(read_configuration(path), LOADER)
-    except yaml.YAMLError as e:
-        raise InputError(f"{path} is not valid YAML: {e}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: names of data sets with their sources are expected")
-    return {str(name): entry for name, entry in content.items()}
 
 
 def find(name: str) -> Source:

@@ -108,11 +108,11 @@ def stat(url: str) -> Stat:
     return Stat(int(info["size"] or 0), str(tag).strip('"'))
 
 
-def read_range(url: str, start: int, end: int, version: Stat | None = None) -> bytes:
+def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
     """Return the bytes from `start` to before `end`, or to the end of the file where it is shorter.
 
     `start` and `end`: counted from 0.
-    `version`: what `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
+    `version`: the ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
     Raises InputError if the file has changed.
     """
     if end <= start:
@@ -125,7 +125,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
             if "file" in fs.protocol:
                 check_regular(Path(path), url)
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
-    if version is not None and etag and etag != version.etag:
+    if version and etag and etag != version:
         raise InputError(f"{shown(url)} has changed since it was first read: start again when it is complete")
     return bytes(data)
 
@@ -141,7 +141,7 @@ def write_bytes(url: str, data: bytes) -> None:
             with _aside(Path(path), data) as aside:
                 aside.replace(path)
         elif is_s3(url):
-            retried(lambda: s3.write(fs, path, data))
+            retried(lambda: fs.pipe_file(path, data, chunksize=s3.PART))  # nothing shows unless all parts have arrived
         else:
             fs.pipe_file(path, data)
 
@@ -267,8 +267,9 @@ class RangeFile(AbstractBufferedFile):
     """A remote file that is read range by range, all of them of one version of it."""
 
     def __init__(self, url: str):
-        self.version = stat(url)
-        super().__init__(None, url, cache_type="none", size=self.version.size)
+        version = stat(url)
+        self.version = version.etag
+        super().__init__(None, url, cache_type="none", size=version.size)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return read_range(self.path, start, min(end, self.size), self.version)

@@ -72,8 +72,18 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
     async def part(first: int, last: int) -> tuple[bytes, str, int]:
         progress = Progress()
         answer = await watched(fs._call_s3("get_object", **names, Range=f"bytes={first}-{last - 1}"), progress)
+
+        async def received(body: Any) -> bytes:
+            data = bytearray()
+            while chunk := await body.read(CHUNK):  # the checksum is compared at the end
+                data += chunk
+                progress.add(len(chunk))
+                if len(data) > last - first:
+                    raise BadAnswer(f"more than the {last - first} bytes that were asked for")
+            return bytes(data)
+
         async with answer["Body"] as body:
-            data = await watched(_received(body, last - first, progress), progress)
+            data = await watched(received(body), progress)
         size = _size(answer, len(data))
         if len(data) != min(last, size) - first:
             raise BadAnswer(f"{len(data)} bytes where {last - first} were asked for")
@@ -96,16 +106,6 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
                 raise Changed
             pieces.append(piece)
     return b"".join(pieces), etag
-
-
-async def _received(body: Any, at_most: int, progress: Progress) -> bytes:
-    data = bytearray()
-    while chunk := await body.read(CHUNK):  # the checksum is compared at the end
-        data += chunk
-        progress.add(len(chunk))
-        if len(data) > at_most:
-            raise BadAnswer(f"more than the {at_most} bytes that were asked for")
-    return bytes(data)
 
 
 def _size(answer: Any, n_bytes: int) -> int:
@@ -139,11 +139,6 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
         before = keys[0] if keys else before
         progress.add(SLOWEST * n_new)
         yield page
-
-
-def write(fs: Any, path: str, data: bytes) -> None:
-    """Write an object: a large one in parts, of which nothing shows unless all of them have arrived."""
-    fs.pipe_file(path, data, chunksize=PART)
 
 
 def create(fs: Any, path: str, data: bytes) -> bool:

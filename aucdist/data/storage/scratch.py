@@ -147,17 +147,13 @@ class Scratch:
                 start, file.end = file.end, file.end + size
                 os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
             for (at, _), piece in zip(pieces, raw, strict=True):
-                _write(file.descriptor, piece, start + at)
+                done = 0
+                while done < piece.nbytes:
+                    done += os.pwrite(file.descriptor, piece[done:], start + at + done)
         except OSError:  # the disk is full, or the folder was removed: the fit continues without a copy
             self._works = False
             return None
         return Copy(file, start, size, tuple(pieces))
-
-
-def _write(descriptor: int, data: memoryview, offset: int) -> None:
-    while data.nbytes:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
 
 
 def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.sharded import shard_data
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.table_form import are_dates, parse_date
 from aucdist.data.shards.reading import open_reader, read
-from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from support.sharded import shard_data
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
@@ -55,7 +56,7 @@ def asked(tmp_path):
 @pytest.fixture
 def wanted(asked, tmp_path):
     """The files of a run that nothing disturbed."""
-    sharding.shard_data(asked("whole"), n_parts=3)
+    shard_data(asked("whole"), n_parts=3)
     return contents(tmp_path / "whole")
 
 
@@ -68,7 +69,7 @@ def killed(request, monkeypatch, step):
     with monkeypatch.context() as patch:
         patch.setattr(sharding, step, functools.partial(_kill, step))
         with pytest.raises(Killed):
-            sharding.shard_data(request, n_parts=3)
+            shard_data(request, n_parts=3)
     sharding._job_at.cache_clear()
     return Path(request.work)
 
@@ -82,7 +83,7 @@ def test_a_run_that_was_copied_or_moved_goes_on_in_its_new_folder(asked, wanted,
     killed(asked("a"), monkeypatch, step)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     before = contents(tmp_path / "a")
-    sharding.shard_data(asked("b"), n_parts=3)
+    shard_data(asked("b"), n_parts=3)
     assert contents(tmp_path / "a") == before
     assert contents(tmp_path / "b") == wanted
 
@@ -111,7 +112,7 @@ def test_a_planted_job_leads_nowhere_else(asked, wanted, tmp_path, monkeypatch):
         job_made = sharding.survey(request, n_parts=3)
         assert (job_made.work, job_made.target) == (request.work, request.target)
         assert {part.url for part in job_made.reader.parts} == {str(tmp_path / "rows.svm")}
-    sharding.shard_data(asked("a"), n_parts=3)
+    shard_data(asked("a"), n_parts=3)
     assert contents(tmp_path / "a") == wanted
     assert contents(foreign) == {"part-00000.arrow": b"dear"}
 
@@ -124,7 +125,7 @@ def test_only_files_of_the_run_are_removed(asked, wanted, tmp_path, monkeypatch)
     (work / "part-00009.json").symlink_to(tmp_path / "foreign")
     (work / "shard-00009.json").mkdir()
     (work / "shard-00009.json" / "letters.txt").write_text("dear")
-    sharding.shard_data(asked("a"), n_parts=3)
+    shard_data(asked("a"), n_parts=3)
     assert sorted(path.name for path in work.iterdir()) == ["letters.txt", "shard-00009.json"]
     assert contents(tmp_path / "foreign") == {"letters.txt": b"dear"}
     shutil.rmtree(work)
@@ -163,7 +164,7 @@ def test_of_two_equal_runs_at_once_both_end(asked, wanted, tmp_path, done):
     if steps >= 4:
         items = sharding.items_of(job, starts)
         shards = [gather(item) for item in items[: 1 if done == "one shard" else None]]
-    manifest = sharding.shard_data(first, n_parts=3)
+    manifest = shard_data(first, n_parts=3)
     job = job or sharding.survey(second, n_parts=3)
     starts += [route(i) for i in range(len(starts), job.reader.n_blocks)]
     shards += [gather(item) for item in sharding.items_of(job, starts)[len(shards) :]]
@@ -192,7 +193,7 @@ def test_a_step_whose_record_is_damaged_is_done_again(asked, wanted, tmp_path, m
     file, data = DAMAGE[name]
     (work / file).write_bytes(data)
     (work / "shard-00002.json").unlink(missing_ok=True)  # so that parts are read again
-    sharding.shard_data(asked("a"), n_parts=3)
+    shard_data(asked("a"), n_parts=3)
     assert contents(tmp_path / "a") == wanted
 
 
@@ -200,7 +201,7 @@ def test_statistics_that_are_damaged_are_named(asked, tmp_path, monkeypatch):
     work = killed(asked("a"), monkeypatch, "finish")
     (work / "statistics-00001.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"statistics-00001\.parquet is damaged: remove its folder and start again"):
-        sharding.shard_data(asked("a"), n_parts=3)
+        shard_data(asked("a"), n_parts=3)
 
 
 # ---- what `aucdist data verify` calls sound ----------------------------------------------------------------------------
@@ -243,7 +244,6 @@ FAULTS = {
     "another CRC-32": (blocks_with, {"crc32": 1}, "its size or checksum"),
     "another SHA-256": (blocks_with, {"sha256": "0" * 64}, "its size or checksum"),
     "another memory": (blocks_with, {"memory": 7}, "bytes of memory, but the manifest states 7"),
-    "the values elsewhere": (blocks_with, {"values_at": lambda shard: shard.values_at - 8}, "the values at byte"),
     "indices that do not ascend": (lambda: unordered([1, 0, 2]), {}, "the indices of a row do not ascend"),
     "an index twice": (lambda: unordered([0, 2, 2]), {}, "the indices of a row do not ascend"),
     "a label of 2": (lambda: blocks_with(y=np.full(200, 2)), {}, "a label is neither -1 nor +1"),
@@ -285,7 +285,7 @@ def test_rows_whose_lists_differ_in_length_do_not_reach_the_kernels(tmp_path):
     data = Path(url).read_bytes()
     manifest = json.loads(Path(read_manifest(str(tmp_path)).url).read_text())
     manifest["shards"][0] |= {
-        "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(), "values_at": None,
+        "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(),
     }  # fmt: skip
     commit_json(tmp_path, manifest)
     with pytest.raises(InputError, match="its indices do not go with 600 values of 3 features"):

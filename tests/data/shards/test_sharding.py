@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from support.sharded import shard_data
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -24,7 +25,7 @@ from aucdist.data.shards.manifest import (
     write_shards,
 )
 from aucdist.data.shards.reading import read
-from aucdist.data.shards.sharding import permuted, request, shard_data
+from aucdist.data.shards.sharding import permuted, request
 from aucdist.data.sources import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files, scratch

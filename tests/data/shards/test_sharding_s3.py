@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
+from support.sharded import shard_data
 
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard
 from aucdist.data.shards.reading import open_reader
-from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, s3
 from aucdist.errors import InputError

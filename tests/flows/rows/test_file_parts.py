@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.block import Block, each_of
+from aucdist.data.block import Block
 from aucdist.data.column_statistics import MEDIAN_ERROR
 from aucdist.data.formats import parts
-from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.dask import local_client
@@ -278,5 +277,3 @@ def test_it_goes_with_scaling(config):
     train = read_rows(config(impute="mean", log1p="numeric", scale="standard")).train.block
     np.testing.assert_allclose(train.X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(train.X.std(axis=0), 1, rtol=1e-12)
-    with pytest.raises(InputError, match="unknown impute"):
-        fit_preprocessor(each_of([train]), ["a", "b", "c"], log1p=None, scale="none", categories={}, impute="guess")
