@@ -215,9 +215,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
     asked = {name: value for name, value in vars(scaling).items() if value is not None}
     preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
-    probability: ProbabilityMap | None = (
-        None  # of ``points - cutoff``: that of the model at ``(points - shift) / factor``
-    )
+    probability: ProbabilityMap | None = None
+    # Of ``points - cutoff`` it is that of the model at ``(points - shift) / factor``.
     if isinstance(own := model.probability, LinkMap):
         probability = replace(own, slope=own.slope / factor).shifted(cutoff - shift)
     elif isinstance(own, IsotonicMap):
