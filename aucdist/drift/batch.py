@@ -228,7 +228,9 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         ``p``. In types of JSON.
     """
     tests: list[Json] = []
-    columns, place, rows, trained = [], 0, max(batch.rows, 1), max(profile.rows, 1)
+    columns: list[Json] = []
+    scores: list[Json] = []
+    place, rows, trained = 0, max(batch.rows, 1), max(profile.rows, 1)
     for k, column in enumerate(profile.columns):
         reference, counts = np.array(column.counts), batch.cells[place : place + column.n_cells]
         place += column.n_cells
@@ -249,7 +251,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
                 f"{what}_before": share_before, "outside": beyond,
             }
         )  # fmt: skip
-    scores, place = [], 0
+    place = 0
     for name, bins in profile.scores.items():
         reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
         place += len(bins.counts)

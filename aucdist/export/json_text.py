@@ -68,14 +68,14 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
     columns: list[Json] = []
     for column in described.columns:
-        columns.append({"name": column.name, "kind": column.kind})
+        own: Json = {"name": column.name, "kind": column.kind}
+        columns.append(own)
         if column.kind == "category":
-            own = {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
+            own |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
         elif column.kind == "date":
-            own = {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
-        else:
-            own = {"size": column.size} if column.kind == "hash" else {}
-        columns[-1] |= own
+            own |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
+        elif column.kind == "hash":
+            own |= {"size": column.size}
     content = {
         "format": "aucdist model",
         "version": VERSION,
