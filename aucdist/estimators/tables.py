@@ -274,8 +274,7 @@ def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Parsed
     from aucdist.data.formats.arrow_tables import parse_arrow
     from aucdist.data.formats.source_fields import SourceFields
 
-    source = SourceFields.model_validate({"source": "X", "format": "arrow", **rules})
-    return parse_arrow(table, "X", source, schema)
+    return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)
 
 
 def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
