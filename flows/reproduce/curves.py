@@ -42,7 +42,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import Curve, Figure, PageSection, Report, TableCell, line_figure, text_of
+from flows.reproduce.page import Curve, Figure, Report
 
 # ---- learning curves -------------------------------------------------------------------------------------------------
 
@@ -111,12 +111,12 @@ class LearningCurves(ProtocolKind):
         optimum = solve(AllPairs().rounds(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
         return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
-        figures = [figure for dataset in self.datasets for figure in self._figures(name, dataset, results)]
-        return Report([PageSection(self.title, figures=figures)])
+        figures = [figure for dataset in self.datasets for figure in self._figures(dataset, results)]
+        return Report(self.title, figures=figures)
 
-    def _figures(self, name: str, dataset: str, results: Results) -> Iterator[Figure]:
+    def _figures(self, dataset: str, results: Results) -> Iterator[Figure]:
         errors, objectives = [], []
         for system in self.systems:
             runs = results_of(results, dataset, system)
@@ -125,15 +125,10 @@ class LearningCurves(ProtocolKind):
                 errors.append(Curve(system, steps, 1 - np.mean([run["auc"] for run in runs], axis=0)))
                 excess = [np.array(run["objective"], dtype=float) / run["optimum"]["primal"] - 1 for run in runs]
                 objectives.append(Curve(system, steps, np.mean(excess, axis=0)))
-        lam = f"lam {number_text(self.datasets[dataset].lam)}"
-        for curves, quantity, label in (
-            (errors, "auc", "1 - AUC"), (objectives, "objective", "Relative function value difference"),
-        ):  # fmt: skip
+        lam, excess = f"lam {number_text(self.datasets[dataset].lam)}", "Relative function value difference"
+        for curves, ylabel in ((errors, "1 - AUC"), (objectives, excess)):
             if curves:
-                yield line_figure(
-                    f"{name}-{dataset}-{quantity}", f"{dataset}: {label}", curves, xlabel="Steps", ylabel=label,
-                    caption=lam, log_y=True,
-                )  # fmt: skip
+                yield Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True)
 
 
 def _first_rows(train: Block, n_pairs: int) -> Block:
@@ -226,7 +221,7 @@ class Descent(Kind):
         chosen = _choose_point(json.dumps(task | {"seed": 0}))
         return _learning_curve(task, chosen) | {"chosen": chosen}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
         references = {n: own[0] for n in self.datasets if (own := results_of(results, n, REFERENCE))}
         cells: list[dict[str, Any]] = []
@@ -238,15 +233,14 @@ class Descent(Kind):
                 {"dataset": dataset, "system": system} | self._reached(own, best, system)
                 for system, own in runs.items()
             ]
-            figures += self._figures(name, dataset, runs, reference, best)
-        table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
-        caption = (
-            f"Sweeps and seconds until the objective is {self.goal:g} above the best known one, relatively; below them, the "
-            "final excess. The objective is the lowest so far, averaged over the seeds; the seconds are the median."
-        )
-        section = self.table_section(self.title, caption, table, _cell, figures)
+            figures += self._figures(dataset, runs, reference, best)
+        lines = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
+        reached = [f"{n:.0f} sweeps" if n > 0 else "not reached" for n in lines["sweeps"]]
+        cell = "{reached}", "{seconds:.2g} s", "final {excess:.1e}", "zeros {zeros:.3f}", "eta {eta:g}"
+        table = self.page_table("", lines.assign(reached=reached), *cell)
         shapes = {dataset: reference["shape"] for dataset, reference in references.items()}
-        return Report([section], table, {claim.text: count_holding(claim, table, shapes) for claim in self.claims})
+        counts = {claim.text: count_holding(claim, lines, shapes) for claim in self.claims}
+        return Report(self.title, [table], figures, lines, counts)
 
     def _reached(self, runs: list[Result], best: float, system: str) -> dict[str, Any]:
         """Return when a system reached the goal, None where it did not, and its final state."""
@@ -264,9 +258,7 @@ class Descent(Kind):
             "zeros": np.mean([run["zeros"][-1] for run in runs]),
         }
 
-    def _figures(
-        self, name: str, dataset: str, runs: dict[str, list[Result]], reference: Result, best: float
-    ) -> Iterator[Figure]:
+    def _figures(self, dataset: str, runs: dict[str, list[Result]], reference: Result, best: float) -> Iterator[Figure]:
         sweeps, (n, d) = np.arange(1, self.sweeps + 1), reference["shape"]
         about = f"{n} x {d}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
         excess = "Relative excess over the best known"
@@ -280,21 +272,7 @@ class Descent(Kind):
         if lasso and any((curve.y > 0.0).any() for curve in zeros):
             plots.append(("zeros", "Sweeps", "Share of weights that are 0", zeros))
         for what, xlabel, ylabel, curves in plots:
-            yield line_figure(
-                f"{name}-{dataset}-{what}", f"{dataset}: {what}", curves, xlabel=xlabel, ylabel=ylabel, caption=about,
-                log_x=True, log_y=what != "zeros",
-            )  # fmt: skip
-
-
-def _cell(lines: pd.DataFrame) -> TableCell:
-    cell = lines.iloc[0]
-    details = (
-        text_of("{:.2g} s", cell.seconds),
-        f"final {cell.excess:.1e}",
-        f"zeros {cell.zeros:.3f}",
-        text_of("eta {:g}", cell.eta),
-    )
-    return TableCell(text_of("{:.0f} sweeps", cell.sweeps) or "not reached", details)
+            yield Figure(f"{dataset}: {what}", curves, xlabel, ylabel, about, log_x=True, log_y=what != "zeros")
 
 
 def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:

@@ -44,7 +44,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure, table_rows
+from flows.reproduce.page import Curve, Figure, PageTable, Report
 
 # ---- links ------------------------------------------------------------------------------------------------------------
 
@@ -57,17 +57,16 @@ class Links(Kind):
     reach: float = Field(default=4.0, gt=0)
     """The figures show scores from -reach to reach"""
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return the figures."""
-        scores = np.linspace(-self.reach, self.reach, 401)
-        figures = []
+        scores, figures = np.linspace(-self.reach, self.reach, 401), []
         for suffix, heading in (("cdf", "Distribution function"), ("pdf", "Density")):
             curves = []
             for xi in self.shapes:
                 values = gev_density(xi, scores) if suffix == "pdf" else Link("gev", xi).probabilities(scores)[0]
                 curves.append(Curve(f"xi = {xi:g}", scores, values))
-            figures.append(line_figure(f"{name}-{suffix}", heading, curves, xlabel="Score", ylabel=heading))
-        return Report([PageSection(self.title, figures=figures)])
+            figures.append(Figure(heading, curves, "Score", heading))
+        return Report(self.title, figures=figures)
 
 
 def gev_density(xi: float, scores: np.ndarray) -> np.ndarray:
@@ -139,25 +138,24 @@ class Shapes(Kind):
             "trace": {name: columns[name].tolist() for name in columns},
         }  # fmt: skip
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return a table and figures for each system, and how often its mean estimate is near the true shape."""
-        sections, counts, cells = [], {}, self.cells(results)
+        cells = self.cells(results)
         near = (cells["mean"] - cells["xi"]).abs() <= TOLERANCE
+        shown = cells.assign(highlight=np.where(near, "better", "below"))
+        text = (
+            "{mean:.3f}", "± {deviation:.3f}", "first {first:.3f}", "{rounds:.3g} rounds", "acceptance {acceptance:.2f}",
+            "{effective_samples:.0f} effective samples",
+        )  # fmt: skip
+        tables, counts, figures = [], {}, []
         for key, system in self.systems.items():
-            caption = (
-                f"Mean and standard deviation of xi over {system.sets} data set(s) of each size and shape; below it, xi of the "
-                "first one, which the figures show."
-            )
             own = cells["system"] == key
-            sections.append(
-                PageSection(
-                    f"{system.table}: {self.title}, {key}", [caption], ["Rows", *(f"xi = {xi:g}" for xi in self.shapes)],
-                    table_rows(cells[own], self.sizes, self.shapes, _shape_cell, by=("n", "xi")),
-                    list(self._figures(name, key, results)),
-                )
-            )  # fmt: skip
+            tables.append(
+                PageTable(f"{system.table}: {key}", shown[own], text, self.sizes, self.shapes, by=("n", "xi"))
+            )
+            figures += self._figures(key, results)
             counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[own].groupby(cells["n"])}
-        return Report(sections, cells, counts)
+        return Report(self.title, tables, figures, cells, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return the estimates of each system that was run, by size and shape."""
@@ -170,7 +168,7 @@ class Shapes(Kind):
                 cells.append(last.to_dict() | cell | {"first": estimates[0], "sets": len(estimates)})
         return pd.DataFrame(cells, columns=SHAPE_COLUMNS)
 
-    def _figures(self, name: str, key: str, results: Results) -> Iterator[Figure]:
+    def _figures(self, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
             runs = {n: results_of(results, _dataset_name(n, xi), key) for n in self.sizes}
             first = {n: runs_of_size[0]["trace"] for n, runs_of_size in runs.items() if runs_of_size}
@@ -179,13 +177,10 @@ class Shapes(Kind):
             longest = max(len(trace["xi"]) for trace in first.values())
             curves = [_trace_curve(f"{n} rows", trace["xi"]) for n, trace in first.items()]
             curves.append(Curve("true", np.array([1.0, longest]), np.full(2, xi)))
-            yield line_figure(f"{name}-{key}-{xi}", f"xi = {xi:g}", curves, xlabel="Round", ylabel="xi")
+            yield Figure(f"{key}: xi = {xi:g}", curves, "Round", "xi")
             if "log_likelihood" in next(iter(first.values())):
                 curves = [_trace_curve(f"{n} rows", np.array(t["log_likelihood"]) / n) for n, t in first.items()]
-                yield line_figure(
-                    f"{name}-{key}-{xi}-likelihood", f"xi = {xi:g}: log-likelihood", curves, xlabel="Round",
-                    ylabel="Mean log-likelihood per row",
-                )  # fmt: skip
+                yield Figure(f"{key}: xi = {xi:g}, log-likelihood", curves, "Round", "Mean log-likelihood per row")
 
 
 def simulate_rows(task: Task, seed: int) -> Block:
@@ -204,21 +199,13 @@ def _trace_curve(label: str, values: Any) -> Curve:
     return Curve(label, np.arange(1.0, len(values) + 1), np.asarray(values, dtype=float))
 
 
-def _shape_cell(lines: pd.DataFrame) -> TableCell:
-    cell = lines.iloc[0]
-    details = [f"first {cell['first']:.3f}", f"{cell.rounds:.3g} rounds"]
-    if pd.notna(cell.acceptance):
-        details.append(f"acceptance {cell.acceptance:.2f}, effective samples {cell.effective_samples:.0f}")
-    text = f"{cell['mean']:.3f}" + (f" ± {cell.deviation:.3f}" if cell.sets > 1 else "")
-    return TableCell(text, details, "better" if abs(cell["mean"] - cell.xi) <= TOLERANCE else "below")
-
-
 # ---- optimisers -------------------------------------------------------------------------------------------------------
 
 SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
 SYSTEM = "all"
 """One task runs all solvers, so that their times are comparable."""
 MOST_XI = 0.99
+OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
 
 
 class Optimisers(ProtocolKind):
@@ -271,39 +258,26 @@ class Optimisers(ProtocolKind):
         seconds = {s: statistics.median(times) for s, times in measured.items()}
         return {"xi": shape.xi, "log_loss": curves, "seconds": seconds, "rounds": iterations}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return the figure and the table, and on how many data sets each solver is the fastest."""
-        runs = {dataset: run for dataset in self.datasets for run in results_of(results, dataset, SYSTEM)[:1]}
-        seconds = pd.DataFrame([run["seconds"] for run in runs.values()], list(runs), list(SOLVERS))
-        fastest = seconds.eq(seconds.min(axis=1), axis=0)
-        figures, rows = [], []
-        for dataset, run in runs.items():
-            if dataset in self.drawn:
-                curves = [Curve(s, np.arange(0.0, len(v)), np.array(v)) for s, v in run["log_loss"].items()]
-                figures.append(
-                    line_figure(
-                        f"{name}-{dataset}", dataset, curves, xlabel="Iteration", ylabel="Log loss",
-                        caption=f"xi {run['xi']:.3f}",
-                    )
-                )  # fmt: skip
+        lines, figures = [], []
         for dataset in self.datasets:
-            cells = [TableCell(NOT_RUN)] * (len(SOLVERS) + 1)
-            if run := runs.get(dataset, {}):
-                for k, solver in enumerate(SOLVERS):
-                    text, below = f"{run['seconds'][solver]:.4g}", f"{run['rounds'][solver]} iterations"
-                    cells[k] = TableCell(text, [below], "better" if fastest.at[dataset, solver] else "")
-                cells[-1] = TableCell(f"{run['xi']:.3f}")
-            rows.append((dataset, cells))
-        caption = (
-            f"Seconds of {self.timed} iterations, the median of {self.times} runs; below it the number of iterations after which "
-            "the weights no longer changed, or the limit."
+            for run in results_of(results, dataset, SYSTEM)[:1]:
+                measured = {name: run[name] for name in ("seconds", "rounds")}
+                lines.append(pd.DataFrame(measured).rename_axis("system").assign(dataset=dataset, xi=run["xi"]))
+                if dataset in self.drawn:
+                    curves = [Curve(s, np.arange(0.0, len(v)), np.array(v)) for s, v in run["log_loss"].items()]
+                    heading, about = f"{self.figure}: {dataset}", f"xi {run['xi']:.3f}"
+                    figures.append(Figure(heading, curves, "Iteration", "Log loss", about))
+        cells = (
+            pd.DataFrame(columns=OPTIMISER_COLUMNS) if not lines else pd.concat(lines).reset_index()[OPTIMISER_COLUMNS]
         )
-        sections = [
-            PageSection(f"{self.figure}: {self.title}", ["Log loss of the training rows, from weights of 0."], figures=figures),
-            PageSection(f"{self.table}: seconds", [caption], ["Data set", *SOLVERS, "xi"], rows),
-        ]  # fmt: skip
-        seconds.insert(0, "xi", [run["xi"] for run in runs.values()])
-        return Report(sections, seconds.rename_axis("dataset").reset_index(), {"fastest": fastest.sum().to_dict()})
+        fastest = cells["seconds"] == cells.groupby("dataset")["seconds"].transform("min")
+        shown = cells.assign(highlight=np.where(fastest, "better", ""))
+        text = "{seconds:.4g}", "{rounds} iterations", "xi {xi:.3f}"
+        table = PageTable(f"{self.table}: seconds of {self.timed} iterations", shown, text, self.datasets, SOLVERS)
+        counts = {"fastest": fastest.groupby(cells["system"]).sum().reindex(list(SOLVERS), fill_value=0).to_dict()}
+        return Report(self.title, [table], figures, cells, counts)
 
 
 def _log_loss(train: Block, state: Any, link: Link) -> float:
@@ -369,24 +343,20 @@ class Probabilities(ProtocolKind):
         probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
         return {"auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities)}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
         cells = self.cells(results)
-        caption = (
-            f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against the "
-            "best of the row, p below 0.05 and 0.1."
-        )
-        sections: list[PageSection] = []
-        counts: dict[str, Any] = {}
-        for measure, table in self.tables.items():
-            measured = cells[cells["measure"] == measure]
-            title = f"{table}: {self.title}, {MEASURE_NAMES[measure]}"
-            sections.append(self.table_section(title, caption, measured, _cell))
+        shown = cells.assign(highlight=np.where(cells["best"], "better", ""))
+        tables, counts = [], {}
+        for measure, printed in self.tables.items():
+            measured = shown[shown["measure"] == measure]
+            text = "{mean:.4f}", "{mark}", "± {deviation:.4f}"
+            tables.append(self.page_table(f"{printed}: {MEASURE_NAMES[measure]}", measured, *text))
             means = by_system(measured, "mean", self.systems)
             behind = measured["system"][measured["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
             ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)
             counts[measure] = ranked | {"significantly_behind": behind.to_dict()}
-        return Report(sections, cells[list(COLUMNS)], counts)
+        return Report(self.title, tables, (), cells[list(COLUMNS)], counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return the cells of the data sets on which all systems were run, with the paper's marks of those behind the best."""
@@ -431,8 +401,3 @@ def p_value(values: Any, best: Any) -> float:
     if not (values != best).any():
         return 1.0
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
-
-
-def _cell(lines: pd.DataFrame) -> TableCell:
-    cell = lines.iloc[0]
-    return TableCell(f"{cell['mean']:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")

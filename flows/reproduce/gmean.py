@@ -19,6 +19,7 @@ from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
     Folds,
+    Grid,
     GridSystem,
     Params,
     ProtocolKind,
@@ -34,7 +35,7 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import NOT_RUN, Curve, Figure, PageSection, Report, TableCell, line_figure
+from flows.reproduce.page import NOT_RUN, Curve, Figure, Report
 
 Measure = Literal["train", "test", "seconds"]
 MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
@@ -76,9 +77,9 @@ class SampledSystem(GridSystem):
         check_names("sampler", self.samplers, SAMPLERS)
         return self
 
-    def points(self) -> list[Params]:
+    def points(self, otherwise: Grid | None = None) -> list[Params]:
         """Return the points of the grid, each with the name of each sampler."""
-        points = super().points()
+        points = super().points(otherwise)
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
 
 
@@ -138,29 +139,28 @@ class GMeans(ProtocolKind):
         scores = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
         return scores | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return the tables, the figures, and where each system reaches the print and each claim holds."""
-        cells, protocol = self.cells(results), self.protocol
-        about_accuracy = (
-            f"Mean G-mean in per cent over {protocol.repeats} x {protocol.folds} folds, training / test. Parameters: chosen by "
-            f"{protocol.inner_folds} folds of the first training part."
-        )
-        about_seconds = (
-            "Seconds of the fit, sampling included, and of scoring both parts: the median over the folds on one core, beside "
-            "the paper's mean."
-        )
-        timed, test = cells["measure"] == "seconds", cells[cells["measure"] == "test"]
-        sections = [
-            self.table_section(f"{self.accuracy}: {self.title}", about_accuracy, cells[~timed], _cell),
-            self.table_section(f"{self.times}: {self.title}, seconds", about_seconds, cells[timed], _cell),
-            PageSection(self.figures, figures=[self._figure(name, cells, measure) for measure in ("train", "test")]),
-        ]
-        counts = {
-            "against_print": count_reached(test),
-            "in_this_run": rankings(by_system(test, "here", self.systems), higher_is_better=True),
-            "claims": {claim.text: count_leads(claim, cells) for claim in self.claims},
+        lines = self.cells(results)
+        by_measure = {measure: lines[lines["measure"] == measure] for measure in MEASURES}
+        titles = {
+            "train": f"{self.accuracy}, training",
+            "test": f"{self.accuracy}, test",
+            "seconds": f"{self.times}, seconds",
         }
-        return Report(sections, cells, counts)
+        tables = []
+        for measure, measured in by_measure.items():
+            number = ".3f" if measure == "seconds" else ".1f"
+            highlight = np.select([reached(measured), measured["difference"].notna()], ["better", "miss"], "")
+            cell = f"{{here:{number}}}", "paper {paper:g}", f"{{difference:+{number}}}", "{chosen}"
+            tables.append(self.page_table(titles[measure], measured.assign(highlight=highlight), *cell))
+        figures = [self._figure(by_measure[measure], measure) for measure in ("train", "test")]
+        counts = {
+            "against_print": count_reached(by_measure["test"]),
+            "in_this_run": rankings(by_system(by_measure["test"], "here", self.systems), higher_is_better=True),
+            "claims": {claim.text: count_leads(claim, lines) for claim in self.claims},
+        }
+        return Report(self.title, tables, figures, lines, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return the cells in the order of the configuration, whether they were run or not."""
@@ -183,15 +183,15 @@ class GMeans(ProtocolKind):
         table = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
         return table.assign(difference=table["here"] - table["paper"])
 
-    def _figure(self, name: str, cells: pd.DataFrame, measure: Measure) -> Figure:
-        part, curves = {"train": "Training", "test": "Test"}[measure], []
+    def _figure(self, lines: pd.DataFrame, measure: str) -> Figure:
+        curves = []
         for system in self.systems:
-            values = cells["here"][(cells["system"] == system) & (cells["measure"] == measure)].to_numpy()
+            values = lines["here"][lines["system"] == system].to_numpy()
             (run,) = np.nonzero(~np.isnan(values))
             if len(run):
                 curves.append(Curve(system, run + 1.0, values[run]))
-        xlabel, ylabel = "Data set, in the order of the table", f"{part} G-mean, %"
-        return line_figure(f"{name}-{measure}", f"{part} G-mean", curves, xlabel=xlabel, ylabel=ylabel)
+        xlabel = "Data set, in the order of the table"
+        return Figure(f"{self.figures}: {measure} G-mean", curves, xlabel, "G-mean, %")
 
 
 def count_reached(test: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -219,19 +219,6 @@ def count_leads(claim: Claim, cells: pd.DataFrame) -> dict[str, str]:
             texts += [f"{ahead} of {len(values)} {where}"] if len(values) else []
         counts[f"{measure}, {rival}"] = ", ".join(texts) or NOT_RUN
     return counts
-
-
-def _cell(lines: pd.DataFrame) -> TableCell:
-    """Return the figures of one system on one data set; the last one decides the highlight."""
-    last, digits = lines.iloc[-1], 3 if lines["measure"].iloc[-1] == "seconds" else 1
-    if np.isnan(last.here):
-        return TableCell(NOT_RUN)
-    here = " / ".join(f"{value:.{digits}f}" for value in lines["here"])
-    if np.isnan(last.difference):
-        return TableCell(here, (last.chosen,))
-    paper = "paper " + " / ".join("-" if np.isnan(value) else f"{value:g}" for value in lines["paper"])
-    details = (paper, f"{last.difference:+.{digits}f}", last.chosen)
-    return TableCell(here, details, "better" if reached(last) else "miss")
 
 
 def _g_mean_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:

@@ -9,7 +9,7 @@ How to add a kind, in one new module and one row of `run.KINDS`:
    result (seeds, parameters, the fingerprint of the data), because a stored result is used again for as long as it is unchanged.
    A kind without tasks omits this method.
 3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
-4. ``report(name, results)`` returns the tables and figures of the page, the table of the CSV file, and the counts that ``--json``
+4. ``report(results)`` returns the tables and figures of the page, the table of the CSV file, and the counts that ``--json``
    and the page print. Results may be missing, because a data set may be absent.
 
 A kind whose tasks import an optional package returns its name from ``packages()``.
@@ -46,7 +46,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.page import NOT_RUN, Figure, PageSection, Report, TableCell, table_rows
+from flows.reproduce.page import NOT_RUN, PageTable, Report
 
 Task = dict[str, Any]
 Result = dict[str, Any]
@@ -162,20 +162,12 @@ class Kind(Strict):
         raise NotImplementedError
 
     @abstractmethod
-    def report(self, name: str, results: Results) -> Report:
-        """Return the report of the experiment: its sections and its summary.
+    def report(self, results: Results) -> Report:
+        """Return the report of the experiment."""
 
-        `name`: the name of the experiment, for ids on the page.
-        """
-
-    def table_section(
-        self, title: str, caption: str, cells: pd.DataFrame, cell: Callable[[pd.DataFrame], TableCell],
-        figures: Sequence[Figure] = (),
-    ) -> PageSection:  # fmt: skip
-        """Return a table with a row for each data set and a column for each system; `cell` makes a cell of its lines."""
-        systems = list(getattr(self, "systems", ()))
-        rows = table_rows(cells, self.datasets, systems, cell)
-        return PageSection(title, [caption], ["Data set", *systems], rows, figures)
+    def page_table(self, title: str, lines: pd.DataFrame, *cell: str) -> PageTable:
+        """Return a table with a row for each data set and a column for each system; `cell` are templates of texts."""
+        return PageTable(title, lines, cell, self.datasets, getattr(self, "systems", ()))
 
 
 class Claim(Strict):
@@ -228,9 +220,9 @@ class GridSystem(System):
     grid: Grid = Field(default={})
     """Parameters to choose from"""
 
-    def points(self) -> list[Params]:
-        """Return the points of the grid, validated by the estimator."""
-        return self.grid_points(self.grid)
+    def points(self, otherwise: Grid | None = None) -> list[Params]:
+        """Return the points of the grid, or of another one where there is none, validated by the estimator."""
+        return self.grid_points(self.grid or otherwise or {})
 
 
 class Folds(Strict):

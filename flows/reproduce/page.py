@@ -1,6 +1,6 @@
 """The page of a reproduced paper: tables, curves, counts, data sets and configuration."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,79 +23,101 @@ MAX_POINTS = 80
 NOT_RUN = "not run here"
 
 
-@dataclass(frozen=True)
-class TableCell:
-    """One cell of a table.
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A labelled curve, with a band from `low` to `high` where these are given."""
 
-    `details`: lines in small print below the text; empty ones are left out.
-    `highlight`, {"", "better", "below", "miss"}: the background colour.
-    """
-
-    text: str
-    details: Sequence[str] = ()
-    highlight: str = ""
+    label: str
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure: its heading, its caption and its picture."""
+    """A figure of curves. The label of an axis states its log scale."""
 
     heading: str
-    caption: str
-    svg: plots.Svg
+    curves: Sequence[Curve]
+    xlabel: str
+    ylabel: str
+    caption: str = ""
+    log_x: bool = False
+    log_y: bool = False
+
+    def svg(self, identifier: str) -> plots.Svg:
+        """Return the picture; the identifier is unique on the page."""
+        return plots.inline_svg(identifier, self.heading, f"{self.ylabel} against {self.xlabel}.", self._draw)
+
+    def _draw(self, axes: Any) -> None:
+        for curve, (colour, style) in zip(self.curves, LINE_STYLES * len(self.curves), strict=False):
+            marks = "o" if len(curve.x) <= 20 else ""
+            drawn = plots.thin(_on_axis(curve.x, self.log_x), _on_axis(curve.y, self.log_y), MAX_POINTS)
+            axes.plot(curve.x[drawn], curve.y[drawn], marks + style, color=colour, label=curve.label)
+            if curve.low is not None and curve.high is not None:
+                band = (curve.x[drawn], curve.low[drawn], curve.high[drawn])
+                axes.fill_between(*band, color=colour, alpha=0.15)
+        axes.set(xlabel=self.xlabel + ", log scale" * self.log_x, ylabel=self.ylabel + ", log scale" * self.log_y)
+        axes.set(xscale="log" if self.log_x else "linear", yscale="log" if self.log_y else "linear")
 
 
-@dataclass(frozen=True)
-class PageSection:
-    """A section of the page.
+def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
+    positive = values[values > 0.0]
+    return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
 
-    `paragraphs`: what the figures of the table are.
-    `columns`: the headings of the table's columns, that of the row names first.
-    `rows`: name and cells of each row of the table.
-    `counts`: name and text of each count of the experiment, in its first section.
+
+@dataclass(frozen=True, eq=False)
+class PageTable:
+    """A table of the page, each cell of which is a line of a data frame.
+
+    `title`: its heading; empty for the first table of an experiment that has one table.
+    `lines`: where there is a column `highlight`, it holds the background of the cell: "better", "below", "miss" or nothing.
+    `cell`: templates of the texts in a cell, the first of which is in large print; one whose value is missing is left out.
+    `rows` and `columns`: what `lines` has in the two columns that `by` names.
     """
 
     title: str
-    paragraphs: Sequence[str] = ()
-    columns: Sequence[str] = ()
-    rows: Sequence[tuple[str, Sequence[TableCell]]] = ()
-    figures: Sequence[Figure] = ()
-    counts: Sequence[tuple[str, str]] = ()
+    lines: pd.DataFrame
+    cell: Sequence[str]
+    rows: Iterable[Any]
+    columns: Iterable[Any]
+    by: tuple[str, str] = ("dataset", "system")
+
+    def body(self) -> Iterator[tuple[Any, list[tuple[list[str], str]]]]:
+        """Yield the name of each row, with the texts and the background of its cells."""
+        cells = {tuple(line[name] for name in self.by): line for line in self.lines.to_dict("records")}
+        for row in self.rows:
+            lines = [cells.get((row, column), {}) for column in self.columns]
+            yield row, [(self._texts(line), line.get("highlight", "")) for line in lines]
+
+    def _texts(self, line: dict[Any, Any]) -> list[str]:
+        values, texts = {name: value for name, value in line.items() if pd.notna(value) and value != ""}, []
+        for template in self.cell:
+            try:
+                texts.append(template.format_map(values))
+            except KeyError:
+                texts += [] if texts else [NOT_RUN]
+        return texts
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The report of an experiment: its sections and its summary.
+    """The report of an experiment, which is a section of the page.
 
-    `sections`: of the page.
-    `table`: what the CSV file of the experiment holds; without columns there is no file.
+    `lines`: what the CSV file of the experiment holds; without columns there is no file.
     `counts`: counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
     """
 
-    sections: Sequence[PageSection]
-    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    title: str
+    tables: Sequence[PageTable] = ()
+    figures: Sequence[Figure] = ()
+    lines: pd.DataFrame = field(default_factory=pd.DataFrame)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def table_rows(
-    lines: pd.DataFrame, rows: Iterable[Any], columns: Iterable[Any], cell: Callable[[pd.DataFrame], TableCell],
-    by: Sequence[str] = ("dataset", "system"),
-) -> list[tuple[str, list[TableCell]]]:  # fmt: skip
-    """Return the rows of a table of the page: `cell` makes a cell of the lines of its row and its column, which `by` names."""
-    groups: dict[Any, pd.DataFrame] = dict(list(lines.groupby(list(by), sort=False)))
-    return [
-        (str(row), [cell(groups[row, column]) if (row, column) in groups else TableCell(NOT_RUN) for column in columns])
-        for row in rows
-    ]
-
-
-def text_of(template: str, *values: Any) -> str:
-    """Return the template with the values filled in; an empty text if one of them is missing."""
-    return "" if any(pd.isna(value) for value in values) else template.format(*values)
-
-
 def render_paper_page(
-    title: str, departures: Sequence[str], sections: Iterable[PageSection], datasets: dict[str, Any], config: str
+    title: str, departures: Sequence[str], reports: Iterable[Report], datasets: dict[str, Any], config: str
 ) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 
@@ -103,10 +125,8 @@ def render_paper_page(
     `datasets`: the version of each data set, by its name in the paper.
     `config`: the resolved configuration, as YAML.
     """
-    template = Path(__file__).with_suffix(".html")
-    return render_template(
-        template, title=title, departures=departures, sections=sections, datasets=datasets, config=config
-    )
+    about = {"title": title, "departures": departures, "datasets": datasets, "config": config}
+    return render_template(Path(__file__).with_suffix(".html"), reports=reports, entries=summary_entries, **about)
 
 
 def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -125,59 +145,6 @@ def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tu
             yield name, value
         elif isinstance(value, Mapping):
             yield from summary_entries(value, name)
-
-
-# ---- curves -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A labelled curve, with a band from `low` to `high` where these are given."""
-
-    label: str
-    x: np.ndarray
-    y: np.ndarray
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-
-
-def line_plot(
-    curves: Sequence[Curve], *, xlabel: str, ylabel: str, log_x: bool = False, log_y: bool = False
-) -> Callable[[Any], None]:
-    """Return a function that draws the curves into axes. The label of an axis states its log scale."""
-
-    def plot(axes: Any) -> None:
-        for curve, (colour, style) in zip(curves, LINE_STYLES * len(curves), strict=False):
-            marks = "o" if len(curve.x) <= 20 else ""
-            drawn = plots.thin(_on_axis(curve.x, log_x), _on_axis(curve.y, log_y), MAX_POINTS)
-            axes.plot(curve.x[drawn], curve.y[drawn], marks + style, color=colour, label=curve.label)
-            if curve.low is not None and curve.high is not None:
-                band = (curve.x[drawn], curve.low[drawn], curve.high[drawn])
-                axes.fill_between(*band, color=colour, alpha=0.15)
-        axes.set(xlabel=xlabel + ", log scale" * log_x, ylabel=ylabel + ", log scale" * log_y)
-        scales = {name: "log" if log else "linear" for name, log in (("xscale", log_x), ("yscale", log_y))}
-        axes.set(**scales)
-
-    return plot
-
-
-def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
-    positive = values[values > 0.0]
-    return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
-
-
-def line_figure(
-    name: str, heading: str, curves: Sequence[Curve], *, xlabel: str, ylabel: str, caption: str = "", **scales: bool
-) -> Figure:
-    """Return a figure of curves for the page.
-
-    `name`: unique on the page.
-    `heading` and `caption`: the text above the figure.
-    `scales`: those of `line_plot`.
-    """
-    identifier = "".join(c if c.isalnum() else "-" for c in name)
-    plot = line_plot(curves, xlabel=xlabel, ylabel=ylabel, **scales)
-    return Figure(heading, caption, plots.inline_svg(identifier, heading, f"{ylabel} against {xlabel}.", plot))
 
 
 def reproduced_lines(result: Mapping[str, Any]) -> list[str]:

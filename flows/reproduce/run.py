@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import as_completed
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
@@ -32,7 +31,7 @@ from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Probabilities, Shapes
 from flows.reproduce.gmean import GMeans
 from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
-from flows.reproduce.page import PageSection, render_paper_page, summary_entries
+from flows.reproduce.page import Report, render_paper_page
 from flows.reproduce.table import Table
 
 FILE = "paper.yaml"
@@ -200,22 +199,18 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         observer.note(f"not here, and left out: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")
-    sections: list[PageSection] = []
-    summaries = {}
+    reports: dict[str, Report] = {}
     for name, experiment in config.experiments.items():
         results = {key: result for (owner, key), result in results_of_tasks.items() if owner == name}
-        report = experiment.report(name, results)
-        if len(report.table.columns):
-            csv = report.table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        reports[name] = experiment.report(results)
+        if len(reports[name].lines.columns):
+            csv = reports[name].lines.to_csv(index=False, float_format="%.6g", lineterminator="\n")
             write_bytes(f"{folder}/{name}.csv", csv.encode())
-        summaries[name] = report.counts
-        first, *others = report.sections
-        sections += [replace(first, counts=list(summary_entries(report.counts))), *others]
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
-    page = render_paper_page(config.title, config.departures, sections, datasets, _yaml(config))
+    page = render_paper_page(config.title, config.departures, reports.values(), datasets, _yaml(config))
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
     write_bytes(f"{folder}/report.html", page.encode())
-    return {"run": shown(folder), "tables": {name: counts for name, counts in summaries.items() if counts}}
+    return {"run": shown(folder), "tables": {name: report.counts for name, report in reports.items() if report.counts}}
 
 
 def run_task(task: Task) -> Result:

@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +17,11 @@ from flows.reproduce.kind import (
     DataSet,
     Folds,
     Grid,
+    GridSystem,
     Params,
     ProtocolKind,
     Result,
     Results,
-    System,
     Task,
     auc_on,
     choose,
@@ -29,32 +30,16 @@ from flows.reproduce.kind import (
     results_of,
     train_and_test,
 )
-from flows.reproduce.page import (
-    NOT_RUN,
-    Curve,
-    Figure,
-    PageSection,
-    Report,
-    TableCell,
-    line_figure,
-    table_rows,
-    text_of,
-)
+from flows.reproduce.page import Curve, Figure, Report
 
 WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
 COUNTED = {
     "within_1": WITHIN_1, "better_by_more_than_1": BETTER, "below_by_1_to_2": WITHIN_2, "below_by_more_than_2": MISS,
 }  # fmt: skip
 """The verdicts that the page counts, by the names of the counts."""
-HIGHLIGHTS = {BETTER: "better", WITHIN_1: "", WITHIN_2: "below", MISS: "miss", "": ""}
+HIGHLIGHTS = {BETTER: "better", WITHIN_2: "below", MISS: "miss"}
 ROUNDING = 1e-9
 """How far a difference may lie beyond the tolerance: subtraction of printed figures rounds."""
-
-CHOICES = {
-    "best": "the best point of the grid over these test folds themselves, which is optimistic",
-    "cv": "chosen for each fold by inner folds of its own training part",
-    "once": "chosen for all folds by inner folds of the first training part, whose rows are test rows of other folds",
-}
 
 
 class Target(Strict):
@@ -71,17 +56,6 @@ class TableDataSet(DataSet):
 
     group: str | None = None
     """Name of a data set from which this is one of several random draws; the page has a row for all of them"""
-
-
-class TableSystem(System):
-    """A column of the table."""
-
-    grid: Grid | None = None
-    """Instead of the table's"""
-
-    def all_points(self, grid: Grid) -> list[Params]:
-        """Return the points of its own grid, or of the table's."""
-        return self.grid_points(grid if self.grid is None else self.grid)
 
 
 class Choice(Folds):
@@ -126,7 +100,8 @@ class Table(ProtocolKind):
     """Means over folds, at the chosen point of a grid."""
 
     kind: Literal["table"]
-    systems: dict[str, TableSystem]
+    systems: dict[str, GridSystem]
+    """A system with a grid of its own has that in place of the table's"""
     datasets: dict[str, TableDataSet]
     protocol: Choice = Field(default_factory=Choice)
     grid: Grid
@@ -140,7 +115,7 @@ class Table(ProtocolKind):
     @model_validator(mode="after")
     def _check_grid(self) -> "Table":
         for system in self.systems.values():
-            system.all_points(self.grid)
+            system.points(self.grid)
         if self.figure is not None and len(self.grid) != 1:
             raise InputError("`figure` draws the AUC against one parameter: give `grid` one parameter")
         return self
@@ -148,7 +123,7 @@ class Table(ProtocolKind):
     def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
         """Return estimator and points of each system."""
         return {
-            name: {"estimator": system.model.estimator, "points": system.all_points(self.grid)}
+            name: {"estimator": system.model.estimator, "points": system.points(self.grid)}
             for name, system in self.systems.items()
         }
 
@@ -166,26 +141,24 @@ class Table(ProtocolKind):
             areas[i] = _auc_of_point(task, task["points"][i], train, test)
         return {"auc": areas}
 
-    def report(self, name: str, results: Results) -> Report:
+    def report(self, results: Results) -> Report:
         """Return the table, the figure of the grid if there is one, and how many cells agree with the paper."""
-        protocol, cells = self.protocol, self.cells(results)
-        caption = (
-            f"Test AUC, mean ± standard deviation over {protocol.repeats} x {protocol.folds} folds; scaling: {protocol.scale}. "
-            f"Parameters: {CHOICES[protocol.choose]}. Differences are in units of the deviation that the paper prints, or of "
-            "ours where it prints none."
-        )
-        sections = [PageSection(self.title, [caption], ["Data set", *self.systems], list(self._rows(cells)))]
-        if self.figure is not None:
-            sections.append(PageSection(self.figure, figures=list(self._grid_figures(name, results))))
-        counts = count_agreement(cells)
-        if self.tolerance is None:
-            return Report(sections, cells, counts)
-        key, reached = "at_least_print_minus_tolerance", reaches(cells["difference"], self.tolerance)
-        compared = cells["difference"].notna()
-        tallies = reached[compared].groupby(cells["system"], sort=False).agg(["sum", "size"])
-        texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
-        cells = cells.assign(**{key: np.select([reached, compared], ["yes", "no"], "")})
-        return Report(sections, cells, {**counts, key: {"tolerance": self.tolerance, **texts}})
+        lines, key = self.cells(results), "at_least_print_minus_tolerance"
+        counts, figures = count_agreement(lines), [] if self.figure is None else list(self._grid_figures(results))
+        if self.tolerance is not None:
+            reached, compared = reaches(lines["difference"], self.tolerance), lines["difference"].notna()
+            tallies = reached[compared].groupby(lines["system"], sort=False).agg(["sum", "size"])
+            texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
+            counts[key] = {"tolerance": self.tolerance, **texts}
+            lines = lines.assign(**{key: np.select([reached, compared], ["yes", "no"], "")})
+        shown = pd.concat([lines, self._means_of_draws(lines)])
+        shown["highlight"] = [HIGHLIGHTS.get(verdict, "") for verdict in shown["verdict"]]
+        table = self.page_table(
+            "", shown, "{auc:.4f}", "± {deviation:.4f}", "{least:.4f} to {most:.4f}", "paper {paper:.4f}",
+            "± {paper_deviation:.4f}", "{in_deviations:+.2f} deviations",
+            f"at least the print - {self.tolerance}: {{{key}}}", "{chosen}",
+        )  # fmt: skip
+        return Report(self.title, [replace(table, rows=shown["dataset"].unique())], figures, lines, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return a line for every data set and system, whether it was run or not, in the order of the configuration."""
@@ -201,46 +174,30 @@ class Table(ProtocolKind):
                     chosen = np.full(len(areas), np.argmax(areas.mean(axis=0)))
                 else:  # each fold was scored at its choice alone
                     chosen = np.argmax(~np.isnan(areas), axis=1)
-                values, points = areas[np.arange(len(areas)), chosen], settings.all_points(self.grid)
-                varied = list(self.grid if settings.grid is None else settings.grid)
+                values, points = areas[np.arange(len(areas)), chosen], settings.points(self.grid)
+                varied = list(settings.grid or self.grid)
                 texts = Counter(", ".join(f"{name}={points[i][name]:g}" for name in varied) for i in chosen)
                 text = "; ".join(f"{n} times {text}" if len(texts) > 1 else text for text, n in texts.most_common())
                 cell |= {"auc": values.mean(), "deviation": values.std(ddof=1), "n_folds": len(values), "chosen": text}
             cells.append(cell)
         return compare(pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float)))
 
-    def _rows(self, cells: pd.DataFrame) -> Iterator[tuple[str, list[TableCell]]]:
-        """Yield the rows of the page: the data sets, and below the last draw of a data set the row of all its draws."""
-        last_of = {settings.group: dataset for dataset, settings in self.datasets.items()}
-        for dataset, settings in self.datasets.items():
-            yield from table_rows(cells, [dataset], self.systems, self._cell)
-            if settings.group is not None and last_of[settings.group] == dataset:
-                whole = f"{settings.group}, all draws"
-                draws = [key for key, other in self.datasets.items() if other.group == settings.group]
-                draw_cells = cells[cells["dataset"].isin(draws)].assign(dataset=whole)
-                yield from table_rows(draw_cells, [whole], self.systems, _all_draws_cell)
+    def _means_of_draws(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Return the mean of the draws of each data set, and their range, beside the one printed figure."""
+        groups = lines["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
+        drawn = lines.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
+        return drawn.agg(
+            auc=("auc", "mean"), least=("auc", "min"), most=("auc", "max"), paper=("paper", "first")
+        ).reset_index()
 
-    def _cell(self, lines: pd.DataFrame) -> TableCell:
-        """Return the cell of a system on a data set."""
-        cell = lines.iloc[0]
-        missed = self.tolerance is not None and cell.difference < -self.tolerance - ROUNDING
-        below = f"below print - {self.tolerance:g}" if missed else ""
-        units = text_of("{:+.2f} deviations", cell.in_deviations)
-        here = text_of("{:.4f}", cell.auc) or NOT_RUN
-        return TableCell(
-            here + text_of(" ± {:.4f}", cell.deviation), (_printed(cell), units, below, cell.chosen), HIGHLIGHTS[cell.verdict]
-        )  # fmt: skip
-
-    def _grid_figures(self, name: str, results: Results) -> Iterator[Figure]:
+    def _grid_figures(self, results: Results) -> Iterator[Figure]:
         ((parameter, values),) = self.grid.items()
         for dataset in self.datasets:
             areas = {system: _areas(dataset, system, results) for system in self.systems}
             x = np.array(values, dtype=float)
             curves = [Curve(system, x, a.mean(axis=0)) for system, a in areas.items() if a is not None]
             if curves:
-                yield line_figure(
-                    f"{name}-{dataset}-grid", dataset, curves, xlabel=parameter, ylabel="Test AUC", log_x=True
-                )
+                yield Figure(f"{self.figure}: {dataset}", curves, parameter, "Test AUC", log_x=True)
 
 
 def _auc_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
@@ -251,19 +208,6 @@ def _areas(dataset: str, system: str, results: Results) -> np.ndarray | None:
     """Return the AUCs by fold and point of the grid, nan where a point was not run; None without results."""
     areas = [run["auc"] for run in results_of(results, dataset, system)]
     return np.array(areas, dtype=float) if areas else None
-
-
-def _all_draws_cell(draws: pd.DataFrame) -> TableCell:
-    """Return mean and range of a system over the draws of a data set, beside the one printed figure."""
-    areas = draws["auc"].dropna()
-    if not len(areas):
-        return TableCell(NOT_RUN)
-    extent = f"{areas.min():.4f} to {areas.max():.4f} in {len(areas)}"
-    return TableCell(f"mean {areas.mean():.4f}", (extent, _printed(draws.iloc[0])))
-
-
-def _printed(cell: pd.Series) -> str:
-    return text_of("paper {:.4f}", cell.paper) + text_of(" ± {:.4f}", cell.paper_deviation)
 
 
 def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:

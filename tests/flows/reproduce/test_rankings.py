@@ -62,16 +62,16 @@ def test_a_tie_is_no_win_among_probabilities():
         for system, value in zip(("first", "second", "third"), values, strict=True)
         for repeat in range(2)
     }
-    report = kind.report("ties", results)
+    report = kind.report(results)
     summary = report.counts["auc"]
     assert summary["data_sets"] == 3
     assert summary["best_alone"] == {"first": 1, "second": 0, "third": 0}
     assert summary["best_shared"] == {"first": 2, "second": 2, "third": 1}
     assert summary["mean_rank"] == pytest.approx({"first": 4.5 / 3, "second": 6.5 / 3, "third": 7 / 3})
-    (section,) = report.sections
-    solver_table = dict(section.rows)
-    assert [cell.highlight for cell in solver_table["two"]] == ["better"] * 3
-    assert [cell.highlight for cell in solver_table["three"]] == ["better", "", ""]
+    (table,) = report.tables
+    highlights = {row: [highlight for _, highlight in cells] for row, cells in table.body()}
+    assert highlights["two"] == ["better"] * 3
+    assert highlights["three"] == ["better", "", ""]
 
 
 def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[GMeans, dict]:
@@ -90,7 +90,7 @@ def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[GMeans, 
 
 def test_a_tie_is_no_win_among_g_means():
     kind, results = g_means({"one": (0.5, 0.5), "two": (0.6, 0.5), "three": (0.4, 0.5)})
-    found = kind.report("x", results).counts["in_this_run"]
+    found = kind.report(results).counts["in_this_run"]
     assert (found["best_alone"], found["best_shared"]) == ({"ours": 1, "plain": 1}, {"ours": 1, "plain": 1})
     assert found["mean_rank"] == {"ours": 1.5, "plain": 1.5}
 
@@ -98,7 +98,7 @@ def test_a_tie_is_no_win_among_g_means():
 def test_a_claim_is_counted_in_the_summary():
     claim = {"text": "Ours leads.", "system": "ours", "than": ["plain"], "measures": ["test"]}
     kind, results = g_means({"one": (0.5, 0.5), "two": (0.6, 0.5)}, [claim])
-    assert kind.report("x", results).counts["claims"] == {"Ours leads.": {"test, plain": "1 of 2 here"}}
+    assert kind.report(results).counts["claims"] == {"Ours leads.": {"test, plain": "1 of 2 here"}}
 
 
 def cells(*values: tuple[float | None, float | None], measure="test", paper=False) -> pd.DataFrame:

@@ -165,7 +165,7 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
 def test_where_a_claim_holds(
     kind: Descent, scd: dict[str, Any], psa: dict[str, Any], counts: tuple[int, int, int]
 ) -> None:
-    (found,) = kind.report("x", results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
+    (found,) = kind.report(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
     assert found == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
 
 
@@ -174,7 +174,7 @@ def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, in
     claim = Claim(text="Wide.", system="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
     results = results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)
-    (found,) = wide.report("x", results).counts.values()
+    (found,) = wide.report(results).counts.values()
     assert found == {"data_sets": int(concerned), "sweeps": int(concerned), "seconds": int(concerned)}
 
 
@@ -183,7 +183,7 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     results = results_with(
         kind, ("scd", made_up([2.0, 1.0, 0.99])), ("scd", made_up([2.0, 1.02, 0.99, 0.99])), ("psa", made_up(SLOW))
     )
-    scd, psa = (cell for _, cell in kind.report("eleven", results).table.iterrows())
+    scd, psa = (cell for _, cell in kind.report(results).lines.iterrows())
     assert (scd.sweeps, scd.seconds, scd.excess) == (3, 3, 0)
     assert psa[["sweeps", "seconds"]].isna().all()
 

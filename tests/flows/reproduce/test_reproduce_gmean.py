@@ -93,7 +93,7 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     assert miss["best_here"] >= miss["here"]
     page = Path(result["run"], "report.html").read_text()
     for text in (
-        "Table 3: digits", "Table 7: digits, seconds", "Figures 1 and 2", "not run here",
+        "Table 3, training", "Table 7, seconds", "Figures 1 and 2", "not run here",
         "against print ours: compared 1, at least the papers 1", "in this run best alone: ",
     ):  # fmt: skip
         assert text in page, text

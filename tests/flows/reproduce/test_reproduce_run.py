@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from flows.orchestration import flows
 from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
 from flows.reproduce.kind import Kind, TaskKey
-from flows.reproduce.page import PageSection, Report
+from flows.reproduce.page import PageTable, Report
 from flows.reproduce.run import Paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -106,23 +107,24 @@ class Squares(Kind):
     def tasks(self, versions: Any) -> Any:
         yield from ((TaskKey("numbers", str(n)), {"number": n}) for n in range(3))
 
-    def report(self, name: str, results: Any) -> Report:
-        table = pd.DataFrame(results.values())
-        section = PageSection(self.title, [f"{name}: " + ", ".join(map(str, table["square"]))])
-        return Report([section], table.assign(third=1 / 3, none=np.nan), {"sum": int(table["square"].sum())})
+    def report(self, results: Any) -> Report:
+        lines = pd.DataFrame([{"row": "<0>", "n": n, **result} for n, result in enumerate(results.values())])
+        table = PageTable("", lines, ["{square}", "{none}"], ["<0>"], range(4), ("row", "n"))
+        lines = lines[["square"]].assign(third=1 / 3, none=np.nan)
+        return Report(self.title, [table], (), lines, {"sum": int(lines["square"].sum())})
 
 
 class Words(Kind):
     """A kind without tasks."""
 
-    def report(self, name: str, results: Any) -> Report:
-        return Report([PageSection(self.title, ["nothing <to> run"])])
+    def report(self, results: Any) -> Report:
+        return Report(self.title)
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds
 def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engine.KINDS, "squares", Squares)
-    kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="Words")}
+    kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="nothing <to> run")}
     config = Paper(paper="x", title="A paper", experiments={}, quick={}, output=str(tmp_path))
     found = engine.reproduce(config.model_copy(update={"experiments": kinds}), LineObserver(lambda text: None))
     assert found["tables"] == {"a": {"sum": 5}}
@@ -131,7 +133,8 @@ def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not (folder / "b.csv").exists()
     assert len(list((folder / "tasks" / "a" / "numbers").iterdir())) == 3
     page = (folder / "report.html").read_text()
-    assert "a: 0, 1, 4" in page
+    assert re.findall("<td .*?>(.*?)</td>", page) == ["0", "1", "4", "not run here"]
+    assert "&lt;0&gt;" in page
     assert "nothing &lt;to&gt; run" in page
     assert "<h2>Data sets</h2>" not in page
 

@@ -96,11 +96,12 @@ def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
         for dataset, values in areas.items()
         for fold, value in enumerate(values)
     }
-    (section,) = table.report("nine", results).sections
-    assert [name for name, _ in section.rows] == ["one", "other", "two", "three", "digit, all draws"]
-    (cell,) = section.rows[-1][1]
-    assert (cell.text, list(cell.details)) == ("mean 0.7500", ["0.6000 to 0.9000 in 2", "paper 0.8125"])
-    assert len(table.cells(results)) == 4  # the CSV has the draws alone
+    report = table.report(results)
+    rows = {row: texts for row, ((texts, _),) in report.tables[0].body()}
+    assert list(rows) == ["one", "other", "two", "three", "digit, all draws"]
+    assert rows["digit, all draws"] == ["0.7500", "0.6000 to 0.9000", "paper 0.8125"]
+    assert rows["three"] == ["not run here"]
+    assert len(report.lines) == 4  # the CSV has the draws alone
 
 
 @pytest.mark.parametrize(
@@ -126,12 +127,11 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
         for dataset, value in (("low", 0.78), ("near", 0.795))
         for fold in range(2)
     }
-    report = table.report("nine", results)
+    report = table.report(results)
     assert report.counts["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
-    assert report.table["at_least_print_minus_tolerance"].tolist() == ["no", "yes", ""]
-    (section,) = report.sections
-    assert any("inner folds of the first training part" in text for text in section.paragraphs)
-    assert ["below print - 0.01" in cell.details for _, (cell,) in section.rows] == [True, False, False]
+    assert report.lines["at_least_print_minus_tolerance"].tolist() == ["no", "yes", ""]
+    last = [texts[-2] for _, ((texts, _),) in report.tables[0].body()]
+    assert last == ["at least the print - 0.01: no", "at least the print - 0.01: yes", "not run here"]
 
 
 @pytest.mark.parametrize(
