@@ -15,13 +15,13 @@ from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import (
     Difference,
+    auc_test,
     corrected_t_test,
-    delong_test,
     holm,
-    partial_delong_test,
+    partial_auc_test,
     precision_test,
 )
-from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference, mean_cost_interval
+from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, costs_of_labels, mean_cost_difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
@@ -200,9 +200,9 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     y, cost, areas = runs[0].y, _cost_of_rows(runs), _areas_in_groups(runs)
     tests = _tests_within_groups(runs, areas)
-    tests["auc"] = _tests(runs, lambda a, b, _: delong_test(y, a.score(), b.score()))
+    tests["auc"] = _tests(runs, lambda a, b, _: auc_test(y, a.score(), b.score()))
     if max_fpr is not None:
-        tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_delong_test(y, a.score(), b.score(), max_fpr))
+        tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_auc_test(y, a.score(), b.score(), max_fpr))
     if cost is not None:
         tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
     tests["average_precision"] = _tests(runs, lambda a, b, _: precision_test(y, a.score(), b.score()))
@@ -239,7 +239,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
             estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr)
         estimates["average_precision"] = average_precision_interval(run.counts)
     if cost is not None:
-        estimates["expected_cost"] = mean_cost_interval(run.y > 0, run.wrong(), cost)
+        estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
     for name in BY_BOOTSTRAP:
         estimates[name] = bootstrap_interval(run.counts, run.measure(name), n_resamples=RESAMPLES)
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
@@ -356,9 +356,7 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
             }
             for name, y in labels.items()
         ],
-        "differences": _tests(
-            runs, lambda a, b, name: delong_test(labels[name], a.score(name), b.score(name)), classes
-        ),
+        "differences": _tests(runs, lambda a, b, name: auc_test(labels[name], a.score(name), b.score(name)), classes),
     }
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
     if (cost := common_cost(points)) is not None:

@@ -28,11 +28,11 @@ from aucdist.extras import load_optional
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.compare import (
-    delong_test,
+    auc_test,
     holm,
     macro_auc_test,
     measured_classes,
-    partial_delong_test,
+    partial_auc_test,
 )
 from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.report.text import Json
@@ -116,7 +116,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
             raise InputError(
                 f"{pair.rows}: no class has two rows and two others, so nothing can be measured: name more rows by --data"
             )
-        tests = [delong_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
+        tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
         classes = [
             {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(of_class), "p_holm": p}
             for k, of_class, p in zip(measured, tests, holm([of_class.p_value for of_class in tests]), strict=True)
@@ -126,10 +126,10 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     else:
         about = {"measure": "auc", "n_pos": int((pair.y == 1).sum())}
         if (max_fpr := max_fpr_of(new, run)) is None:
-            test = delong_test(pair.y, pair.new, pair.old, LEVEL)
+            test = auc_test(pair.y, pair.new, pair.old, LEVEL)
         else:
             about |= {"measure": "partial_auc", "max_fpr": max_fpr}
-            test = partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+            test = partial_auc_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
     condition, margin = config.condition, config.margin
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)

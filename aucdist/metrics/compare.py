@@ -1,7 +1,7 @@
 """Test whether one model is better than another, on the same test rows or over the same folds; the macro AUC of classes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -150,7 +150,7 @@ def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0
     return area, *area_interval(area, variance, list(zip(n_pos, len(members) - n_pos, strict=True)), level)
 
 
-def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
     """Test by flipping signs whether two models have the same AUC, on the same rows; see `aucdist.metrics.roc_auc_difference`.
 
     `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
@@ -191,7 +191,7 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
     return sign_flip_test(parts, carried, level)
 
 
-def partial_delong_test(
+def partial_auc_test(
     y: np.ndarray,
     first: np.ndarray,
     second: np.ndarray,
@@ -204,45 +204,48 @@ def partial_delong_test(
 
     What a row adds to the difference is that of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
     """
-    check_level(level)
     check_max_fpr(max_fpr)
-    positive, placed = np.asarray(y) == 1, []
-    for scores in (first, second):
-        counts = _counts_of_two(y, scores)
-        placed.append(_row_values(positive, scores, counts, placements_up_to(counts, max_fpr)))
-    moved = placed[0] - placed[1]
-    moved[~positive] -= moved[~positive].mean()  # those of the positives have the difference of the areas as their mean
-    carried = positive / positive.sum()
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
-    parts = moved / np.where(positive, positive.sum(), (~positive).sum())
-    return sign_flip_test(parts, carried, level, most=max_fpr, scale=scale)
+
+    def measured(counts: ScoreCounts) -> Measured:
+        pos, neg = placements_up_to(counts, max_fpr)
+        area = float(counts.pos @ pos) / counts.rows_pos
+        return area, (pos - area) / counts.rows_pos, (neg - float(counts.neg @ neg) / counts.rows_neg) / counts.rows_neg
+
+    return _flip_influences(y, (first, second), measured, level, most=max_fpr, scale=scale)
 
 
 def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
     """Test whether two models have the same average precision, on the same rows, by `sign_flip_test` of its jackknife."""
+    return _flip_influences(
+        y, (first, second), lambda counts: (average_precision(counts), *precision_jackknife(counts)), level
+    )
+
+
+Measured = tuple[float, np.ndarray, np.ndarray]
+"""A measure, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
+
+
+def _flip_influences(
+    y: np.ndarray,
+    models: Sequence[np.ndarray],
+    measured: Callable[[ScoreCounts], Measured],
+    level: float,
+    **limits: float,
+) -> Difference:
+    """Test by `sign_flip_test` whether the scores of two models have the same measure; its difference is on the positives."""
     check_level(level)
     positive, value, parts = np.asarray(y) == 1, 0.0, np.zeros(len(y))
-    for sign, scores in ((1, first), (-1, second)):
-        counts = _counts_of_two(y, scores)
-        value += sign * average_precision(counts)
-        parts += sign * _row_values(positive, scores, counts, precision_jackknife(counts))
+    for sign, scores in zip((1, -1), models, strict=True):
+        counts = ScoreCounts.from_scores(y, scores)
+        if min(counts.rows_pos, counts.rows_neg) < 2:
+            raise InputError("the paired test needs at least two rows of each class: give more test rows")
+        measure, pos, neg = measured(counts)
+        at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
+        value += sign * measure
+        parts += sign * np.where(positive, pos[at], neg[at])
     carried = positive / positive.sum()
-    return sign_flip_test(value * carried + parts, carried, level)
-
-
-def _counts_of_two(y: np.ndarray, scores: np.ndarray) -> ScoreCounts:
-    counts = ScoreCounts.from_scores(y, scores)
-    if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("the paired test needs at least two rows of each class: give more test rows")
-    return counts
-
-
-def _row_values(
-    positive: np.ndarray, scores: np.ndarray, counts: ScoreCounts, at_scores: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
-    """Return the value of each row, given the values of positive and of negative rows at each score."""
-    at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
-    return np.where(positive, at_scores[0][at], at_scores[1][at])
+    return sign_flip_test(value * carried + parts, carried, level, **limits)
 
 
 FLIPPED = 100

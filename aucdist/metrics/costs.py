@@ -161,7 +161,11 @@ class DecisionCosts:
 
     @classmethod
     def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
-        """Return the costs of the decisions on rows; parameters as of `mean_cost_interval`."""
+        """Return the costs of the decisions of a threshold that was chosen on other rows.
+
+        `positive` and `wrong`, bool of shape (n_samples,): which rows are positive, and decided wrongly.
+        `cost`: as `cost_of_rows` returns it.
+        """
         pos, neg = (
             ClassCosts(int(np.count_nonzero(rows)), float(cost[rows].max(initial=0.0)), cost[rows & wrong])
             for rows in (positive, ~positive)
@@ -173,7 +177,16 @@ class DecisionCosts:
         return DecisionCosts(self.pos + other.pos, self.neg + other.neg)
 
     def interval(self, level: float = 0.95) -> Estimate:
-        """Return the mean cost of a row with its interval; see `mean_cost_interval`."""
+        """Return the mean cost of a row with its interval.
+
+        For each class the bounds are those of Stringer, which auditors use (Bickel, International Statistical Review 60, 1992,
+        197-209): the dearest mistake counts with the first step of Clopper and Pearson's bound, the next one with the second,
+        and so on; below all of them a mistake that was not seen counts with the largest cost of any row of the class. The
+        classes are combined as in `expected_cost_interval`, and where all rows of a class cost the same both agree.
+
+        That it covers as often as `level` says is not proved but for equal costs. In simulations it covers more often, at the
+        price of its length. Rows with a larger cost than any here, and rows that are not independent, it does not know.
+        """
         check_level(level)
         n, value, below, above = self.pos.rows + self.neg.rows, 0.0, 0.0, 0.0
         for costs in (self.pos, self.neg):
@@ -184,30 +197,6 @@ class DecisionCosts:
             value += share * mean
             below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
-
-
-def mean_cost_interval(positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray, level: float = 0.95) -> Estimate:
-    """Return the mean cost of the decisions of a threshold that was chosen on other rows, with an interval.
-
-    For each class the bounds are those of Stringer, which auditors use (Bickel, International Statistical Review 60, 1992,
-    197-209): the dearest mistake counts with the first step of Clopper and Pearson's bound, the next one with the second, and so
-    on; below all of them a mistake that was not seen counts with the largest cost of any row of the class. The classes are
-    combined as in `expected_cost_interval`, and where all rows of a class cost the same both agree.
-
-    Parameters
-    ----------
-    positive, wrong : ndarray of shape (n_samples,), bool
-    cost : ndarray of shape (n_samples,), float64
-        As `cost_of_rows` returns it.
-    level : float
-        At least 0.5 and below 1.
-
-    Notes
-    -----
-    That it covers as often as `level` says is not proved but for equal costs. In simulations it covers more often, at the price
-    of its length. Rows with a larger cost than any here, and rows that are not independent, it does not know.
-    """
-    return DecisionCosts.of(positive, wrong, cost).interval(level)
 
 
 def mean_cost_difference(

@@ -3,6 +3,7 @@
 import functools
 import math
 import operator
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -195,10 +196,8 @@ class BoundedCounts:
         if len(counts.values) <= most:
             return cls(counts)
         keys = ordered_keys(counts.values)
-        # Two neighbours share a cell if they differ in the last `shift` bits only.
-        shared = np.bincount(_bit_lengths(keys[1:] ^ keys[:-1]), minlength=65)
-        cells = len(keys) - np.cumsum(shared)  # for a shift of 0, 1, 2, ...
-        return cls(counts.in_cells(int(np.argmax(cells <= MOST_CELLS))))
+        shift = bisect_left(range(64), True, key=lambda k: bool(np.count_nonzero(np.diff(keys >> k)) < MOST_CELLS))
+        return cls(counts.in_cells(shift))
 
     @classmethod
     def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "BoundedCounts":
@@ -223,12 +222,6 @@ def ordered_keys(values: np.ndarray) -> np.ndarray:
 def floats_of_keys(keys: np.ndarray) -> np.ndarray:
     """Return the floats that have these keys."""
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
-
-
-def _bit_lengths(numbers: np.ndarray) -> np.ndarray:
-    """Return how many bits each int64 has, read as a number without a sign, without its leading zeros."""
-    high, low = (part.astype(np.float64) for part in (numbers.view(np.uint64) >> 32, numbers & 0xFFFFFFFF))  # exact
-    return np.where(high > 0, 32 + np.frexp(high)[1], np.frexp(low)[1])
 
 
 def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.partial import check_share
-from aucdist.metrics.ranking import exact_columns
+from aucdist.metrics.ranking import exact_columns, flagged_at
 
 COSTS = ("false_alarm", "miss")
 
@@ -174,13 +174,6 @@ def check_cost(cost: Mapping[str, float]) -> None:
     for name, value in cost.items():
         if not 0 < value < math.inf:
             raise InputError(f"{name} is {value}; a number above 0 is needed")
-
-
-def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
-    pos, neg = exact_columns(counts)
-    true, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
-    return true, false
 
 
 def check_requirement(name: str, value: float) -> None:

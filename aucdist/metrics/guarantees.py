@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import REQUIREMENTS, check_requirement, flagged_at, the_only
+from aucdist.metrics.decisions import REQUIREMENTS, check_requirement, the_only
 from aucdist.metrics.intervals import check_level, refuse_weights
+from aucdist.metrics.ranking import flagged_at
 
 STARTS = {1.0: 0.7, 4.0: 0.3}
 """Where the tests of precision begin, in units of the fewest rows that can pass, and the part of the error that each start has.

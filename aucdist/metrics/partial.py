@@ -87,7 +87,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
     """Return the share of the region that is below the ROC curve; see `aucdist.metrics.two_way_partial_auc_score`."""
     check_max_fpr(max_fpr)
     check_min_tpr(min_tpr)
-    fpr, tpr, _ = roc_curve(counts)
+    fpr, tpr = roc_curve(counts)
     # Points where the curve enters and leaves the region are added, so that trapezoids between neighbours are exact.
     up, right = crossing(tpr, fpr, min_tpr), crossing(fpr, tpr, max_fpr)
     if up[1] >= max_fpr:

@@ -4,7 +4,7 @@ The larger of two labels is positive, as in scikit-learn. Each function counts t
 measure of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row are of the rows themselves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -268,7 +268,7 @@ def expected_cost_interval(
     The cost is a weighted sum of two independent shares with known weights: the positives that are missed and the negatives
     that are flagged. Their Clopper-Pearson intervals are combined by the method of variance estimates recovery (Zou and Donner,
     Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances to the ends are added. If costs differ by
-    row, Stringer's bounds replace those of Clopper and Pearson: see `aucdist.metrics.costs.mean_cost_interval`.
+    row, Stringer's bounds replace those of Clopper and Pearson: see `aucdist.metrics.costs.DecisionCosts`.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def expected_cost_interval(
     refuse_weights(counts)
     positive, wrong, cost_of_rows = _decided(y_true, y_score, threshold, cost, pos_label)
     there = slice(None) if sample_weight is None else as_column("weights", sample_weight) > 0
-    return costs.mean_cost_interval(positive[there], wrong[there], cost_of_rows[there], level)
+    return costs.DecisionCosts.of(positive[there], wrong[there], cost_of_rows[there]).interval(level)
 
 
 def recall_at_fpr(
@@ -412,12 +412,8 @@ def recall_at_fpr_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.633 from 0.500 to 0.783'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.recall_at_fpr(counts, max_fpr),
-        level,
-        n_resamples=n_resamples,
-        seed=seed,
+    return _bootstrapped(
+        decisions.recall_at_fpr, max_fpr, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
     )
 
 
@@ -516,12 +512,8 @@ def fpr_at_recall_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.095 from 0.052 to 0.242'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.fpr_at_recall(counts, min_recall),
-        level,
-        n_resamples=n_resamples,
-        seed=seed,
+    return _bootstrapped(
+        decisions.fpr_at_recall, min_recall, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
     )
 
 
@@ -615,12 +607,8 @@ def recall_at_k_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.550 from 0.450 to 0.650'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.recall_at_k(counts, k),
-        level,
-        n_resamples=n_resamples,
-        seed=seed,
+    return _bootstrapped(
+        decisions.recall_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
     )
 
 
@@ -714,12 +702,8 @@ def precision_at_k_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.660 from 0.540 to 0.780'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.precision_at_k(counts, k),
-        level,
-        n_resamples=n_resamples,
-        seed=seed,
+    return _bootstrapped(
+        decisions.precision_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
     )
 
 
@@ -822,12 +806,13 @@ def recall_at_precision_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.750 from 0.500 to 0.900'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.recall_at_precision(counts, min_precision),
+    return _bootstrapped(
+        decisions.recall_at_precision,
+        min_precision,
+        (y_true, y_score, sample_weight, pos_label),
         level,
-        n_resamples=n_resamples,
-        seed=seed,
+        n_resamples,
+        seed,
     )
 
 
@@ -930,12 +915,8 @@ def precision_at_recall_interval(
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.462 from 0.253 to 0.608'
     """
-    return bootstrap_interval(
-        counts_of(y_true, y_score, sample_weight, pos_label),
-        lambda counts: decisions.precision_at_recall(counts, min_recall),
-        level,
-        n_resamples=n_resamples,
-        seed=seed,
+    return _bootstrapped(
+        decisions.precision_at_recall, min_recall, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
     )
 
 
@@ -1006,3 +987,14 @@ def _decided(
     refuse("threshold", np.array([threshold]), np.isnan([threshold]), "is not a number")
     positive = signs_of(y_true, pos_label)[1] > 0
     return positive, (as_column("scores", y_score) > threshold) != positive, costs.cost_of_rows(positive, cost)
+
+
+def _bootstrapped(
+    measure: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
+    seed: int,
+) -> Estimate:  # fmt: skip
+    """Return a measure with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
+    counts = counts_of(*rows)
+    return bootstrap_interval(
+        counts, lambda drawn: measure(drawn, parameter), level, n_resamples=n_resamples, seed=seed
+    )

@@ -180,7 +180,7 @@ def roc_auc_difference(
     >>> difference.value > 0, difference.p_value < 0.05
     (True, True)
     """
-    return compare.delong_test(signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), level)
+    return compare.auc_test(signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), level)
 
 
 def partial_roc_auc_score(
@@ -349,7 +349,7 @@ def partial_roc_auc_difference(
     >>> difference.value > 0, difference.p_value < 0.05
     (True, True)
     """
-    return compare.partial_delong_test(
+    return compare.partial_auc_test(
         signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), max_fpr, level, standardized=standardized
     )
 

@@ -12,7 +12,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -231,107 +230,46 @@ def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 # ---- the ROC curve and the precision-recall curve, with their bands ------------------------------------------------------------
 
 
-class RocCurve(NamedTuple):
-    """The ROC curve, from (0, 0) to (1, 1).
+BAND = two_sided_z(math.sqrt(0.95))
+"""The normal quantile by which two intervals hold together at 95 %."""
 
-    Attributes
-    ----------
-    fpr, tpr : ndarray of shape (n_values + 1,), float64
-        Share of the negatives and of the positives with a score of at least the threshold.
-    thresholds : ndarray of shape (n_values + 1,), float64
-        Infinity, then the distinct scores, descending.
+
+def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
+    pos, neg = exact_columns(counts)
+    true, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
+    return true, false
+
+
+def roc_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return the false and the true positive rates from (0, 0) to (1, 1), one point per distinct score after the first one."""
+    true, false = flagged_at(counts)
+    return false / false[-1], true / true[-1]
+
+
+def roc_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a rectangle of 95 % for every point of `roc_curve`: fpr_low, fpr_high, tpr_low, tpr_high.
+
+    Both rates are shares of independent rows, so each has Wilson's interval at the square root of 0.95 (Wilson, JASA
+    22, 1927, 209-212). The confidence holds for each point separately, not for the whole curve.
     """
-
-    fpr: np.ndarray
-    tpr: np.ndarray
-    thresholds: np.ndarray
-
-
-def roc_curve(counts: ScoreCounts) -> RocCurve:
-    """Return the ROC curve, one point per distinct score after the first point (0, 0)."""
-    pos, neg = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in exact_columns(counts))
-    return RocCurve(neg / neg[-1], pos / pos[-1], np.concatenate(([np.inf], counts.values[::-1])))
-
-
-def roc_band(counts: ScoreCounts, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return a confidence rectangle for every point of `roc_curve`.
-
-    Both rates are shares of independent rows, so each has Wilson's interval at the square root of the level (Wilson, JASA 22,
-    1927, 209-212). The confidence holds for each point separately, not for the whole curve.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    level : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    fpr_low, fpr_high, tpr_low, tpr_high : ndarray of shape (n_values + 1,), float64
-    """
-    check_level(level, 0.0)
     refuse_weights(counts)
-    fpr, tpr, _ = roc_curve(counts)
-    z = two_sided_z(math.sqrt(level))
-    return (*wilson(fpr, counts.rows_neg, z), *wilson(tpr, counts.rows_pos, z))
+    fpr, tpr = roc_curve(counts)
+    return (*wilson(fpr, counts.rows_neg, BAND), *wilson(tpr, counts.rows_pos, BAND))
 
 
-class PrCurve(NamedTuple):
-    """The precision-recall curve, from the highest score down.
+def pr_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return recall and precision, one point per distinct score from the highest one down."""
+    true, false = (flagged[1:] for flagged in flagged_at(counts))
+    return true / true[-1], true / (true + false)
 
-    Attributes
-    ----------
-    recall, precision : ndarray of shape (n_values,), float64
-        Share of the positives with a score of at least the threshold, and share of positives among all rows with such a score.
-    thresholds : ndarray of shape (n_values,), float64
-        The distinct scores, descending.
+
+def pr_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a rectangle of 95 % for every point of `pr_curve`: recall_low, recall_high, precision_low, precision_high.
+
+    Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. The intervals are
+    those of `roc_band`, for rows drawn like these with the same share of positives.
     """
-
-    recall: np.ndarray
-    precision: np.ndarray
-    thresholds: np.ndarray
-
-
-class PrBand(NamedTuple):
-    """A confidence rectangle for every point of the curve; each attribute has shape (n_values,), float64."""
-
-    recall_low: np.ndarray
-    recall_high: np.ndarray
-    precision_low: np.ndarray
-    precision_high: np.ndarray
-
-
-def pr_curve(counts: ScoreCounts) -> PrCurve:
-    """Return the precision-recall curve, one point per distinct score."""
-    true, alarms = _flagged(counts)
-    return PrCurve(true / true[-1], true / alarms, counts.values[::-1])
-
-
-def pr_band(counts: ScoreCounts, level: float = 0.95) -> PrBand:
-    """Return a confidence rectangle for every point of `pr_curve`.
-
-    Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. Each has Wilson's
-    interval at the square root of the level (Wilson, JASA 22, 1927, 209-212). The confidence holds for each point separately,
-    for rows drawn like these with the same share of positives.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    level : float
-        Above 0 and below 1.
-    """
-    check_level(level, 0.0)
     refuse_weights(counts)
-    true, alarms = _flagged(counts)
-    z = two_sided_z(math.sqrt(level))
-    return PrBand(*wilson(true / true[-1], true[-1], z), *wilson(true / alarms, alarms, z))
-
-
-def _flagged(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight of the positives and of all rows with a score of at least each threshold, descending."""
-    if counts.rows_pos == 0:
-        raise InputError("a precision-recall curve needs at least one positive row")
-    true = np.cumsum(counts.pos[::-1])
-    return true, true + np.cumsum(counts.neg[::-1])
+    (recall, precision), (true, false) = pr_curve(counts), flagged_at(counts)
+    return (*wilson(recall, counts.rows_pos, BAND), *wilson(precision, (true + false)[1:], BAND))

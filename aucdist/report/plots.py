@@ -109,7 +109,7 @@ def _plot_train_and_test(
 
 def _roc_points(counts: ScoreCounts, smallest: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
-    fpr, tpr, _ = roc_curve(counts)
+    fpr, tpr = roc_curve(counts)
     points = _spread(fpr, tpr, smallest)
     return np.maximum(fpr[points], smallest or 0.0), tpr[points]
 
@@ -129,7 +129,7 @@ def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> tuple[np.
     """
     fpr_low, fpr_high, tpr_low, tpr_high = roc_band(counts)
     above = _spread(fpr_low, tpr_high, smallest)
-    last = int(np.searchsorted(roc_curve(counts).tpr, 1.0)) + 1
+    last = int(np.searchsorted(roc_curve(counts)[1], 1.0)) + 1
     below = _spread(fpr_high[:last], tpr_low[:last], smallest)
     x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
     y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
@@ -138,24 +138,24 @@ def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> tuple[np.
 
 def pr_edges(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return recall, and the lowest and the highest precision of the points whose rectangles of confidence have this recall."""
-    band, curve = pr_band(counts), pr_curve(counts)
-    points = thin(curve.recall, curve.precision)
-    low, high = band.recall_low[points, np.newaxis], band.recall_high[points, np.newaxis]
+    recall, precision = pr_curve(counts)
+    points = thin(recall, precision)
+    low, high, precision_low, precision_high = (side[points, np.newaxis] for side in pr_band(counts))
     x = np.linspace(float(low.min()), float(high.max()), 300)
     # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
     there = (low <= x) & (x <= high)
-    there[np.abs(curve.recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
-    lowest = np.where(there, band.precision_low[points, np.newaxis], np.inf).min(axis=0)
-    return x, lowest, np.where(there, band.precision_high[points, np.newaxis], -np.inf).max(axis=0)
+    there[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
+    lowest = np.where(there, precision_low, np.inf).min(axis=0)
+    return x, lowest, np.where(there, precision_high, -np.inf).max(axis=0)
 
 
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
     def points(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-        curve = pr_curve(counts)
-        kept = thin(curve.recall, curve.precision)
-        return curve.recall[kept], curve.precision[kept]
+        recall, precision = pr_curve(counts)
+        kept = thin(recall, precision)
+        return recall[kept], precision[kept]
 
     if test is not None and not test.weighted:
         axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, label="95 % band, test")

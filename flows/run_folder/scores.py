@@ -18,7 +18,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import encoded_rows
 from aucdist.linear_model import LinearModel
-from aucdist.metrics.costs import CostCounts, costs_of_labels, mean_cost, mean_cost_interval
+from aucdist.metrics.costs import CostCounts, DecisionCosts, costs_of_labels, mean_cost
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.model import load_model
 from aucdist.report.text import Json
@@ -192,7 +192,7 @@ def mean_cost_of_rows(costs: CostCounts, test: CostedRows | None, threshold: flo
     positive, weight = test.positive, test.weight
     of_row = costs_of_labels(np.where(positive, 1, -1), test.cost, cost)
     wrong_rows = (test.scores > threshold) != positive
-    spread = None if weight is not None else mean_cost_interval(positive, wrong_rows, of_row)
+    spread = None if weight is not None else DecisionCosts.of(positive, wrong_rows, of_row).interval()
     return {
         "value": mean_cost(wrong_rows, of_row, weight),
         "interval": None if spread is None else [spread.low, spread.high],

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.tpauc.descent import SVRG, moments_of, within_class_covariance
 from aucdist.papers.tpauc.exact import Exact, exact_path
 from aucdist.papers.tpauc.moments import gradient, value
-from aucdist.papers.tpauc.online import TwoPassEpoch, prepare_steps
+from aucdist.papers.tpauc.online import prepare_steps, two_pass_epoch
 from aucdist.solvers.base import solve
 from benchmarks.common import Row, fastest, read_train_and_test
 
@@ -46,7 +46,7 @@ def _against_product(name: str, block: Block) -> Row:
     """Time an epoch of tpauc with known means and allocated weights."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
     ready, _ = prepare_steps(block, None, known.means, known.weights, block.n_samples, "corrected")
-    epoch, start = TwoPassEpoch(2.0**-6, 1e-3), np.zeros_like(w)
+    epoch, start = partial(two_pass_epoch, eta=2.0**-6, lam=1e-3), np.zeros_like(w)
     found = fastest(lambda: epoch(block, ready, start.copy(), 1), 30)
     product = fastest(lambda: block.X @ w, 30)
     return {"data": name, "system": "tpauc, an epoch", "seconds": found, "times X @ w": found / product}

@@ -7,7 +7,7 @@ import pytest
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import RunError
-from aucdist.metrics.compare import holm, partial_delong_test
+from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.search.auto import auto_search
 from benchmarks.peers import curves as suite
 from benchmarks.tree_systems import Contestant
@@ -54,7 +54,7 @@ def test_a_row_for_each_split_and_the_majority_of_the_tests(sets, capsys):
     outcomes = []
     for split, (train, test) in enumerate(ROWS):
         scores = [fit(train)[0](test.X) for fit in (by_means, by(0.0, 0.0, 1.0))]
-        expected, poor = partial_delong_test(test.y, *scores, suite.MAX_FPR), rows[3 * split + 1]
+        expected, poor = partial_auc_test(test.y, *scores, suite.MAX_FPR), rows[3 * split + 1]
         assert poor["aucdist minus this"] == expected.value
         assert poor["p"] == holm([expected.p_value])[0]
         outcomes.append(poor["aucdist"])

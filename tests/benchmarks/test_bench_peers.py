@@ -9,7 +9,7 @@ from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
-from aucdist.metrics.compare import delong_test, holm
+from aucdist.metrics.compare import auc_test, holm
 from benchmarks import suites
 from benchmarks.peers import referee, suite
 from benchmarks.peers.contestant import Choice, choose_value, stratified_subset
@@ -78,7 +78,7 @@ def test_the_table_compares_on_the_same_rows_and_corrects(contested):
     other = Contest("other", one.rows, one.y_test, one.trials)
     rows = {(row["data"], row["system"]): row for row in result_rows([one, other], systems)}
     good, poor = rows["fake", "good"], rows["fake", "poor"]
-    test = delong_test(TEST.y, one.trials["good"][0].first.scores, one.trials["poor"][0].first.scores)
+    test = auc_test(TEST.y, one.trials["good"][0].first.scores, one.trials["poor"][0].first.scores)
     assert good["AUC"] == pytest.approx(first_auc(one, "good"), abs=1e-12)
     assert poor["ours less it"] == test.value == pytest.approx(good["AUC"] - poor["AUC"], abs=1e-12)
     assert poor["p, Holm"] == holm([test.p_value] * 2)[0] > test.p_value

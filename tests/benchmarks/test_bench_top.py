@@ -6,7 +6,7 @@ from support.contestants import broken, means
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
-from aucdist.metrics.compare import holm, partial_delong_test
+from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc
 from benchmarks.peers import passes as passes_suite
@@ -54,7 +54,7 @@ def test_rows_measure_and_compare_the_top(few_systems, capsys):
     scores = [s.fit(train.X, train.y, row["value"], 16, 1).scores(test.X) for s, row in ((GOOD, ours), (POOR, poor))]
     counts = ScoreCounts.from_scores(test.y, scores[0])
     assert ours["partial AUC 0.05"] == partial_auc(counts, 0.05, standardized=True)
-    test_of = partial_delong_test(test.y, *scores, 0.01, standardized=True)
+    test_of = partial_auc_test(test.y, *scores, 0.01, standardized=True)
     assert poor["aucdist minus this"] == test_of.value
     assert poor["p"] == holm([test_of.p_value])[0]
     assert poor["aucdist"] == ("ties" if poor["p"] > 0.05 else "wins" if test_of.value > 0 else "loses")

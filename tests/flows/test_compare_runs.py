@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from aucdist.metrics import ScoreCounts
-from aucdist.metrics.compare import corrected_t_test, delong_test, partial_delong_test
+from aucdist.metrics.compare import auc_test, corrected_t_test, partial_auc_test
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
@@ -59,7 +59,7 @@ def test_three_runs(tmp_path: Path) -> None:
     found = compare(*runs, "--output", str(tmp_path / "out"))
     assert [(d["first"], d["second"]) for d in found["differences"]["auc"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     y, first = scores_of(runs[0])
-    expected = delong_test(y, first, scores_of(runs[1])[1])
+    expected = auc_test(y, first, scores_of(runs[1])[1])
     assert found["differences"]["auc"][0]["value"] == pytest.approx(expected.value)
     assert found["differences"]["auc"][0]["p_value"] == pytest.approx(expected.p_value)
     assert found["differences"]["auc"][0]["p_holm"] >= expected.p_value
@@ -77,7 +77,7 @@ def test_partial_auc_is_compared(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
     found = compare(*runs, "--max-fpr", "0.2", "--output", str(tmp_path / "out"))
     y, first = scores_of(runs[0])
-    expected = partial_delong_test(y, first, scores_of(runs[1])[1], 0.2, standardized=True)
+    expected = partial_auc_test(y, first, scores_of(runs[1])[1], 0.2, standardized=True)
     pair = found["differences"]["partial_auc"][0]
     assert (pair["value"], pair["p_value"]) == pytest.approx((expected.value, expected.p_value))
     row = found["runs"][0]["partial_auc"]

@@ -12,7 +12,7 @@ import s3fs
 from support.command_line import run
 from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
-from aucdist.metrics.compare import partial_delong_test
+from aucdist.metrics.compare import partial_auc_test
 from aucdist.model import load_model
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "in-service.md"
@@ -177,7 +177,7 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(set
     new, old = (load_model(f"{one}/model") for one in (both, first))
     rows = pd.read_parquet(data)
     y, X = np.where(rows["y"] == 1, 1, -1), rows[list("abcd")].to_numpy()
-    expected = partial_delong_test(y, new.decision_function(X), old.decision_function(X), 0.1, standardized=True)
+    expected = partial_auc_test(y, new.decision_function(X), old.decision_function(X), 0.1, standardized=True)
     assert (decision["value"], decision["low"]) == pytest.approx((expected.value, expected.low))
     loss = [((model.predict_proba(X)[:, 1] - (y == 1)) ** 2).mean() for model in (new, old)]
     assert decision["calibration"]["of_each"] == pytest.approx(loss)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from aucdist.metrics.compare import delong_test
+from aucdist.metrics.compare import auc_test
 from flows.promote import LEVEL, Pair
 
 ROWS, AUC = 20_000, 0.85
@@ -32,7 +32,7 @@ def drawn(auc_new: float, share: float, correlation: float, rng: np.random.Gener
 
 def promoted(pair: Pair) -> bool:
     """Return whether the new model is surely better, as a promotion without a margin asks."""
-    return delong_test(pair.y, pair.new, pair.old, LEVEL).low > 0.0
+    return auc_test(pair.y, pair.new, pair.old, LEVEL).low > 0.0
 
 
 def main() -> None:

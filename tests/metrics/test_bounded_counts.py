@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.metrics import counts as counts_module
-from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, _bit_lengths, floats_of_keys, ordered_keys
+from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, floats_of_keys, ordered_keys
 from aucdist.metrics.decisions import best_threshold, confusion, threshold_at
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc, auc_error, delong_variance
@@ -89,12 +89,6 @@ def test_the_auc_of_cells_is_within_its_error(rows, shift):
     slack = Fraction(auc_error(cells)) + Fraction(1, 10**12)
     assert abs(Fraction(auc(cells)) - Fraction(auc(whole))) <= slack
     assert auc_error(whole) == 0.0
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_bit_lengths_are_those_of_the_numbers_without_a_sign(numbers):
-    expected = [(n % 2**64).bit_length() for n in numbers]
-    assert _bit_lengths(np.array(numbers, dtype=np.int64)).tolist() == expected
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1))

@@ -10,14 +10,14 @@ from statsmodels.stats.multitest import multipletests
 from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning, ScoreCounts, roc_auc_difference, roc_auc_score
 from aucdist.metrics.compare import (
+    auc_test,
     corrected_t_test,
-    delong_test,
     holm,
     macro_auc,
     macro_auc_interval,
     macro_auc_test,
     measured_classes,
-    partial_delong_test,
+    partial_auc_test,
     placements,
     precision_test,
     sign_flip_test,
@@ -74,14 +74,14 @@ def test_with_many_rows_the_test_is_delongs(n_pos, n_neg):
     y, first, second = sample(n_pos, n_neg, seed=3)
     _, _, areas, covariance = twin(y, [first, second])
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    found = delong_test(y, first, second)
+    found = auc_test(y, first, second)
     value = areas[0] - areas[1]
     assert found.value == pytest.approx(value)
     assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(value / error)), rel=0.3, abs=0.003)
     assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
     labels = np.where(y == 1, "rare", "common")
     assert roc_auc_difference(labels.tolist(), first.tolist(), second) == found
-    turned = delong_test(y, second, first)
+    turned = auc_test(y, second, first)
     assert (turned.value, turned.low) == pytest.approx((-found.value, -found.high), abs=0.05 * error)
 
 
@@ -129,7 +129,7 @@ def test_many_rows_beside_few_count_as_a_normal_error():
 def test_no_interval_of_a_difference_has_a_width_of_zero(second, value, p_value):
     y = np.repeat([1, -1], [5, 20])
     first = np.where(y == 1, 2.0, 1.0)
-    found = delong_test(y, first, second(first, y))
+    found = auc_test(y, first, second(first, y))
     assert (found.value, found.p_value, found.method) == (value, p_value, "exact-bound")
     assert found.low <= found.value <= found.high
     assert found.high - found.low > 0.4
@@ -153,8 +153,8 @@ def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
 
 
 TESTS = {
-    "auc": delong_test,
-    "partial": lambda y, a, b: partial_delong_test(y, a, b, 0.2),
+    "auc": auc_test,
+    "partial": lambda y, a, b: partial_auc_test(y, a, b, 0.2),
     "precision": precision_test,
     "groups": lambda y, a, b: paired_groups_test(*(auc_of_groups(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))),
 }
@@ -259,9 +259,9 @@ def test_holm_is_statsmodels(p):
         (lambda: placements(np.array([1, 0]), np.zeros(2)), "label at position 1"),
         (lambda: placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
-        (lambda: delong_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
+        (lambda: auc_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
         (lambda: precision_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
-        (lambda: delong_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
+        (lambda: auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
         (lambda: corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: corrected_t_test([0.1, np.nan], 0.25), "not finite"),
         (lambda: corrected_t_test([0.1, 0.2], -1), "test_over_train is -1"),

@@ -81,9 +81,9 @@ def test_bounds_of_many_mistakes_are_wider_than_those_rank_by_rank(monkeypatch):
     y = np.repeat([0, 1], [9000, 9000])
     wrong = random.random(len(y)) < 0.5
     args = (y > 0, wrong, random.lognormal(size=len(y)))
-    found = costs.mean_cost_interval(*args)
+    found = costs.DecisionCosts.of(*args).interval()
     monkeypatch.setattr(costs, "EXACT_RANKS", 10**9)
-    exact = costs.mean_cost_interval(*args)
+    exact = costs.DecisionCosts.of(*args).interval()
     assert exact.value == found.value == pytest.approx(args[2][wrong].sum() / len(y))
     assert found.low < exact.low < exact.high < found.high
     assert found.high - found.low == pytest.approx(exact.high - exact.low, rel=0.02)

@@ -14,14 +14,14 @@ from scipy.stats import beta, norm
 
 from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
-from aucdist.metrics.compare import delong_test, partial_delong_test
+from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure
 from aucdist.metrics.partial import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 
 area, area_interval, area_test = (
-    partial(function, standardized=False) for function in (partial_auc, partial_auc_interval, partial_delong_test)
+    partial(function, standardized=False) for function in (partial_auc, partial_auc_interval, partial_auc_test)
 )
 SCORES = st.integers(-3, 3).map(float)
 ROWS = st.lists(st.tuples(SCORES, st.integers(1, 5)), min_size=1, max_size=12)
@@ -131,7 +131,7 @@ def test_up_to_a_rate_of_1_it_is_delongs():
         found, other = area_interval(counts, 1.0), auc_interval(counts)
     assert (found.low, found.high) == pytest.approx((other.low, other.high), rel=1e-12)
     second = scores + np.random.default_rng(0).normal(size=len(y))
-    one, two = area_test(y, scores, second, 1.0), delong_test(y, scores, second)
+    one, two = area_test(y, scores, second, 1.0), auc_test(y, scores, second)
     assert (one.low, one.high, one.p_value) == pytest.approx((two.low, two.high, two.p_value), abs=0.01)
 
 

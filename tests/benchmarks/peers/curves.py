@@ -28,7 +28,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
-from aucdist.metrics.compare import holm, partial_delong_test
+from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure, measure_name
 from aucdist.metrics.partial import partial_auc
@@ -121,7 +121,7 @@ def _compared(y: np.ndarray, found: Sequence[tuple[Row, np.ndarray | None]]) -> 
     (ours, our_scores), peers = found[0], found[1:]
     yield ours
     tested = [row["system"] for row, scores in peers if scores is not None and our_scores is not None]
-    tests = [partial_delong_test(y, our_scores, scores, MAX_FPR) for row, scores in peers if row["system"] in tested]  # type: ignore[arg-type]
+    tests = [partial_auc_test(y, our_scores, scores, MAX_FPR) for row, scores in peers if row["system"] in tested]  # type: ignore[arg-type]
     corrected = dict(zip(tested, zip(tests, holm([one.p_value for one in tests]), strict=True), strict=True))
     for row, _ in peers:
         if row["system"] in corrected:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aucdist.metrics import roc_auc_interval
-from aucdist.metrics.compare import Difference, delong_test, holm
+from aucdist.metrics.compare import Difference, auc_test, holm
 from benchmarks.common import Row
 from benchmarks.peers.contestant import CHOICE_ROWS, BudgetPoint
 from benchmarks.peers.referee import Trial
@@ -126,7 +126,7 @@ def _auc_test(contest: Contest, ours: System, peer: System) -> Difference | None
     first, second = (contest.trials[s.name][0].first.scores for s in (ours, peer))
     if first is None or second is None or min((contest.y_test == 1).sum(), (contest.y_test == -1).sum()) < 2:
         return None
-    return delong_test(contest.y_test, first, second, LEVEL)
+    return auc_test(contest.y_test, first, second, LEVEL)
 
 
 def _system_row(

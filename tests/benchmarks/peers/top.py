@@ -18,7 +18,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
-from aucdist.metrics.compare import Difference, holm, partial_delong_test
+from aucdist.metrics.compare import Difference, holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import recall_at_fpr
 from aucdist.metrics.partial import partial_auc
@@ -166,7 +166,7 @@ def _partial_auc(y: np.ndarray, scores: np.ndarray, max_fpr: float) -> float:
 
 def _tests(y: np.ndarray, ours: np.ndarray, others: Sequence[np.ndarray]) -> list[tuple[Difference, float]]:
     """Return the paired test of ours against each of the others, with corrected p-values."""
-    found = [partial_delong_test(y, ours, scores, MAX_FPR, standardized=True) for scores in others]
+    found = [partial_auc_test(y, ours, scores, MAX_FPR, standardized=True) for scores in others]
     return list(zip(found, holm([difference.p_value for difference in found]), strict=True))
 
 
