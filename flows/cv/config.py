@@ -223,17 +223,12 @@ def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: st
                 f"metric {metric!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                 "take auc, average_precision or g_mean, or a model with predict_proba"
             )
-        if placement == "masks" and not works_with_masks(model):
+        if placement == "masks" and not model.ignores_zero_weight:
             able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
             raise InputError(
                 f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
                 "calibration: use `tasks`"
             )
-
-
-def works_with_masks(model: Any) -> bool:
-    """Tell whether a model's solver ignores rows of weight 0, so that a fold needs no copy of its rows."""
-    return bool(model.ignores_zero_weight)
 
 
 class CvOptions(RunOptions):

@@ -1,9 +1,7 @@
 """The jobs of a search: fit a path of settings on one fold and score the held-out rows, here, in threads, or on workers."""
 
-import itertools
 import queue
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -85,19 +83,13 @@ def fit_on_worker(
     `loader`: ``loader(item) -> Block``.
     `items`: what it gets for each block.
     """
-    with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RankingWarning):  # the results say it
-            warnings.simplefilter("ignore", category)
-        return attempt(_fit_on_worker, job, sides, settings, search, loader, items)
-
-
-def _fit_on_worker(
-    job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
-) -> list[Result]:
     if search not in _BLOCKS:
         _BLOCKS.clear()
         _BLOCKS[search] = [loader(item) for item in items]
-    return fit_on_copies(job, sides, settings, _BLOCKS[search])
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+            warnings.simplefilter("ignore", category)
+        return fit_on_copies(job, sides, settings, _BLOCKS[search])
 
 
 _BLOCKS: dict[str, list[Block]] = {}
@@ -164,11 +156,7 @@ def run_in_threads(
     Parameters and results are those of `run_here`.
     """
     with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
-
-        def submit(i: int, before: Any) -> Any:
-            return pool.submit(attempt, work, jobs[i], sides_of(jobs[i].fold), *args)
-
-        yield from _as_done(jobs, submit, CONCURRENT_FITS)
+        yield from _as_done(jobs, lambda job, _: pool.submit(lambda: attempt(work, job, sides_of(job.fold), *args)))
 
 
 def run_on_workers(
@@ -179,41 +167,36 @@ def run_on_workers(
     A job whose worker dies is given to another one by Dask itself. Parameters and results are those of `run_here`.
     """
 
-    def submit(i: int, before: Any) -> Any:
+    def submit(job: FitJob, before: Any) -> Any:
         options: dict[str, Any] = {}
         if before is not None:
             (used,) = client.who_has([before]).values()
             others = [address for address in client.scheduler_info(n_workers=-1)["workers"] if address not in used]
             options = {"workers": others or None, "allow_other_workers": True}
-        return client.submit(work, jobs[i], sides_of(jobs[i].fold), *args, pure=False, **options)
+        return client.submit(attempt, work, job, sides_of(job.fold), *args, pure=False, **options)
 
-    yield from _as_done(jobs, submit, len(jobs), client.cancel)
+    yield from _as_done(jobs, submit)
 
 
-def _as_done(
-    jobs: Sequence[FitJob],
-    submit: Callable[[int, Any], Any],
-    most: int,
-    cancel: Callable[[list[Any]], Any] = lambda futures: None,
-) -> JobResults:
-    """Yield the results of jobs as they are done, `most` of them at a time.
+def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> JobResults:
+    """Yield the results of jobs as they are done.
 
-    `submit`: ``submit(i, before)`` returns a future of the job at position i; `before` is that of its first attempt, or None.
+    `submit`: ``submit(job, before)`` returns a future of the job; `before` is that of its first attempt, or None.
     """
     done: queue.SimpleQueue[int] = queue.SimpleQueue()
-    running: dict[int, tuple[int, Any, bool]] = {}
-    waiting, numbers = deque(range(len(jobs))), itertools.count()
+    running: dict[int, tuple[Any, bool]] = {}
 
     def start(i: int, before: Any) -> None:
-        number, future = next(numbers), submit(i, before)
-        running[number] = (i, future, before is not None)
-        future.add_done_callback(lambda _: done.put(number))
+        future = submit(jobs[i], before)
+        running[i] = future, before is not None
+        future.add_done_callback(lambda _: done.put(i))
 
     try:
-        while waiting or running:
-            while waiting and len(running) < most:
-                start(waiting.popleft(), None)
-            i, future, retried = running.pop(done.get())
+        for i in range(len(jobs)):
+            start(i, None)
+        while running:
+            i = done.get()
+            future, retried = running.pop(i)
             try:
                 results: list[Result] = future.result()
             except Exception as e:  # its workers died again and again, or the cluster is gone
@@ -223,4 +206,5 @@ def _as_done(
             else:
                 yield i, results
     finally:
-        cancel([future for _, future, _ in running.values()])
+        for future, _ in running.values():
+            future.cancel()

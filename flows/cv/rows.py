@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -151,15 +152,13 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
     """Return the rows without a column, and its values on the training rows and on the test rows."""
-    of_train, block, schema = take_column(rows.train.block, rows.schema, name)
-    without = replace(rows, train=Rows.of_block(block, rows.train.wanted_blocks), schema=schema)
-    if rows.calibration is not None:
-        _, left, _ = take_column(rows.calibration.block, rows.schema, name)
-        without = replace(without, calibration=Rows.of_block(left, rows.calibration.wanted_blocks))
-    if rows.test is None:
-        return without, of_train, np.zeros(0)
-    of_test, block, _ = take_column(rows.test.block, rows.schema, name)
-    return replace(without, test=Rows.of_block(block, rows.test.wanted_blocks)), of_train, of_test
+    values: dict[str, np.ndarray] = {"test": np.zeros(0)}
+    changes: dict[str, Any] = {}
+    for name_of_part in ("train", "calibration", "test"):
+        if (part := getattr(rows, name_of_part)) is not None:
+            values[name_of_part], block, changes["schema"] = take_column(part.block, rows.schema, name)
+            changes[name_of_part] = Rows.of_block(block, part.wanted_blocks)
+    return replace(rows, **changes), values["train"], values["test"]
 
 
 # ---- one side of a fold -------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from flows.compute.clusters import Workers
 from flows.compute.stages import ResultCache, StageRunner, call_stage
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
-from flows.cv.config import CvConfig, works_with_masks
+from flows.cv.config import CvConfig
 from flows.cv.jobs import (
     JobResults,
     JobSettings,
@@ -148,7 +148,7 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
     """Return whether folds are tasks or masks, and why."""
     if config.placement != "auto":
         return config.placement, "as configured"
-    if not all(works_with_masks(clone(config.model.built).set_params(**point)) for point in config.points):
+    if not all(clone(config.model.built).set_params(**point).ignores_zero_weight for point in config.points):
         return "tasks", "the solver needs a copy of the rows of each fold"
     memory = _memory_per_task(client)
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
@@ -175,7 +175,8 @@ class JobRunner:
     ):
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._progress = SearchProgress(observer, config.measure)
+        self._measure, self._n_failed = find_measure(config.measure), 0
+        self._values: dict[str, list[float]] = {}
         parameters = config.model.built.plain_params()
         self._settings = JobSettings(
             type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
@@ -192,10 +193,14 @@ class JobRunner:
         }
         missing = [i for i in range(len(jobs)) if i not in results]
         self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
-        self._progress.start(len(jobs), [(jobs[i], cached) for i, cached in results.items()])
+        for i, cached in results.items():
+            self._keep_values(jobs[i], cached)
+        self._report(len(jobs), len(missing), None)
+        start = time.monotonic()
         for k, answers in self._execute([jobs[i] for i in missing]) if missing else ():
             job = jobs[missing[k]]
             results[missing[k]] = answers
+            self._keep_values(job, answers)
             error = next((result["error"] for result in answers if "error" in result), None)
             if error is None:
                 self._cache.put(*_cache_key(job), answers)
@@ -204,8 +209,23 @@ class JobRunner:
                 inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
                 where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # as users count them
                 self._observer.note(f"failed: {where}: {answers[0].get('error')}")
-            self._progress.finish(job, answers, failed=error is not None)
+                self._n_failed += 1
+            left = len(jobs) - len(results)
+            self._report(len(jobs), left, (time.monotonic() - start) / (len(missing) - left) * left)
         return [results[i] for i in range(len(jobs))]
+
+    def _keep_values(self, job: FitJob, results: list[Result]) -> None:
+        for point, result in zip(job.points, results, strict=True):
+            if "value" in result and job.fold.inner is None:
+                self._values.setdefault(parameters_text(point), []).append(result["value"])
+
+    def _report(self, total: int, left: int, seconds_left: float | None) -> None:
+        """Report how many jobs are done, and the best setting of those that have most values."""
+        sign = self._measure.sign
+        means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
+        best = max(means, key=means.__getitem__, default=None)
+        text = "" if best is None else f"best so far {self._measure.name} {abs(means[best][1]):.4f} at {best}"
+        self._observer.tasks(Tasks(total - left, total, self._n_failed, text, seconds_left))
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:
@@ -240,40 +260,3 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     if rows.classes is not None:  # more repeats may leave out more of them
         common["classes"] = rows.classes.sets.names()
     return common | {"metric": config.measure, "nested": config.nested}
-
-
-# ---- progress ----------------------------------------------------------------------------------------------------------
-
-
-class SearchProgress:
-    """Reports the jobs of a search to an observer."""
-
-    def __init__(self, observer: RunObserver, metric: str):
-        self._observer, self._metric, self._sign = observer, metric, find_measure(metric).sign
-        self._values: dict[str, list[float]] = {}
-        self._n_failed = 0
-
-    def start(self, total: int, cached: list[tuple[FitJob, list[Result]]]) -> None:
-        """Report that jobs start, some of which have cached results."""
-        for job, results in cached:
-            self._record(job, results)
-        self._total, self._n_cached, self._left, self._start = total, len(cached), total - len(cached), time.monotonic()
-        self._report(None)
-
-    def finish(self, job: FitJob, results: list[Result], failed: bool) -> None:
-        """Report that a job is finished."""
-        self._record(job, results)
-        self._left -= 1
-        self._n_failed += failed
-        self._report((time.monotonic() - self._start) / (self._total - self._n_cached - self._left) * self._left)
-
-    def _record(self, job: FitJob, results: list[Result]) -> None:
-        for point, result in zip(job.points, results, strict=True):
-            if "value" in result and job.fold.inner is None:
-                self._values.setdefault(parameters_text(point), []).append(result["value"])
-
-    def _report(self, seconds_left: float | None) -> None:
-        means = {text: (len(values), self._sign * float(np.mean(values))) for text, values in self._values.items()}
-        best = max(means, key=means.__getitem__, default=None)
-        text = "" if best is None else f"best so far {self._metric} {abs(means[best][1]):.4f} at {best}"
-        self._observer.tasks(Tasks(self._total - self._left, self._total, self._n_failed, text, seconds_left))

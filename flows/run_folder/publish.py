@@ -85,7 +85,7 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
     point, spreads = getattr(fitted.config, "operating_point", None), fitted.estimator.class_spreads.tolist()
     said = result.get("classes", [result])
     for model, of_class, about, spread in zip(fitted.models, fitted.evaluation.classes, said, spreads, strict=True):
-        counts, part = (of_class.train, "training") if of_class.test is None else (of_class.test, "test")
+        part, counts = of_class.shown
         own = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
         contents.append(
@@ -122,13 +122,13 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str = "aucd
         search=fitted.search,
     )
     if fitted.several:
-        tested = fitted.evaluation.scores is not None
-        curves = [row.test if tested and row.test is not None else row.train for row in fitted.evaluation.classes]
+        curves = [row.shown[1] for row in fitted.evaluation.classes]
         return replace(report, curves=curves, confusions=fitted.confusions)
     probabilities = None
     if hasattr(estimator, "predict_proba"):
-        shown = of_class.train if of_class.test is None else of_class.test
-        probabilities = shown.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
+        probabilities = of_class.shown[1].mapped(
+            lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
+        )
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
     names = list(rows.schema.feature_names)

@@ -60,6 +60,11 @@ class ClassEvaluation:
     unseen: ScoreCounts | CostCounts | None = None
 
     @property
+    def shown(self) -> tuple[str, ScoreCounts]:
+        """The rows whose scores reports show: the test rows, or else the training rows."""
+        return ("training", self.train) if self.test is None else ("test", self.test)
+
+    @property
     def setters(self) -> ScoreCounts | CostCounts:
         """The rows that set the threshold."""
         return next(counts for counts in (self.unseen, self.costs, self.train) if counts is not None)
@@ -270,7 +275,7 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
         return None
     evaluation, of_class, requirement = fitted.evaluation, fitted.evaluation.classes[k], config.options
     threshold = float(fitted.models[k].raw_threshold)
-    which, counts = ("training", of_class.train) if of_class.test is None else ("test", of_class.test)
+    which, counts = of_class.shown
     per_day = None if fitted.rows.per_day is None else fitted.rows.per_day[which == "training"]
     point = point_of(counts, threshold, requirement, which, per_day)
     point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
