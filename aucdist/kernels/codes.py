@@ -9,7 +9,6 @@ or add to a table that A' is applied to afterwards, and n_features numbers a row
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 from numba.extending import register_jitable
 
 from aucdist.kernels.compiling import kernel
@@ -49,10 +48,6 @@ class BinRows(NamedTuple):
 
     codes: np.ndarray
     basis: CodeBasis
-
-
-def _is_bins(rows) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is BinRows
 
 
 # ---- tables -----------------------------------------------------------------------------------------------------------

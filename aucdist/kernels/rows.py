@@ -9,6 +9,7 @@ weights before the rows are read, `sums_for` begins one and `add_sums` adds it t
 weights and the sums are the tables, at no cost.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 from aucdist.kernels.codes import (
     BinRows,
     CodeBasis,
-    _is_bins,
     add_codes,
     code_dot,
     expand,
@@ -147,41 +147,47 @@ def row_dot(rows, i, w):
     return _csr_dot(rows, i, w) if isinstance(rows, CsrRows) else _dense_dot(rows, i, w)
 
 
-def row_axpy(rows, i, a, out):
-    """Add a times row i to the float64 vector out."""
-    if isinstance(rows, CsrRows):
-        _csr_axpy(rows, i, a, out)
-    else:
-        _dense_axpy(rows, i, a, out)
+def is_rows(rows, kind) -> bool:
+    """Tell whether rows, or Numba's type of them, are of a kind."""
+    return getattr(rows, "instance_class", type(rows)) is kind
 
 
-def _is_csr(rows) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is CsrRows
+def by_kind(**options):
+    """Return a decorator of a function that picks an implementation by its arguments, or by Numba's types of them.
 
+    What it returns is called with these arguments: Python picks at each call, and Numba once, when it compiles. The options are
+    those of `numba.extending.overload`.
+    """
 
-def _is_dense(rows) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is DenseRows
+    def decorator(pick):
+        @functools.wraps(pick)
+        def function(*args):
+            return pick(*args)(*args)
+
+        overload(function, **options)(pick)
+        return function
+
+    return decorator
 
 
 # Overloads return the loops themselves: a function around them is compiled as well. Only what Numba inlines needs one: its
 # inliner warns of a loop that is the whole of what it puts in twice.
 @overload(row_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
 def _row_dot_if_dense(rows, i, w):
-    return _dense_dot if _is_dense(rows) else None
+    return _dense_dot if is_rows(rows, DenseRows) else None
 
 
 @overload(row_dot, inline="always")
 def _row_dot_if_csr(rows, i, w):
-    return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
+    return (lambda rows, i, w: _csr_dot(rows, i, w)) if is_rows(rows, CsrRows) else None
 
 
-@overload(row_axpy, inline="always")
-def _row_axpy_by_type(rows, i, a, out):
-    if _is_bins(rows):
-        return None
-    if _is_csr(rows):
+@by_kind(inline="always")
+def row_axpy(rows, i, a, out):
+    """Add a times row i to the float64 vector out."""
+    if is_rows(rows, CsrRows):
         return lambda rows, i, a, out: _csr_axpy(rows, i, a, out)
-    return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
+    return (lambda rows, i, a, out: _dense_axpy(rows, i, a, out)) if is_rows(rows, DenseRows) else None
 
 
 # ---- tables -----------------------------------------------------------------------------------------------------------
@@ -224,26 +230,26 @@ def _code_axpys(rows, which, coefs, n, out):
 
 @overload(table_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
 def _table_dot_if_dense(rows, i, w):
-    return _dense_dot if _is_dense(rows) else None
+    return _dense_dot if is_rows(rows, DenseRows) else None
 
 
 @overload(table_dot, inline="always")
 def _table_dot_otherwise(rows, i, w):
-    if _is_bins(rows):
+    if is_rows(rows, BinRows):
         return lambda rows, i, w: code_dot(rows, i, w)
-    return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
+    return (lambda rows, i, w: _csr_dot(rows, i, w)) if is_rows(rows, CsrRows) else None
 
 
 @overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
 def _table_axpys_if_dense(rows, which, coefs, n, out):
-    return _dense_axpys if _is_dense(rows) else None
+    return _dense_axpys if is_rows(rows, DenseRows) else None
 
 
 @overload(table_axpys)
 def _table_axpys_otherwise(rows, which, coefs, n, out):
-    if _is_bins(rows):
+    if is_rows(rows, BinRows):
         return _code_axpys
-    return _csr_axpys if _is_csr(rows) else None
+    return _csr_axpys if is_rows(rows, CsrRows) else None
 
 
 # ---- fetching early ---------------------------------------------------------------------------------------------------
@@ -291,7 +297,7 @@ def _prefetch_row_by_type(rows, i):
         for f in range(0, width, per_line):
             prefetch(rows.values, i * width + f)
 
-    return csr if _is_csr(rows) else dense
+    return csr if is_rows(rows, CsrRows) else dense
 
 
 # ---- passes -----------------------------------------------------------------------------------------------------------

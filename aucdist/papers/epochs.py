@@ -7,7 +7,7 @@ weights, and the weights that they reach are averaged in proportion to the block
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,11 @@ class LabelledRows(NamedTuple):
         return cls(block.rows, block.y, block.weights())
 
 
-class Epoch(Protocol):
-    """The steps of an epoch, an object of plain values that is sent to the blocks."""
+Epoch = Callable[[Block, Any, np.ndarray, int], tuple[Any, np.ndarray, Summary]]
+"""The steps of an epoch on a block, a function that is sent to the blocks with its settings (`functools.partial`).
 
-    def __call__(self, block: Block, memory: Any, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray, Summary]:
-        """Return the block's memory, its weights after the steps, and the other sums of the summary.
-
-        `memory`: of the epoch before; it is not changed.
-        `w`: the weights to start from, which may be changed.
-        `seed`: of all that is drawn at random.
-        """
+``epoch(block, memory, w, seed)`` returns the block's memory, its weights after the steps, and the other sums of the summary. The
+memory of the epoch before is not changed, and the weights to start from may be; `seed` is of all that is drawn at random."""
 
 
 def run_epoch(

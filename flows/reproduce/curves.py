@@ -125,8 +125,8 @@ class LearningCurves(ProtocolKind):
                 errors.append(Curve(system, steps, 1 - np.mean([run["auc"] for run in runs], axis=0)))
                 excess = [np.array(run["objective"], dtype=float) / run["optimum"]["primal"] - 1 for run in runs]
                 objectives.append(Curve(system, steps, np.mean(excess, axis=0)))
-        lam, excess = f"lam {number_text(self.datasets[dataset].lam)}", "Relative function value difference"
-        for curves, ylabel in ((errors, "1 - AUC"), (objectives, excess)):
+        lam = f"lam {number_text(self.datasets[dataset].lam)}"
+        for curves, ylabel in ((errors, "1 - AUC"), (objectives, "Relative function value difference")):
             if curves:
                 yield Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True)
 

@@ -147,7 +147,9 @@ class Shapes(Kind):
             "{mean:.3f}", "± {deviation:.3f}", "first {first:.3f}", "{rounds:.3g} rounds", "acceptance {acceptance:.2f}",
             "{effective_samples:.0f} effective samples",
         )  # fmt: skip
-        tables, counts, figures = [], {}, []
+        tables: list[PageTable] = []
+        counts: dict[str, Any] = {}
+        figures: list[Figure] = []
         for key, system in self.systems.items():
             own = cells["system"] == key
             tables.append(
@@ -347,7 +349,8 @@ class Probabilities(ProtocolKind):
         """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
         cells = self.cells(results)
         shown = cells.assign(highlight=np.where(cells["best"], "better", ""))
-        tables, counts = [], {}
+        tables: list[PageTable] = []
+        counts: dict[str, Any] = {}
         for measure, printed in self.tables.items():
             measured = shown[shown["measure"] == measure]
             text = "{mean:.4f}", "{mark}", "± {deviation:.4f}"

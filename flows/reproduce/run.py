@@ -8,13 +8,14 @@ import csv
 import io
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
@@ -30,7 +31,7 @@ from flows.progress.console import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Probabilities, Shapes
 from flows.reproduce.gmean import GMeans
-from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, check_names, read_version
 from flows.reproduce.page import Report, render_paper_page
 from flows.reproduce.table import Table
 
@@ -54,15 +55,6 @@ else:
     Experiment = Annotated[Union[tuple(KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
 
 
-class QuickChanges(BaseModel):
-    """The keys of an experiment that ``--quick`` changes."""
-
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)  # the experiment validates the other keys
-
-    datasets: list[str] | None = None
-    """The data sets to use; all by default"""
-
-
 class Paper(Strict):
     """The experiments of a paper."""
 
@@ -73,8 +65,8 @@ class Paper(Strict):
     departures: list[str] = Field(default=[])
     """How the experiments differ from the paper's, for the page"""
     experiments: dict[str, Experiment]
-    quick: dict[str, QuickChanges]
-    """The experiments of `--quick`, and the keys that it changes"""
+    quick: dict[str, dict[str, Any]]
+    """The experiments of `--quick`, and the keys that it changes; `datasets` is the list of the data sets to use"""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
     output: str = Field(default="runs", min_length=1)
     """The folder or URL of the results."""
@@ -86,26 +78,20 @@ class Paper(Strict):
 
     def quick_version(self) -> "Paper":
         """Return the paper with the experiments of ``--quick`` alone."""
-        experiments = {name: self._quick_experiment(name, changes) for name, changes in self.quick.items()}
+        experiments = {}
+        for name, changes in self.quick.items():
+            if name not in self.experiments:
+                raise unknown("experiment in `quick`", name, self.experiments)
+            full, values = self.experiments[name], {key: v for key, v in changes.items() if key != "datasets"}
+            check_names(f"data set in quick.{name}", changes.get("datasets", ()), full.datasets)
+            try:
+                quick = type(full).model_validate(_deep_merge(full.model_dump(exclude_unset=True), values))
+            except ValidationError as e:
+                raise InputError(explain(e, type(full), f"quick.{name}")) from None
+            # After validation, because there may be printed figures of the other data sets.
+            datasets = {key: quick.datasets[key] for key in changes.get("datasets", full.datasets)}
+            experiments[name] = quick.model_copy(update={"datasets": datasets})
         return self.model_copy(update={"paper": f"{self.paper}-quick", "experiments": experiments, "quick": {}})
-
-    def _quick_experiment(self, name: str, changes: QuickChanges) -> Kind:
-        if name not in self.experiments:
-            raise unknown("experiment in `quick`", name, self.experiments)
-        full = self.experiments[name]
-        for key in changes.datasets or ():
-            if key not in full.datasets:
-                raise unknown(f"data set in quick.{name}", key, full.datasets)
-        try:
-            quick = type(full).model_validate(
-                _deep_merge(full.model_dump(exclude_unset=True), changes.model_extra or {})
-            )
-        except ValidationError as e:
-            raise InputError(explain(e, type(full), f"quick.{name}")) from None
-        if changes.datasets is None:
-            return quick
-        # After validation, because there may be printed figures of the other data sets.
-        return quick.model_copy(update={"datasets": {key: quick.datasets[key] for key in changes.datasets}})
 
 
 def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -223,14 +209,17 @@ def run_task(task: Task) -> Result:
 def _results(
     config: Paper, versions: dict[str, dict[str, Version]], folder: str, observer: RunObserver
 ) -> dict[TaskId, Result]:
-    """Return the result of every task, from the cache or from a run of the task."""
+    """Return the result of every task, from the cache or from a run of the task; the error of a failed task names it."""
     tasks = {
         (name, key): {"kind": experiment.kind, **task}
         for name, experiment in config.experiments.items()
         for key, task in experiment.tasks(versions[name])
     }
-    cache = ResultCache(f"{folder}/tasks")
-    cached = {task_id: cache.get(_label(task_id), _identity(task)) for task_id, task in tasks.items()}
+    cache, entries = ResultCache(f"{folder}/tasks"), {}
+    for (name, key), task in tasks.items():  # the fingerprint of the data identifies a result, but not their source
+        label = f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}"
+        entries[name, key] = label, task | {"source": None}
+    cached = {task_id: cache.get(*entry) for task_id, entry in entries.items()}
     results: dict[TaskId, Result] = {task_id: result for task_id, result in cached.items() if result is not None}
     missing = {task_id: task for task_id, task in tasks.items() if task_id not in results}
     observer.stage(f"{len(missing)} tasks" + (f", {len(results)} more are in the cache" if results else ""))
@@ -238,50 +227,31 @@ def _results(
         return results
     last = time.monotonic()
     with open_cluster(config.cluster, f"reproduce-{config.paper}", observer) as workers:
-        for task_id, result in _run_all(workers.client, missing):
-            results[task_id] = jsonable(result)
-            cache.put(_label(task_id), _identity(missing[task_id]), results[task_id])
+        for (name, key), result_of_task in _run_all(workers.client, missing):
+            try:
+                results[name, key] = jsonable(result_of_task())
+            except Exception as e:
+                error = InputError if isinstance(e, InputError) else RunError
+                message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
+                raise error(f"{name}, {key}: {message}") from e
+            cache.put(*entries[name, key], results[name, key])
             if time.monotonic() - last >= SECONDS_BETWEEN_NOTES:
                 last = time.monotonic()
-                name, key = task_id
                 observer.note(f"{len(results)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
     return results
 
 
-def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Result]]:
-    """Yield results in order of completion, from the workers of a Dask client or from this process."""
+def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Callable[[], Result]]]:
+    """Yield functions that return results, in order of completion, from the workers of a Dask client or from this process."""
     if client is None:
-        for task_id, task in tasks.items():
-            yield task_id, _result_or_named_error(task_id, lambda task=task: run_task(task))
+        yield from ((task_id, partial(run_task, task)) for task_id, task in tasks.items())
         return
     pool = client.get_executor(pure=False)
     try:
         ids = {pool.submit(run_task, task): task_id for task_id, task in tasks.items()}
-        for future in as_completed(ids):
-            yield ids[future], _result_or_named_error(ids[future], future.result)
+        yield from ((ids[future], future.result) for future in as_completed(ids))
     finally:
         pool.shutdown(wait=False)
-
-
-def _result_or_named_error(task_id: TaskId, result: Any) -> Result:
-    """Return the result; an error names its task."""
-    try:
-        outcome: Result = result()
-    except Exception as e:
-        error = InputError if isinstance(e, InputError) else RunError
-        message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
-        raise error(f"{task_id[0]}, {task_id[1]}: {message}") from e
-    return outcome
-
-
-def _label(task_id: TaskId) -> str:
-    name, key = task_id
-    return f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}"
-
-
-def _identity(task: Task) -> Task:
-    """Return the values that identify the result of a task: the fingerprint of the data, but not their source and its notes."""
-    return task | {"source": None}
 
 
 def _yaml(config: Paper) -> str:

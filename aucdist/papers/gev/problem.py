@@ -101,6 +101,10 @@ class LinkProblem:
     ----------
     blocks : Blocks
         No method changes the blocks' memories.
+    lam : float
+        The paper's lambda divided by n_samples.
+    fit_intercept, penalise_intercept : bool
+        The paper penalises the intercept like a weight.
     signs : ndarray of shape (n_features,), int8, or None
         The signs of the weights.
     """
@@ -196,12 +200,12 @@ class LinkProblem:
         total: np.ndarray = self.blocks.sum(second_moments, theta, self.loss)["moments"] / self.weight
         return total
 
-    def solver(self, moments: np.ndarray, damping: float = 0.0, fixed: np.ndarray | None = None) -> Solve:
+    def solver(self, moments: np.ndarray, fixed: np.ndarray | None = None) -> Solve:
         """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor.
 
         Entries of the step that are `fixed` are 0, as those of the gradient must be.
         """
-        matrix = moments + np.diag(self.penalty + damping)
+        matrix = moments + np.diag(self.penalty)
         if fixed is not None and fixed.any():
             matrix[fixed] = matrix[:, fixed] = 0.0
             matrix[fixed, fixed] = 1.0

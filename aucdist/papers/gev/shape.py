@@ -97,7 +97,7 @@ def map_shape(
     point = problem.evaluate(problem.origin())
     level = -np.inf
     while True:
-        solver, _ = hessian_solver(problem, point)
+        solver = hessian_solver(problem, point)
         problem, point, xi = _move_shape(problem, point, xi, most_xi, solver)
         lower = backtrack(problem, point, solver(-point.gradient)[0])
         point = point if lower is None else lower[0]

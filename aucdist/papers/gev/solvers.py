@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import diags_array
 
 from aucdist.data.block import Block, column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
@@ -97,8 +98,8 @@ def absolute_moments(block: Block) -> Summary:
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
 
 
-def hessian_solver(problem: LinkProblem, point: LinkPoint) -> tuple[CountedSolve, int]:
-    """Return a function that solves ``Hessian x = b`` at a point, and the passes that its setup took.
+def hessian_solver(problem: LinkProblem, point: LinkPoint) -> CountedSolve:
+    """Return a function that solves ``Hessian x = b`` at a point; the setup takes one pass.
 
     Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
     shorter the gradient at the point is.
@@ -107,13 +108,13 @@ def hessian_solver(problem: LinkProblem, point: LinkPoint) -> tuple[CountedSolve
         moments = problem.second_moments(point.theta)
         moments[-1, -1] += LEAST_CURVATURE
         solve = problem.solver(moments, fixed=problem.fixed(point))
-        return lambda b: (solve(b), 0), 1
+        return lambda b: (solve(b), 0)
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
     diagonal[-1] += LEAST_CURVATURE
     tolerance = min(0.1, np.sqrt(point.gradient_norm))
     free = 1.0 - problem.fixed(point)
-    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance, free), 1
+    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance, free)
 
 
 def _conjugate_gradients(
@@ -123,19 +124,19 @@ def _conjugate_gradients(
 
     The blocks hold the curvatures. Entries of x are 0 where `free` is 0, as those of b must be.
     """
-    x, residual, n_products = np.zeros_like(b), b, 0
-    z = residual / diagonal
-    direction, old = z, float(residual @ z)
-    while n_products < MOST_PRODUCTS and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
-        product = blocks.reduce(hessian_product, direction)["product"] / problem.weight + problem.penalty * direction
-        product[-1] *= problem.fit_intercept
-        product *= free
+    from scipy.sparse.linalg import LinearOperator, cg  # here, because it takes time to load, and few fits need it
+
+    n_products = 0
+
+    def product(direction: np.ndarray) -> np.ndarray:
+        nonlocal n_products
         n_products += 1
-        step = old / float(direction @ product)
-        x, residual = x + step * direction, residual - step * product
-        z = residual / diagonal
-        new = float(residual @ z)
-        direction, old = z + new / old * direction, new
+        of_losses: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
+        of_losses[-1] *= problem.fit_intercept
+        return free * (of_losses + problem.penalty * direction)
+
+    hessian = LinearOperator((len(b), len(b)), product, dtype=np.float64)
+    x, _ = cg(hessian, b, rtol=tolerance, maxiter=MOST_PRODUCTS, M=diags_array(1.0 / diagonal))
     return x, n_products
 
 
@@ -158,9 +159,14 @@ class LinkSolver(Solver):
     takes_codes = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
-        penalise_intercept: bool = False, gradient_tol: float = 0.0, signs: np.ndarray | None = None,
-    ) -> Iterator[LinkRound]:  # fmt: skip
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: np.ndarray | None = None,
+        *,
+        gradient_tol: float = 0.0,
+        **objective: Any,
+    ) -> Iterator[LinkRound]:
         """Yield the best weights so far.
 
         Parameters
@@ -169,14 +175,17 @@ class LinkSolver(Solver):
             The paper's lambda divided by n_samples.
         start : ndarray of shape (n_features + 1,), optional
             Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
-        fit_intercept, penalise_intercept : bool
-            The paper penalises the intercept like a weight.
         gradient_tol : float
             For a loss that is not convex: a point with a gradient of at most this length is stationary.
-        signs : ndarray of shape (n_features,), int8, optional
-            The signs of the weights, for `Newton`: see `aucdist.solvers.signs`.
+        **objective
+            As of `LinkProblem`; signs are for `Newton`.
         """
-        problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
+        return self.minimise(LinkProblem(blocks.without_memory(), lam=lam, **objective), start, gradient_tol)
+
+    def minimise(
+        self, problem: LinkProblem, start: np.ndarray | None = None, gradient_tol: float = 0.0
+    ) -> Iterator[LinkRound]:
+        """Yield the rounds of a problem; parameters as of `rounds`."""
         bound = (0.0, 0.0)
         for point, newest, passes in self.points(problem, start):
             bound = higher(bound, (newest.dual, newest.dual_error))
@@ -214,10 +223,8 @@ class Newton(LinkSolver):
         """
 
         def on_sample(drawn: Block) -> Iterator[LinkRound]:
-            return Newton().rounds(
-                LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
-                fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
-            )  # fmt: skip
+            lam = max(problem.lam, ABOVE_NOISE * sample.noise(drawn))
+            return Newton().minimise(replace(problem, blocks=LocalBlocks([drawn]), lam=lam))
 
         passes_before = 0
         if start is None and problem.loss.convex:
@@ -227,13 +234,12 @@ class Newton(LinkSolver):
         passes += passes_before
         while True:
             yield point, point, passes
-            solver, setup_passes = hessian_solver(problem, point)
-            move, solve_passes = solver(-point.gradient)
+            move, solve_passes = hessian_solver(problem, point)(-point.gradient)
             lower = backtrack(problem, point, move)
             if lower is None:
                 return
             point, n_tries = lower
-            passes += setup_passes + solve_passes + n_tries
+            passes += 1 + solve_passes + n_tries
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -24,7 +24,6 @@ features.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -40,8 +39,7 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
-"""The factor for `PrimalState.usual_eta`. It is large because one weight moves at a time and the next step uses its new
-value."""
+"""The factor for `PrimalSolver.first_step`. It is large because one weight moves at a time and the next step uses its new value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +179,7 @@ class SCD(PrimalSolver):
             As of `PrimalState`. An intercept is drawn like a weight, and takes steps of 4 / sqrt(t).
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
-        eta = self.first_step(state, FACTOR)
+        state.eta = self.first_step(state, FACTOR)
         summary = blocks.sum(send_labels, state.shares)
         labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
@@ -191,18 +189,18 @@ class SCD(PrimalSolver):
         mean = np.zeros_like(margins)
         # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
         per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
-        for t in count(1):
-            share = state.next_round()
-            mean += share * (margins - mean)
-            steps = ColumnSteps(seed, state.penalty == "l1", lam, state.step(eta, t), FACTOR / np.sqrt(t))
-            swept = columns.reduce(sweep, state.w, margins, steps, t)
+        while True:
+            state.next_round()
+            mean += state.share * (margins - mean)
+            steps = ColumnSteps(seed, state.penalty == "l1", lam, state.length, FACTOR / np.sqrt(state.t))
+            swept = columns.reduce(sweep, state.w, margins, steps, state.t)
             state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
             active = np.where(margins < 1.0, shares, 0.0)
             point = np.empty((2, len(state.w)))
             for b, own in enumerate(swept["sums"]):
                 point[:, b : -1 : columns.n_blocks] = own
             point[:, -1] = active[labels < 0].sum(), active[labels > 0].sum()
-            yield state.end_round(mean_hinge(shares, mean if state.average else margins), point, share)
+            yield state.end_round(mean_hinge(shares, mean if state.average else margins), point)
             reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
             if rows.alone:
                 state.w, margins = reached, moved

@@ -7,11 +7,10 @@ the squared length of the row, `UPPER`, the upper end of its dual variable, `DUA
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, u64
-from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, prefetch, prefetch_row, row_axpy, row_dot
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, by_kind, is_rows, prefetch, prefetch_row, row_axpy, row_dot
 
 SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
 N_COLUMNS = 4
@@ -143,14 +142,10 @@ def _csr_active(columns, j, shares, margins):
     return total
 
 
+@by_kind(jit_options={"fastmath": SUM_IN_ANY_ORDER})
 def active_sum(columns, j, shares, margins):
     """Return the sum of ``shares * column j`` over the rows whose margin is below 1."""
-    return (_csr_active if isinstance(columns, CsrRows) else _dense_active)(columns, j, shares, margins)
-
-
-@overload(active_sum, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _active_sum_by_type(columns, j, shares, margins):
-    return _csr_active if _is_csr(columns) else _dense_active
+    return _csr_active if is_rows(columns, CsrRows) else _dense_active
 
 
 @kernel

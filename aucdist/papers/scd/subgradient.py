@@ -1,7 +1,7 @@
 """Subgradient methods for the hinge: COMID, RDA and PSA along all rows, Pegasos along single rows.
 
 Tao, Zhu, Luo & Kong (2013) compare their Non-smooth SCD (`aucdist.papers.scd.columns`) with these methods. A round of the first
-three is one step along the subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.step`:
+three is one step along the subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.length`:
 
 ``comid``
     Algorithm 2, with the closed forms of (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) /
@@ -28,7 +28,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,7 +43,7 @@ from aucdist.parameters import SWITCH, Constraints, above_0
 from aucdist.solvers.base import Round, Solver
 
 FACTOR = 1.0
-"""The factor for `PrimalState.usual_eta`, where all weights move at once."""
+"""The factor for `PrimalSolver.first_step`, where all weights move at once."""
 
 FACTOR_OF_MEANS = 4.0
 """The factor for RDA with L1, which can be larger because the mean of all subgradients varies less than a single one."""
@@ -52,6 +52,11 @@ FACTOR_OF_MEANS = 4.0
 def free_step(t: int) -> float:
     """Return the step length of the intercept in step t."""
     return 2.0 / math.sqrt(t)
+
+
+def moved_intercept(state: PrimalState) -> float:
+    """Return the intercept after the step of this round along its own subgradient."""
+    return float(state.w[-1] - free_step(state.t) * state.slope[-1])
 
 
 def soften(w: np.ndarray, width: float) -> np.ndarray:
@@ -73,16 +78,12 @@ class SubgradientSolver(PrimalSolver):
 
     takes_codes = True
 
-    def factor(self, state: PrimalState) -> float:
-        """Return the factor of the length of the first step, see `PrimalState.usual_eta`."""
-        return FACTOR
+    factors: ClassVar[dict[str, float]] = {"l1": FACTOR, "l2": FACTOR}
+    """The factor of `first_step` with each penalty."""
 
     @abstractmethod
-    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
-        """Return the weights after step t = 1, 2, ..., the intercept last.
-
-        `g` and `total`: the newest subgradient, and the sum of all of them; their last entries belong to the intercept.
-        """
+    def step(self, state: PrimalState) -> np.ndarray:
+        """Return the weights after the step of this round, the intercept last."""
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **objective: Any) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
@@ -99,13 +100,10 @@ class SubgradientSolver(PrimalSolver):
         if len(self.penalties) == 1:
             objective["penalty"] = self.penalties[0]
         state = PrimalState(blocks, lam, start, self.average, **objective)
-        eta, total = self.first_step(state, self.factor(state)), np.zeros_like(state.w)
-        for t in count(1):
-            newest, g = state.evaluate()
-            yield newest
-            g[-1] *= state.intercept
-            total = total + g
-            state.w = self.step(state, eta, g, total, t)
+        state.eta = self.first_step(state, self.factors[state.penalty])
+        while True:
+            yield state.evaluate()
+            state.w = self.step(state)
 
 
 class COMID(SubgradientSolver):
@@ -113,12 +111,12 @@ class COMID(SubgradientSolver):
 
     name = "comid"
 
-    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
-        """Return the weights after step t."""
-        length, lam = state.step(eta, t), state.lam
-        reached = (state.w - 0.5 * length * g)[:-1]
+    def step(self, state: PrimalState) -> np.ndarray:
+        """Return the weights after the step of this round."""
+        length, lam = state.length, state.lam
+        reached = (state.w - 0.5 * length * state.slope)[:-1]
         features = soften(reached, 0.5 * length * lam) if state.penalty == "l1" else reached / (1.0 + length * lam)
-        return np.append(features, state.w[-1] - free_step(t) * g[-1])
+        return np.append(features, moved_intercept(state))
 
 
 class RDA(SubgradientSolver):
@@ -126,13 +124,11 @@ class RDA(SubgradientSolver):
 
     name = "rda"
 
-    def factor(self, state: PrimalState) -> float:
-        """Return the factor of the length of the first step."""
-        return FACTOR_OF_MEANS if state.penalty == "l1" else FACTOR
+    factors: ClassVar[dict[str, float]] = {"l1": FACTOR_OF_MEANS, "l2": FACTOR}
 
-    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
-        """Return the weights after step t."""
-        lam = state.lam
+    def step(self, state: PrimalState) -> np.ndarray:
+        """Return the weights after the step of this round."""
+        lam, eta, t, total = state.lam, state.eta, state.t, state.slopes
         if state.penalty == "l1":
             features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
         else:
@@ -169,45 +165,35 @@ class PSA(SubgradientSolver):
                 "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
             )
 
-    def step(self, state: PrimalState, eta: float, g: np.ndarray, total: np.ndarray, t: int) -> np.ndarray:
-        """Return the weights after step t."""
+    def step(self, state: PrimalState) -> np.ndarray:
+        """Return the weights after the step of this round."""
         assert self.radius is not None  # or it is refused
-        features = onto_ball((state.w - 0.5 * state.step(eta, t) * g)[:-1], self.radius)
-        return np.append(features, state.w[-1] - free_step(t) * g[-1])
+        features = onto_ball((state.w - 0.5 * state.length * state.slope)[:-1], self.radius)
+        return np.append(features, moved_intercept(state))
 
 
 PegasosMemory = tuple[int, np.ndarray]
 """The steps that a block has taken, and the squared lengths of its rows."""
 
 
-@dataclass(frozen=True)
-class PegasosEpoch:
-    """As many steps as the block has rows, whose length depends on how many the block has taken before.
+def pegasos_epoch(
+    block: Block,
+    memory: PegasosMemory | None,
+    w: np.ndarray,
+    seed: int,
+    loss: tuple[ClassWeight, int],
+    steps: PegasosSteps,
+) -> tuple[PegasosMemory, np.ndarray, Summary]:
+    """Take as many steps as the block has rows, whose length depends on how many the block has taken before: an `Epoch`.
 
-    Attributes
-    ----------
-    shares : tuple of float
-        The share of the total weight of a negative and of a positive row of weight 1.
-    n_rows : int
-        The number of rows that steps are drawn from, those of weight 0 included, which a mask leaves in the blocks.
-    free : float
-        1 if there is an intercept, else 0.
+    `loss`: the share of the total weight of a negative and of a positive row of weight 1; and the number of rows that steps are
+        drawn from, those of weight 0 included, which a mask leaves in the blocks.
     """
-
-    shares: ClassWeight
-    n_rows: int
-    lam: float
-    free: float
-
-    def __call__(
-        self, block: Block, memory: PegasosMemory | None, w: np.ndarray, seed: int
-    ) -> tuple[PegasosMemory, np.ndarray, Summary]:
-        """Take the steps; parameters and returns as of `Epoch`."""
-        n, (taken, squares) = block.n_samples, memory or (0, row_squares(block.rows))
-        if n:
-            steps = PegasosSteps(seed, n, self.lam, taken, self.free, np.sqrt(0.5 / self.lam))
-            pegasos_steps(block.rows, block.y, self.n_rows * row_shares(block, self.shares), squares, steps, w)
-        return (taken + n, squares), w, {}
+    n, (taken, squares), (shares, n_rows) = block.n_samples, memory or (0, row_squares(block.rows)), loss
+    if n:
+        steps = steps._replace(seed=seed, n_steps=n, time=taken)
+        pegasos_steps(block.rows, block.y, n_rows * row_shares(block, shares), squares, steps, w)
+    return (taken + n, squares), w, {}
 
 
 def count_rows(block: Block) -> Summary:
@@ -250,11 +236,10 @@ class Pegasos(Solver):
         state = PrimalState(blocks, lam, start, self.average, **objective)
         own = blocks.without_memory()
         n_rows = own.sum(count_rows)["rows"]
-        steps = epochs(
-            own, PegasosEpoch(state.shares, n_rows, lam, float(state.intercept)), state.w, seed, n_samples=n_rows
-        )
+        plan = PegasosSteps(0, 0, lam, 0, float(state.intercept), np.sqrt(0.5 / lam))
+        epoch = partial(pegasos_epoch, loss=(state.shares, n_rows), steps=plan)
+        steps = epochs(own, epoch, state.w, seed, n_samples=n_rows)
         while True:
-            newest, _ = state.evaluate()
-            yield newest
+            yield state.evaluate()
             state.w = next(steps)["w"]
             state.passes += 1.0

@@ -12,7 +12,7 @@ pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is fre
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload, register_jitable
+from numba.extending import register_jitable
 
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, new_order, permuted, stream, u64
@@ -20,7 +20,8 @@ from aucdist.kernels.rows import (
     SUM_IN_ANY_ORDER,
     CsrRows,
     Rows,
-    _is_csr,
+    by_kind,
+    is_rows,
     prefetch,
     prefetch_row,
     row_axpy,
@@ -111,43 +112,26 @@ def _csr_axpy(a, i, b, j, c, out):
         out[b.indices[s]] -= c * np.float64(b.values[s])
 
 
+@by_kind()
 def pair_dot(a, i, b, j, w):
     """Return the inner product of ``a_i - b_j`` and the float64 vector w."""
-    if isinstance(a, CsrRows):
-        return row_dot(a, i, w) - row_dot(b, j, w)
-    return _dense_dot(a, i, b, j, w)
-
-
-def pair_square(a, i, b, j):
-    """Return the squared length of ``a_i - b_j``, exactly 0 where the rows are equal."""
-    return _csr_square(a, i, b, j) if isinstance(a, CsrRows) else _dense_square(a, i, b, j)
-
-
-def pair_axpy(a, i, b, j, c, out):
-    """Add c times ``a_i - b_j`` to the float64 vector out."""
-    if isinstance(a, CsrRows):
-        _csr_axpy(a, i, b, j, c, out)
-    else:
-        _dense_axpy(a, i, b, j, c, out)
-
-
-@overload(pair_dot)
-def _pair_dot_by_type(a, i, b, j, w):
-    if _is_csr(a):
+    if is_rows(a, CsrRows):
         return lambda a, i, b, j, w: row_dot(a, i, w) - row_dot(b, j, w)
     return lambda a, i, b, j, w: _dense_dot(a, i, b, j, w)
 
 
-@overload(pair_square)
-def _pair_square_by_type(a, i, b, j):
-    if _is_csr(a):
+@by_kind()
+def pair_square(a, i, b, j):
+    """Return the squared length of ``a_i - b_j``, exactly 0 where the rows are equal."""
+    if is_rows(a, CsrRows):
         return lambda a, i, b, j: _csr_square(a, i, b, j)
     return lambda a, i, b, j: _dense_square(a, i, b, j)
 
 
-@overload(pair_axpy, inline="always")
-def _pair_axpy_by_type(a, i, b, j, c, out):
-    if _is_csr(a):
+@by_kind(inline="always")
+def pair_axpy(a, i, b, j, c, out):
+    """Add c times ``a_i - b_j`` to the float64 vector out."""
+    if is_rows(a, CsrRows):
         return lambda a, i, b, j, c, out: _csr_axpy(a, i, b, j, c, out)
     return lambda a, i, b, j, c, out: _dense_axpy(a, i, b, j, c, out)
 

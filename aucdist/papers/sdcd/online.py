@@ -138,34 +138,25 @@ class MSGD(PairSolver):
 # ---- online AUC maximisation ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ArrivalEpoch:
-    """The algorithm on the rows of a block in their order, from empty buffers. Without pairs the weights stay the same.
+def arrival_epoch(
+    block: Block, memory: None, w: np.ndarray, seed: int, solver: "OAMInf", scale: tuple[float, float]
+) -> tuple[None, np.ndarray, Summary]:
+    """Run the algorithm on the rows of a block in their order, from empty buffers: an `Epoch`.
 
-    Attributes
-    ----------
-    capacity : int or None
-        Rows in the buffer of each class; None is unlimited.
-    n_pairs, total : float
-        k in ``C = 1 / (lam k)``, and what the pairs of all blocks weigh.
+    Without pairs the weights stay the same. The summary counts the rows read and adds up step lengths.
+
+    `scale`: lam, and what the pairs of all blocks weigh.
     """
-
-    lam: float
-    at_once: bool
-    capacity: int | None
-    n_pairs: float
-    total: float
-
-    def __call__(self, block: Block, memory: None, w: np.ndarray, seed: int) -> tuple[None, np.ndarray, Summary]:
-        """Take the steps; parameters and returns as of `Epoch`. The summary counts the rows read and adds up step lengths."""
-        weight, positive = block.weights(), block.y > 0
-        mine, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
-        if mine > 0.0:
-            buffers = Buffers.empty(block.n_samples if self.capacity is None else self.capacity, seed)
-            learn = learn_at_once if self.at_once else learn_in_turn
-            bound = 1.0 / (self.lam * (self.n_pairs * (mine / self.total)))
-            read, steps = learn(LabelledRows.of(block), w, buffers, bound)
-        return None, w, {"read": read, "steps": steps}
+    weight, positive = block.weights(), block.y > 0
+    mine, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
+    lam, total = scale
+    if mine > 0.0:
+        capacity = block.n_samples if solver.buffer_size is None else solver.buffer_size
+        learn = learn_at_once if solver.at_once else learn_in_turn
+        n_pairs = total if solver.n_pairs is None else solver.n_pairs
+        bound = 1.0 / (lam * (n_pairs * (mine / total)))
+        read, steps = learn(LabelledRows.of(block), w, Buffers.empty(capacity, seed), bound)
+    return None, w, {"read": read, "steps": steps}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -200,8 +191,7 @@ class OAMInf(Solver):
         rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         total = blocks.weight_pos * blocks.weight_neg
-        n_pairs = total if self.n_pairs is None else self.n_pairs
-        epoch = ArrivalEpoch(lam, self.at_once, self.buffer_size, n_pairs, total)
+        epoch = partial(arrival_epoch, solver=self, scale=(lam, total))
         read, bound = 0, (0.0, 0.0)
         for summary in islice(epochs(blocks, epoch, w, seed, first=0), self.epochs):
             w = summary["w"]

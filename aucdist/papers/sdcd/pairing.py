@@ -22,7 +22,7 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
-from aucdist.parameters import Constraints, Number
+from aucdist.parameters import LARGEST_INTEGER, Constraints, count
 from aucdist.solvers.base import Solver
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import runs_of
@@ -35,12 +35,6 @@ ALL = "all"
 
 CHUNK = 2**14
 """The number of pairs that are drawn at a time. They fit into the second-level cache of a core."""
-
-LIMIT = 2**63
-
-
-def _count(words: tuple[str, ...] = (), *, optional: bool) -> Number:
-    return Number("above 0 and below 2**63", lambda v: 1 <= v < LIMIT, whole=True, words=words, optional=optional)
 
 
 @dataclass(frozen=True)
@@ -325,9 +319,9 @@ class PairSolver(Solver):
     random = True
     resumes = True
     _parameter_constraints: ClassVar[Constraints] = {
-        "steps": _count((ALL,), optional=True),
-        "epochs": _count(optional=True),
-        "minority_bytes": _count(optional=False),
+        "steps": count(words=(ALL,), optional=True),
+        "epochs": count(optional=True),
+        "minority_bytes": count(),
     }
     default_epochs: ClassVar[int | None] = None
     """The epochs where neither number is given; None for no end."""
@@ -364,7 +358,7 @@ class PairSolver(Solver):
         if self.steps is not None:
             total = n_pairs if self.steps == ALL else int(self.steps)
         numbered = before + (0 if total == math.inf else int(total))
-        if max(n_pairs, numbered) >= LIMIT:
+        if max(n_pairs, numbered) >= LARGEST_INTEGER:
             raise InputError(
                 f"there are {n_pairs} pairs and {numbered} steps, but both are numbered below 2**63: lower `epochs`"
             )

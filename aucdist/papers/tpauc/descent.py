@@ -83,11 +83,15 @@ def moments_of_both_classes(block: Block, full: bool) -> Summary:
 
 
 def score_rows(
-    block: Block, memory: SquareDescentMemory | None, w: np.ndarray, weights: tuple[float, float], n_moves: int
+    block: Block, memory: object, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float], n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
-    """Compute the scores at w, with no moves yet. `weights` holds the total weights of the negatives and of the positives."""
-    share = row_factors(block.y, block.weights(), *weights, 1)
-    return SquareDescentMemory(share, block.scores(w), np.zeros((1 + n_moves, block.n_samples))), {}
+    """Compute the scores at w, with no moves yet, and return what `move_scores` returns.
+
+    `weights`: the total weights of the negatives and of the positives.
+    """
+    share = row_factors(block, weights, 1)
+    memory = SquareDescentMemory(share, block.scores(w), np.zeros((n_moves, block.n_samples)))
+    return memory, _within_classes(block, memory, means)
 
 
 def move_scores(
@@ -121,7 +125,7 @@ def variance_within_classes(
     block: Block, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
 ) -> Summary:
     """Return the scores' within-class variance at w, and S w. The memory is left alone."""
-    return _within_classes(block, score_rows(block, None, w, weights, 0)[0], means)
+    return score_rows(block, None, w, weights, means, 0)[1]
 
 
 def score_direction(
@@ -218,8 +222,7 @@ class SubspaceDescent:
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
         self._drift, self._errors = 0.0, np.zeros(n_moves)
-        self.blocks.reduce(score_rows, w, moments.weights, n_moves)
-        self._evaluate(np.zeros(1 + n_moves))
+        self._take(self.blocks.reduce(score_rows, w, moments.weights, moments.scores_of_means(w), n_moves))
 
     def rounds(self, direction: Direction, passes: float, per_round: float) -> Iterator[Round]:
         """Yield a round at the current weights, then one after each move, until the weights no longer change.
@@ -274,10 +277,6 @@ class SubspaceDescent:
         self._errors = np.append(move_error, self._errors[:-1])
         self._drift += move_error + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
         self.w = self.w + self.moves[0]
-        self._evaluate(step)
-
-    def _evaluate(self, step: np.ndarray) -> None:
-        """Move the scores by the step, and compute objective and gradient at the weights."""
         self._take(self.blocks.reduce(move_scores, step, self.moments.scores_of_means(self.w)))
 
     def _take(self, summary: Summary) -> None:

@@ -15,11 +15,11 @@ after which x enters the statistics of its own class. Class 0 is -1, class 1 is 
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload, register_jitable
+from numba.extending import register_jitable
 
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, u64
-from aucdist.kernels.rows import CsrRows, _is_csr, prefetch_row, row_axpy, row_dot
+from aucdist.kernels.rows import CsrRows, by_kind, is_rows, prefetch_row, row_axpy, row_dot
 
 AHEAD = 4
 """How many steps ahead a row is prefetched from memory."""
@@ -237,14 +237,10 @@ def _dense_entries(rows, i, features, values):
     return values.shape[0]
 
 
+@by_kind()
 def row_entries(rows, i, features, values):
     """Write the features of row i, int64, and their values, float64, into arrays that are long enough; return their number."""
-    return (_csr_entries if isinstance(rows, CsrRows) else _dense_entries)(rows, i, features, values)
-
-
-@overload(row_entries)
-def _row_entries_by_type(rows, i, features, values):
-    return _csr_entries if _is_csr(rows) else _dense_entries
+    return _csr_entries if is_rows(rows, CsrRows) else _dense_entries
 
 
 class SketchedStatistics(NamedTuple):

@@ -204,23 +204,12 @@ def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
 FACTORS = ("corrected", "print")
 
 
-def row_factors(
-    y: np.ndarray, weight: np.ndarray, weight_neg: float, weight_pos: float, n_samples: int, factor: str = "corrected"
-) -> np.ndarray:
+def row_factors(block: Block, weights: tuple[float, float], n_samples: int, factor: str = "corrected") -> np.ndarray:
     """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Labels, -1 or +1.
-    weight : ndarray of shape (n_rows,), float64
-    weight_neg, weight_pos : float
-        Total weight of each class over all blocks.
-    n_samples : int
-        Number of rows in all blocks.
-    factor : {"corrected", "print"}
+    `weights` and `n_samples` are those of all blocks, the weight of the negative class first.
     """
-    share = weight / np.where(y > 0, weight_pos, weight_neg)
+    share = block.weights() / np.where(block.y > 0, weights[1], weights[0])
     return share * n_samples if factor == "corrected" else share
 
 

@@ -96,15 +96,16 @@ class EpochSolver(Solver):
     epochs: int = 1
 
     @abstractmethod
-    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return the function that evaluates weights, the blocks with the memory of the epochs, and the steps of an epoch."""
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
+        """Return the function that evaluates weights, and the steps of an epoch; the memories of the blocks are theirs."""
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
         """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
 
         Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
         """
-        evaluate, own, epoch = self.prepare(blocks, lam, seed)
+        blocks = blocks.without_memory()
+        evaluate, epoch = self.prepare(blocks, lam, seed)
         d, passes = blocks.n_features, self.passes_before
         w = np.zeros(d + self.has_bias)
         if start is None:
@@ -112,7 +113,7 @@ class EpochSolver(Solver):
         else:
             w[:d] = start
             yield evaluate(w[:d], passes)
-        for number, summary in enumerate(islice(epochs(own, epoch, w, seed), self.epochs), start=1):
+        for number, summary in enumerate(islice(epochs(blocks, epoch, w, seed), self.epochs), start=1):
             yield evaluate(summary["w"][:d], passes + number)
 
 
@@ -129,27 +130,19 @@ def prepare_steps(
     difference = means[1] - means[0]
     products = products_with(block, means)
     products = np.column_stack([products, -2.0 * (products[:, 1] - products[:, 0])])
-    factors = 2.0 * row_factors(block.y, block.weights(), *weights, n_samples, factor)
+    factors = 2.0 * row_factors(block, weights, n_samples, factor)
     curvature = factors * squared_distances(block, means, products)
     basis = np.vstack([means, -2.0 * difference])
     return (factors, products, basis, basis @ basis.T), {"largest": [float(curvature.max(initial=0.0))]}
 
 
-@dataclass(frozen=True)
-class TwoPassEpoch:
-    """One gradient step for each row, in a random order."""
-
-    eta: float
-    lam: float
-
-    def __call__(
-        self, block: Block, memory: tuple[Any, ...], w: np.ndarray, seed: int
-    ) -> tuple[Any, np.ndarray, Summary]:
-        """Take the steps; parameters and returns as of `Epoch`."""
-        order, reached = random_order(seed, block.n_samples), np.empty_like(w)
-        terms = SquareTerms(*memory, self.eta, self.lam, len(order))
-        square_epoch(block.rows, order, block.y, terms, w, reached)
-        return memory, reached, {}
+def two_pass_epoch(
+    block: Block, memory: tuple[Any, ...], w: np.ndarray, seed: int, eta: float, lam: float
+) -> tuple[Any, np.ndarray, Summary]:
+    """Take one gradient step for each row, in a random order: an `Epoch`."""
+    order, reached = random_order(seed, block.n_samples), np.empty_like(w)
+    square_epoch(block.rows, order, block.y, SquareTerms(*memory, eta, lam, len(order)), w, reached)
+    return memory, reached, {}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -175,59 +168,48 @@ class TPAUC(EpochSolver):
     factor: str = "corrected"
     class_means: Any = None
 
-    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return the evaluation of weights, the blocks, and the steps, whose length is 1 over the largest curvature of a row."""
-        moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
+        """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
+        moments, rounding = moments_of(blocks), Rounding.of(blocks)
         means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
         if means.shape != moments.means.shape or not np.isfinite(means).all():
             raise InputError(
                 f"class_means has shape {means.shape}; two rows of {blocks.n_features} finite numbers are needed, the negative "
                 "class first"
             )
-        prepared = own.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
+        prepared = blocks.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
         difference = means[1] - means[0]
-        eta = (
-            1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
-            if self.eta is None
-            else self.eta
+        eta = self.eta or 1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
+        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), partial(
+            two_pass_epoch, eta=eta, lam=lam
         )
-        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, TwoPassEpoch(eta, lam)
 
 
 # ---- OPAUC ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OnePassEpoch:
-    """One step for each row in a random order, from the statistics so far.
+def one_pass_epoch(
+    block: Block, memory: Any, w: np.ndarray, seed: int, rates: tuple[float, float], sketch: tuple[int | None, int]
+) -> tuple[FullStatistics | SketchedStatistics, np.ndarray, Summary]:
+    """Take one step for each row in a random order, from the statistics so far: an `Epoch`.
 
-    `rank`: to which they are sketched; None for full covariances.
-    `sketch_seed`: of the signs of the sketches.
+    `rates`: eta and lam.
+    `sketch`: the rank to which they are sketched, None for full covariances; and the seed of the signs of the sketches.
     """
-
-    eta: float
-    lam: float
-    rank: int | None
-    sketch_seed: int
-
-    def __call__(
-        self, block: Block, memory: Any, w: np.ndarray, seed: int
-    ) -> tuple[FullStatistics | SketchedStatistics, np.ndarray, Summary]:
-        """Take the steps; parameters and returns as of `Epoch`."""
-        d, statistics = block.n_features, memory
-        if memory is not None:
-            statistics = type(memory)(*(part.copy() for part in memory))
-        elif self.rank is None:
-            statistics = FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
-        else:
-            draws, m = np.array([block_seed(self.sketch_seed, 0, block.index)], dtype=np.uint64), 2 * (1 + self.rank)
-            statistics = SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
-        data, order, rates = LabelledRows.of(block), random_order(seed, block.n_samples), (self.eta, self.lam)
-        if self.rank is None:
-            opauc_full(data, order, rates, statistics, w)
-        else:
-            opauc_sketched(data, row_squares(block.rows), order, rates, statistics, w)
-        return statistics, w, {}
+    d, statistics, (rank, sketch_seed) = block.n_features, memory, sketch
+    if memory is not None:
+        statistics = type(memory)(*(part.copy() for part in memory))
+    elif rank is None:
+        statistics = FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
+    else:
+        draws, m = np.array([block_seed(sketch_seed, 0, block.index)], dtype=np.uint64), 2 * (1 + rank)
+        statistics = SketchedStatistics(draws, np.zeros((d, m)), np.zeros(m), np.zeros((m, m)))
+    data, order = LabelledRows.of(block), random_order(seed, block.n_samples)
+    if rank is None:
+        opauc_full(data, order, rates, statistics, w)
+    else:
+        opauc_sketched(data, row_squares(block.rows), order, rates, statistics, w)
+    return statistics, w, {}
 
 
 def longest_row(block: Block) -> Summary:
@@ -256,8 +238,8 @@ class OPAUC(EpochSolver):
 
     rank: int | str | None = None
 
-    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return the function that evaluates weights, the blocks, and the steps.
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
+        """Return the function that evaluates weights, and the steps.
 
         Full covariances are refused of too many features. The distance of a row to a class mean is at most twice the longest
         row, and a covariance is at most its squared length, so that the default length cannot diverge.
@@ -270,34 +252,27 @@ class OPAUC(EpochSolver):
             )
         if rank is None:
             rank = RANK if d > MOST_FEATURES else "full"
-        moments, rounding, own = moments_of(blocks), Rounding.of(blocks), blocks.without_memory()
-        eta = 1.0 / (10.0 * max(own.sum(longest_row)["largest"]) + lam) if self.eta is None else self.eta
-        epoch = OnePassEpoch(eta, lam, None if isinstance(rank, str) else rank, seed)
-        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), own, epoch
+        moments, rounding = moments_of(blocks), Rounding.of(blocks)
+        eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)["largest"]) + lam)
+        epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))
+        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), epoch
 
 
 LossAndGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class UnivariateEpoch:
-    """One step along each row's loss, in a random order; the last of the weights is the bias.
-
-    `weights` and `n_samples` are those of all rows, the negative class first.
-    """
-
-    weights: tuple[float, float]
-    n_samples: int
-    exponential: bool
-    eta: float
-    lam: float
-
-    def __call__(self, block: Block, memory: None, w: np.ndarray, seed: int) -> tuple[None, np.ndarray, Summary]:
-        """Take the steps; parameters and returns as of `Epoch`."""
-        factors = 0.5 * row_factors(block.y, block.weights(), *self.weights, self.n_samples)
-        order = random_order(seed, block.n_samples)
-        univariate_epoch(block.rows, order, block.y, factors, UnivariateSteps(self.exponential, self.eta, self.lam), w)
-        return None, w, {}
+def univariate_epoch_of(
+    block: Block,
+    memory: None,
+    w: np.ndarray,
+    seed: int,
+    row_factor: Callable[[Block], np.ndarray],
+    steps: UnivariateSteps,
+) -> tuple[None, np.ndarray, Summary]:
+    """Take one step along each row's loss, in a random order; the last of the weights is the bias: an `Epoch`."""
+    factors, order = 0.5 * row_factor(block), random_order(seed, block.n_samples)
+    univariate_epoch(block.rows, order, block.y, factors, steps, w)
+    return None, w, {}
 
 
 class UniExp(EpochSolver):
@@ -308,21 +283,20 @@ class UniExp(EpochSolver):
     has_bias = True
     exponential: ClassVar[bool] = True
 
-    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Blocks, Epoch]:
-        """Return the function that evaluates weights, the blocks, and the steps.
+    def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
+        """Return the function that evaluates weights, and the steps.
 
         Their default length is 1 over the largest curvature of a row's square loss, so that steps cannot diverge; a quarter for
         the exponential, which has no largest curvature: it grows with negative margins.
         """
-        rounding, own, n = Rounding.of(blocks), blocks.without_memory(), blocks.n_samples
-        loss, weights = _loss_and_gradient(own, self.exponential), (blocks.weight_neg, blocks.weight_pos)
-        eta = self.eta
-        if eta is None:
-            eta = 1.0 / (
-                (4.0 if self.exponential else 1.0) * max(own.sum(largest_curvature, weights, n)["largest"]) + lam
-            )
-        epoch = UnivariateEpoch(weights, n, self.exponential, eta, lam)
-        return lambda w, passes: _round_at(_objective(loss, w, lam), lam, passes, rounding), own, epoch
+        rounding, n = Rounding.of(blocks), blocks.n_samples
+        loss, weights = _loss_and_gradient(blocks, self.exponential), (blocks.weight_neg, blocks.weight_pos)
+        factor = 4.0 if self.exponential else 1.0
+        eta = self.eta or 1.0 / (factor * max(blocks.sum(largest_curvature, weights, n)["largest"]) + lam)
+        steps = UnivariateSteps(self.exponential, eta, lam)
+        row_factor = partial(row_factors, weights=weights, n_samples=n)
+        epoch = partial(univariate_epoch_of, row_factor=row_factor, steps=steps)
+        return lambda w, passes: _round_at(_objective(loss, w, lam), lam, passes, rounding), epoch
 
 
 class UniSqu(UniExp):
@@ -362,7 +336,7 @@ class UnivariateLBFGS(Solver):
 
 def largest_curvature(block: Block, weights: tuple[float, float], n_samples: int) -> Summary:
     """Return the largest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
-    factors = row_factors(block.y, block.weights(), *weights, n_samples)
+    factors = row_factors(block, weights, n_samples)
     return {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
 
 
@@ -371,9 +345,7 @@ def largest_curvature(block: Block, weights: tuple[float, float], n_samples: int
 
 def _loss_and_gradient(blocks: Blocks, exponential: bool) -> LossAndGradient:
     """Return the function that gives the mean loss minimised over b, and its gradient, exactly and in one pass."""
-    if exponential:
-        return partial(_exponential, blocks)
-    return partial(_square, blocks, moments_of(blocks))
+    return partial(_exponential, blocks) if exponential else partial(_square, blocks, moments_of(blocks))
 
 
 def _square(blocks: Blocks, known: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -390,7 +362,7 @@ def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _exponential_sums(block: Block, w: np.ndarray, weights: tuple[float, float]) -> Summary:
-    scores, share = block.scores(w), row_factors(block.y, block.weights(), *weights, 1)
+    scores, share = block.scores(w), row_factors(block, weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
         mine = np.flatnonzero(block.y == label)

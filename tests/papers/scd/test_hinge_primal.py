@@ -148,7 +148,9 @@ def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, averag
 def test_the_published_step_for_l2_is_that_of_one_over_lam():
     X, y, _ = problem()
     for t in (1, 2, 17):
-        assert PrimalState(blocks_of(X, y), 0.02, None, False).step(50.0, t) == pytest.approx(50.0 / t)
+        state = PrimalState(blocks_of(X, y), 0.02, None, False)
+        state.eta, state.t = 50.0, t
+        assert state.length == pytest.approx(50.0 / t)
 
 
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------

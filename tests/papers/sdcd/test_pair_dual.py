@@ -295,7 +295,7 @@ def test_rounds_and_passes(n_blocks, length, sizes):
     ("options", "message"),
     [
         ({"steps": 5, "epochs": 2}, "give one of them"),
-        ({"steps": 0}, "steps is 0; an integer above 0"),
+        ({"steps": 0}, "steps is 0; an integer at least 1"),
         ({"steps": 2.5}, "steps is 2.5"),
         ({"steps": True}, "steps is True"),
         ({"steps": "some"}, "steps is 'some'.*'all'"),

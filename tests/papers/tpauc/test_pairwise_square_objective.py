@@ -81,7 +81,7 @@ def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n
     X, y, weight = problem(n_pos, n_neg, d, seed, weighted=weighted)
     means, mass = class_means(X, y, weight)
     c, w = means[1] - means[0], np.random.default_rng(seed).normal(size=d)
-    r = row_factors(y, weight, *mass, len(y))
+    r = row_factors(Block.of(X, y, weight=weight), tuple(mass), len(y))
     x = X - means[(y > 0).astype(int)]
     rows = 2.0 * (r * (x @ w))[:, None] * x + 2.0 * (w @ c - 1.0) * c + 0.1 * w
     expected = square_gradient(w, X, y, 0.1, weight)
@@ -89,8 +89,9 @@ def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n
 
 
 def test_the_printed_factor_lacks_the_number_of_rows():
-    _, y, weight = problem()
-    corrected, printed = (row_factors(y, weight, 23.0, 9.0, 32, factor) for factor in ("corrected", "print"))
+    X, y, weight = problem()
+    block = Block.of(X, y, weight=weight)
+    corrected, printed = (row_factors(block, (23.0, 9.0), 32, factor) for factor in ("corrected", "print"))
     np.testing.assert_allclose(corrected, 32 * printed)
     assert set(printed) == {1 / 23, 1 / 9}
 
