@@ -71,12 +71,12 @@ class KernelBlock(Block):
             part = slice(first, min(first + self.at_once, len(which)))
             yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
 
-    def times(self, vectors: np.ndarray) -> np.ndarray:
+    def scores(self, w: np.ndarray) -> np.ndarray:
         """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
 
-        `vectors`: of shape (n_vectors,) or (n_vectors, n).
+        `w`: of shape (n_vectors,) or (n_vectors, n).
         """
-        out = np.empty((self.n_samples, *vectors.shape[1:]))
+        out = np.empty((self.n_samples, *w.shape[1:]))
         for part, values in self.chunks(np.arange(self.n_samples)):
-            out[part] = values @ vectors
+            out[part] = values @ w
         return out

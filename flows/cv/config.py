@@ -1,6 +1,6 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -128,6 +128,8 @@ class CvConfig(RunConfig):
                 self.grid[name] = values.values()
         from sklearn.base import clone
 
+        from aucdist.metrics.measures import find_measure
+
         points = self.points
         if self.model.chooses_features:
             if "features" in self.grid:
@@ -146,10 +148,23 @@ class CvConfig(RunConfig):
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("`nested` and `halving` cannot be used together: remove one of them")
-        _check_settings(self.model.built, points, self.measure, self.placement)
-        if self.data.impute == "keep" and not self.model.chooses_features:
-            for point in points:
-                refuse_missing(clone(self.model.built).set_params(**point))
+        measure = find_measure(self.measure)
+        for point in points:
+            model = clone(self.model.built).set_params(**point)
+            refuse_nonlinear(model)
+            if measure.needs == "probability" and not hasattr(model, "predict_proba"):
+                raise InputError(
+                    f"metric {self.measure!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
+                    "take auc, average_precision or g_mean, or a model with predict_proba"
+                )
+            if self.placement == "masks" and not model.ignores_zero_weight:
+                able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
+                raise InputError(
+                    f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
+                    "calibration: use `tasks`"
+                )
+            if self.data.impute == "keep" and not self.model.chooses_features:
+                refuse_missing(model)
         return self
 
     def with_candidates(
@@ -206,29 +221,6 @@ class CvConfig(RunConfig):
         from aucdist.search.schedule import points_of
 
         return points_of(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now
-
-
-def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: str, placement: str) -> None:
-    """Check that each setting is linear, gives probabilities if the metric needs them, and allows masks if these are used."""
-    from sklearn.base import clone
-
-    from aucdist.metrics.measures import find_measure
-
-    measure = find_measure(metric)
-    for point in points:
-        model = clone(estimator).set_params(**point)
-        refuse_nonlinear(model)
-        if measure.needs == "probability" and not hasattr(model, "predict_proba"):
-            raise InputError(
-                f"metric {metric!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
-                "take auc, average_precision or g_mean, or a model with predict_proba"
-            )
-        if placement == "masks" and not model.ignores_zero_weight:
-            able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
-            raise InputError(
-                f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
-                "calibration: use `tasks`"
-            )
 
 
 class CvOptions(RunOptions):

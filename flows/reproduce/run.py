@@ -141,18 +141,15 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
     experiments = raw.get("experiments")
     for experiment in experiments.values() if isinstance(experiments, dict) else ():
         if isinstance(experiment, dict) and isinstance(experiment.get("targets"), str):
-            experiment["targets"] = _read_targets(path.parent / experiment["targets"])
+            targets = path.parent / experiment["targets"]
+            try:
+                rows = csv.DictReader(io.StringIO(targets.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError) as e:
+                raise InputError(f"cannot read {targets}: {e}") from None
+            experiment["targets"] = [{k: v for k, v in row.items() if v != ""} for row in rows]
     settings = [] if cluster is None else [f"cluster={cluster}"]
     config = config_of(Paper, raw, str(path), path.parent, settings, output)
     return config.quick_version() if quick else config
-
-
-def _read_targets(path: Path) -> list[dict[str, str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"cannot read {path}: {e}") from None
-    return [{k: v for k, v in row.items() if v != ""} for row in csv.DictReader(io.StringIO(text))]
 
 
 SECONDS_BETWEEN_NOTES = 5.0
@@ -174,13 +171,9 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         name: {key: read_version(dataset) for key, dataset in experiment.datasets.items()}
         for name, experiment in config.experiments.items()
     }
-    known = [
-        (experiment.datasets[key].name, version.present)
-        for name, experiment in config.experiments.items()
-        for key, version in versions[name].items()
-    ]
-    if absent := [name for name, present in known if not present]:
-        if len(absent) == len(known):
+    datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
+    if absent := [version.name for version in datasets.values() if not version.present]:
+        if len(absent) == len(datasets):
             refuse_absent(absent)
         observer.note(f"not here, and left out: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
@@ -192,7 +185,6 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         if len(reports[name].lines.columns):
             csv = reports[name].lines.to_csv(index=False, float_format="%.6g", lineterminator="\n")
             write_bytes(f"{folder}/{name}.csv", csv.encode())
-    datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
     page = render_paper_page(config.title, config.departures, reports.values(), datasets, _yaml(config))
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
     write_bytes(f"{folder}/report.html", page.encode())

@@ -133,19 +133,19 @@ def set_up_margins(
 
 def keep_centre_products(block: Block, memory: MarginMemory, centre: np.ndarray) -> tuple[MarginMemory, Summary]:
     """Keep the inner products of the rows with c."""
-    return replace(memory, centre=products(block, centre)), {}
+    return replace(memory, centre=block.scores(centre)), {}
 
 
 def score_and_evaluate(
     block: Block, memory: MarginMemory, w: np.ndarray, *evaluation: Any
 ) -> tuple[MarginMemory, Summary]:
     """Compute the scores at w, and return what `evaluate_margins` returns."""
-    return evaluate_margins(block, replace(memory, scores=products(block, w)), *evaluation)
+    return evaluate_margins(block, replace(memory, scores=block.scores(w)), *evaluation)
 
 
 def send_products(block: Block, vector: np.ndarray) -> Summary:
     """Return the inner products of the rows with a vector."""
-    return {"products": [products(block, vector)]}
+    return {"products": [block.scores(vector)]}
 
 
 def evaluate_margins(
@@ -173,11 +173,6 @@ def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
     if memory.first is not None:
         return [coefs]
     return block.sums(coefs)
-
-
-def products(block: Block, vector: np.ndarray) -> np.ndarray:
-    """Return the inner products of the rows with a vector."""
-    return block.times(vector) if isinstance(block, KernelBlock) else block.scores(vector)
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -343,7 +338,7 @@ def project_on_directions(
     With variance reduction the slopes of each row's loss along the directions are kept, too, and their means returned.
     """
     directions = random_directions(shape, seed)
-    products = block.times(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
+    products = block.scores(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
     moves = np.ascontiguousarray(products, dtype=np.float64)
     slopes = np.empty(moves.shape if reduced else (0, 0))
     summary: Summary = {}
@@ -459,7 +454,7 @@ def svrg_round(
         drawn = np.empty(n_steps, dtype=np.int64)
         draw_integers(block_seed(seed, number, block.index), len(memory.share), drawn)
         first = -1 if memory.first is None else memory.first
-        margins = MarginRows(memory.scores, products(block, slope), memory.y, memory.weight, first)
+        margins = MarginRows(memory.scores, block.scores(slope), memory.y, memory.weight, first)
         for part, rows, places in _with_rows(block, drawn):
             svrg_steps(rows, places, drawn[part], margins, (lam2, before, part.start), z)
     return memory, {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
