@@ -39,7 +39,8 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
-"""The factor for `PrimalSolver.first_step`. It is large because one weight moves at a time and the next step uses its new value."""
+"""The factor for `PrimalSolver.first_step`. It is large because one weight moves at a time and the next step uses its new
+value."""
 
 
 @dataclass(frozen=True, eq=False)
