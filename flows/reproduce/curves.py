@@ -83,16 +83,11 @@ class LearningCurves(ProtocolKind):
             system.grid_points({"lam": [1.0], system.steps or "solver__n_pairs": [self.every]})
         return self
 
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return estimator, parameters and steps of each system."""
-        lam = {"lam": [self.datasets[dataset].lam]}
-        return {
-            name: {
-                "estimator": system.model.estimator, "points": system.grid_points(lam), "steps": system.steps,
-                "every": self.every, "until": self.until,
-            }
-            for name, system in self.systems.items()
-        }  # fmt: skip
+    def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
+        """Return estimator, parameters and steps of a system."""
+        points = system.grid_points({"lam": [self.datasets[dataset].lam]})
+        own = {"estimator": system.model.estimator, "points": points, "steps": system.steps}
+        return own | {"every": self.every, "until": self.until}
 
     @staticmethod
     def run_task(task: Task) -> Result:

@@ -204,14 +204,15 @@ def _trace_curve(label: str, values: Any) -> Curve:
 # ---- optimisers -------------------------------------------------------------------------------------------------------
 
 SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
-SYSTEM = "all"
-"""One task runs all solvers, so that their times are comparable."""
 MOST_XI = 0.99
 OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
 
 
 class Optimisers(ProtocolKind):
-    """Log loss against iterations from weights of 0, and the seconds of a number of iterations."""
+    """Log loss against iterations from weights of 0, and the seconds of a number of iterations.
+
+    One task runs all solvers, so that their times are comparable.
+    """
 
     kind: Literal["optimisers"]
     figure: str
@@ -231,9 +232,9 @@ class Optimisers(ProtocolKind):
     times: int = Field(default=10, ge=1)
     """Repetitions of each measurement; the table has the median"""
 
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+    def task_of(self, dataset: str, system: None) -> Task:
         """Return the numbers of rounds."""
-        return {SYSTEM: self.model_dump(include={"shape_rounds", "iterations", "timed", "times"})}
+        return self.model_dump(include={"shape_rounds", "iterations", "timed", "times"})
 
     @staticmethod
     def run_task(task: Task) -> Result:
@@ -264,7 +265,7 @@ class Optimisers(ProtocolKind):
         """Return the figure and the table, and on how many data sets each solver is the fastest."""
         lines, figures = [], []
         for dataset in self.datasets:
-            for run in results_of(results, dataset, SYSTEM)[:1]:
+            for run in results_of(results, dataset, "all")[:1]:
                 measured = {name: run[name] for name in ("seconds", "rounds")}
                 lines.append(pd.DataFrame(measured).rename_axis("system").assign(dataset=dataset, xi=run["xi"]))
                 if dataset in self.drawn:
@@ -327,11 +328,9 @@ class Probabilities(ProtocolKind):
         """Return the package of SMOTE where a system uses it."""
         return {"imblearn"} if any(system.smote for system in self.systems.values()) else set()
 
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return the model of each system, and whether SMOTE comes before it."""
-        return {
-            name: {"model": s.model.model_dump(exclude_none=True), "smote": s.smote} for name, s in self.systems.items()
-        }
+    def task_of(self, dataset: str, system: ProbabilitySystem) -> Task:
+        """Return the model of a system, and whether SMOTE comes before it."""
+        return {"model": system.model.model_dump(exclude_none=True), "smote": system.smote}
 
     @staticmethod
     def run_task(task: Task) -> Result:

@@ -119,15 +119,10 @@ class GMeans(ProtocolKind):
     claims: list[Claim] = Field(default=[])
     """Statements of the paper; the page counts where they hold"""
 
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return estimator, points and rule of each system."""
-        return {
-            name: {
-                "estimator": system.model.estimator, "points": system.points(), "rule": system.rule,
-                "choice_rows": self.choice_rows,
-            }
-            for name, system in self.systems.items()
-        }  # fmt: skip
+    def task_of(self, dataset: str, system: SampledSystem) -> Task:
+        """Return estimator, points and rule of a system."""
+        own = {"estimator": system.model.estimator, "points": system.points(), "rule": system.rule}
+        return own | {"choice_rows": self.choice_rows}
 
     @staticmethod
     def run_task(task: Task) -> Result:

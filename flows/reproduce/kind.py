@@ -248,14 +248,14 @@ class Splits(Strict):
 
 
 class ProtocolKind(Kind):
-    """An experiment each of whose tasks is one system on one fold or split of one data set."""
+    """An experiment each of whose tasks is one system, or all of them, on one fold or split of one data set."""
 
     datasets: Mapping[str, DataSet]
     protocol: Folds | Splits
 
     @abstractmethod
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return the values that the results of each system depend on, besides the rows and the protocol."""
+    def task_of(self, dataset: str, system: Any) -> Task:
+        """Return the values that the results of a system depend on, besides the rows and the protocol."""
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every fold or split of every system on the data sets that are present."""
@@ -266,9 +266,10 @@ class ProtocolKind(Kind):
                 continue
             source = self.datasets[dataset].source.model_dump(mode="json")
             common = {"source": source, "fingerprint": version.fingerprint, "protocol": shared}
-            for system, own in self.tasks_of_systems(dataset).items():
+            for name, system in getattr(self, "systems", {"all": None}).items():
+                own = self.task_of(dataset, system)
                 for repeat, fold in itertools.product(range(self.protocol.repeats), range(n_folds)):
-                    yield TaskKey(dataset, system, repeat, fold), common | own | {"repeat": repeat, "fold": fold}
+                    yield TaskKey(dataset, name, repeat, fold), common | own | {"repeat": repeat, "fold": fold}
 
 
 def train_and_test(task: Task) -> tuple[Block, Block]:

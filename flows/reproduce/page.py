@@ -134,7 +134,7 @@ def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tu
 
     The numbers of one mapping become one text; every string has an entry of its own.
 
-    `summary`: what `Kind.summary` returns.
+    `summary`: the counts of a report.
     """
     numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
     if numbers:

@@ -120,12 +120,9 @@ class Table(ProtocolKind):
             raise InputError("`figure` draws the AUC against one parameter: give `grid` one parameter")
         return self
 
-    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
-        """Return estimator and points of each system."""
-        return {
-            name: {"estimator": system.model.estimator, "points": system.points(self.grid)}
-            for name, system in self.systems.items()
-        }
+    def task_of(self, dataset: str, system: GridSystem) -> Task:
+        """Return estimator and points of a system."""
+        return {"estimator": system.model.estimator, "points": system.points(self.grid)}
 
     @staticmethod
     def run_task(task: Task) -> Result:
