@@ -150,13 +150,17 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
         return config.placement, "as configured"
     if not all(clone(config.model.built).set_params(**point).ignores_zero_weight for point in config.points):
         return "tasks", "the solver needs a copy of the rows of each fold"
-    if client is None:
-        memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    else:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        memory = min(((w["memory_limit"] or math.inf) / max(w["nthreads"], 1) for w in workers), default=math.inf)
+    memory = _memory_per_task(client)
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
     return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")
+
+
+def _memory_per_task(client: Any) -> float:
+    """Return the bytes that one task may use at most."""
+    if client is None:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return min(((w["memory_limit"] or math.inf) / max(w["nthreads"], 1) for w in workers), default=math.inf)
 
 
 class JobRunner:
