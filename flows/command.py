@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import click
@@ -44,7 +45,6 @@ class Command:
         and their progress, and returns what ``--json`` prints.
     `lines`: ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
     `after`: ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
-    `shows_progress`: False for a command that prints what it does itself.
     `flow`: ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
     """
 
@@ -56,7 +56,6 @@ class Command:
     lines: str = ""
     flow: str = ""
     after: str = ""
-    shows_progress: bool = True
     more: str = ""
 
     @property
@@ -64,26 +63,24 @@ class Command:
         """The entry point of the Prefect flow, such as ``flows.orchestration.flows.train_auc``; empty if there is none."""
         return self.flow.replace(":", ".")
 
-    def run(self, config: Any, debug: bool) -> dict[str, Any]:
-        """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.
+    def main(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
+        """Run the command with its options, print the result, and exit.
 
-        Returns what ``--json`` prints.
+        The Prefect flow runs if Prefect has an API configured, else the plain function.
         """
         from flows.config.prefect_api import api_configured
 
-        if self.flow and api_configured():
-            flow = load(self.flow)  # importing Prefect configures its logging
-            quiet_prefect_log(debug)
-            return dict(flow(config))
-        function = load(self.function)
-        if not self.shows_progress:
-            return dict(function(config))
-        return run_with_progress(lambda observer: function(config, observer))
-
-    def main(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
-        """Run the command with its options, print the result, and exit."""
+        sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
         with report_errors(debug):
-            result = self.run(config_of(load(self.model), f"aucdist {self.name}", options), debug)
+            config = config_of(load(self.model), f"aucdist {self.name}", options)
+            if self.flow and api_configured():
+                flow = load(self.flow)  # importing Prefect configures its logging
+                quiet_prefect_log(debug)
+                result = flow(config)
+            else:
+                function = load(self.function)
+                with progress_on_stderr() as observer:
+                    result = function(config, observer)
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:
@@ -104,10 +101,23 @@ class Command:
 
 DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
 SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
-CLUSTER = "A file in configs/cluster, or a path, in place of the file's own."
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object as the last line of stdout.")
 DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an error.")
+
+
+class ImportedLater(ModuleType):
+    """A module that is imported when something of it is asked for.
+
+    scikit-learn imports scipy.stats, which takes .7 s of CPU, for a function that few commands reach.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__path__":  # `inspect` asks all modules for their files
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 def load(path: str) -> Any:
@@ -130,15 +140,12 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             if note.flag:
                 options.append(click.Option([note.flag, "data"], metavar="DATA", help=help))
             else:
-                required = field.is_required() or name == "source"
-                arguments.append((note.place, click.Argument(["data"], help=DATA, required=required)))
+                arguments.append((note.place, click.Argument(["data"], help=DATA, required=note.required)))
             options.append(
                 click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
             )
         elif (inner := inner_model(field)) is not None:
             options += parameters(inner)
-        elif name == "cluster":
-            options.append(click.Option(["--cluster"], metavar="NAME", help=CLUSTER))
         elif note.place:
             argument = click.Argument(
                 [name], help=help, metavar=note.metavar or None, required=field.is_required(), nargs=-1 if list in kinds else 1
@@ -207,7 +214,7 @@ def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> 
 def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of a model that were given as options."""
     from aucdist.errors import InputError
-    from flows.config.sources import cluster_from_name, source_of_option
+    from flows.config.sources import source_of_option
 
     values: dict[str, Any] = {}
     for name, field, note in noted_fields(model):
@@ -217,12 +224,9 @@ def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, An
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
         if note.data and value is not None:
-            source = source_of_option(value, options["settings"], model, options.get("model"))
-            values[name] = source if name == "source" else {"source": source}
+            values[name] = source_of_option(value, options["settings"], model, options.get("model"))
         elif (inner := inner_model(field)) is not None:
             values[name] = values_of(inner, options) or None
-        elif name == "cluster" and str not in kinds_of(field.annotation):
-            values[name] = cluster_from_name(value)
         else:
             values[name] = list(value) or None if isinstance(value, tuple) else value
     return {name: value for name, value in values.items() if value is not None}
@@ -244,17 +248,19 @@ def print_lines(lines: Sequence[Any]) -> None:
             Console().print(line)
 
 
-def run_with_progress(work: Callable[["RunObserver"], dict[str, Any]]) -> dict[str, Any]:
-    """Run a function with an observer on stderr: moving bars on a terminal, else lines of text or of JSON."""
+@contextmanager
+def progress_on_stderr() -> Iterator["RunObserver"]:
+    """Yield an observer that writes on stderr: moving bars on a terminal, else lines of text or of JSON."""
     from rich.console import Console
 
     from flows.progress.console import LiveObserver, log_format, log_observer
 
     console = Console(stderr=True)
     if not console.is_terminal or log_format() == "json":
-        return work(log_observer(lambda text: print(text, file=sys.stderr, flush=True)))
+        yield log_observer(lambda text: print(text, file=sys.stderr, flush=True))
+        return
     with LiveObserver(console) as live:
-        return work(live)
+        yield live
 
 
 def quiet_prefect_log(debug: bool) -> None:

@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.report.text import Json
 from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
-from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.cluster import ClusterOption, NoCluster
 from flows.config.sources import source_from_name
 from flows.progress.console import RunObserver, Tasks
 
@@ -47,8 +47,8 @@ class VerifyConfig(Strict):
 
     names: Annotated[list[str], Cli(place=1)] = Field(default=[])
     """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where the rows are read."""
+    cluster: ClusterOption = Field(default_factory=NoCluster)
+    """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""
 
 
 def list_data(config: ListConfig, observer: RunObserver) -> Json:

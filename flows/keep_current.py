@@ -12,7 +12,7 @@ from aucdist.model import ABOUT
 from aucdist.report.text import Json
 from aucdist.store import Lease, keep, lease, read_store
 from flows.compute.clusters import s3_as_configured
-from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.stages import StageRunner, Stages
 from flows.config.base import NAME, Strict
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
 from flows.config.loading import FileOptions
@@ -79,7 +79,7 @@ class KeepCurrentOptions(FileOptions):
     kind, of = "keep_current", KeepCurrentConfig
 
 
-def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
+def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
     One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
@@ -118,7 +118,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
 
 
 def _score_and_watch(
-    config: KeepCurrentConfig, store: str, observer: RunObserver, run_stage: StageRunner
+    config: KeepCurrentConfig, store: str, observer: RunObserver, run_stage: StageRunner | None
 ) -> tuple[Json, Json]:
     """Score the new rows by the version that is in use now, and watch them."""
     assert config.new is not None

@@ -12,9 +12,9 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.report.text import Json, number_text
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.stages import StageRunner, Stages
 from flows.config.base import Cli
-from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import leftover_line, model_folder
@@ -31,13 +31,13 @@ class ScoreConfig(UnlabelledRef):
     """For a model of several classes: also write columns that name this many of the most likely classes."""
     contributions: Annotated[bool, Cli()] = False
     """Also write columns of what each feature adds to a score."""
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where the rows are scored."""
+    cluster: ClusterOption = Field(default_factory=NoCluster)
+    """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
     s3: S3Config = Field(default_factory=S3Config)
     """How s3:// URLs are reached."""
 
 
-def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
+def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
     """Score the rows of a data set.
 
     Raises InputError if the configuration, the model or the data is wrong.

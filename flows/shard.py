@@ -15,9 +15,9 @@ from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.report.text import Json
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.stages import StageRunner, Stages
 from flows.config.base import Cli, Strict
-from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import leftover_line
@@ -34,13 +34,13 @@ class ShardConfig(DataRef):
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     seed: Annotated[int, Cli()] = Field(default=0, ge=0)
     """The seed of the order of the rows."""
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where the rows are read and written."""
+    cluster: ClusterOption = Field(default_factory=NoCluster)
+    """Where the rows are read and written: a file in configs/cluster, or a path. By default it is this process."""
     s3: S3Config = Field(default_factory=S3Config)
     """How s3:// URLs are reached."""
 
 
-def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
+def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
     """Write a data set as shards.
 
     Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
@@ -121,8 +121,8 @@ class SimulateConfig(Strict):
     """The seed of the rows, and of the direction between the classes."""
     shift: Annotated[float, Cli()] = 1.2
     """The distance between the class means, in standard deviations."""
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where the rows are made."""
+    cluster: ClusterOption = Field(default_factory=NoCluster)
+    """Where the rows are made: a file in configs/cluster, or a path. By default it is this process."""
 
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:

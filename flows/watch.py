@@ -35,9 +35,9 @@ from aucdist.report.text import Json
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_store, split_version
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.stages import StageRunner, Stages
 from flows.config.base import NAME, Cli, Strict
-from flows.config.cluster import ClusterConfig, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
@@ -61,8 +61,8 @@ class WatchConfig(Strict):
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
     """The folder or URL of what was watched so far. By default it is `watch` in the store."""
-    cluster: Annotated[ClusterConfig, Cli()] = Field(default_factory=NoCluster)
-    """Where the rows are scored."""
+    cluster: ClusterOption = Field(default_factory=NoCluster)
+    """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
     s3: S3Config = Field(default_factory=S3Config)
     """How s3:// URLs are reached."""
 
@@ -92,7 +92,7 @@ class Watched:
         return [f"score {name}" for name in self.model.classes] or ["score"]
 
 
-def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> Json:
+def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
     """Compare a batch with the training rows, and labels of a batch with what the run promised.
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
@@ -148,7 +148,8 @@ def open_watched(config: WatchConfig) -> Watched:
     change = None if store.current is None else store.current if number is None else store.version(number)
     if change is None and config.state is None:
         raise InputError(
-            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one by --state"
+            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one by --state, "
+            "or make a store by `aucdist promote`"
         )
     folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
     model, (profile, _) = load_with_seen(folder)

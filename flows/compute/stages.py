@@ -20,26 +20,22 @@ COMPILING = "compiling kernels, once per machine"
 
 
 class StageRunner(Protocol):
-    """Runs one stage: as a plain function (`call_stage`), or as a Prefect task (`flows.orchestration.flows.run_as_task`)."""
+    """Runs one stage: `Stages`, and for it a Prefect task (`flows.orchestration.flows.run_as_task`)."""
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
         """Return what ``stage(*args)`` returns; with `retry` an error of storage is worth another attempt."""
-
-
-def call_stage(name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
-    """Return what ``stage(*args)`` returns."""
-    return stage(*args)
 
 
 class Stages:
     """The stages of one run.
 
     `observer`: is called with the name of each stage when it starts.
+    `run_stage`: makes a task of each stage; by default a stage is called.
     `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last. The time in
         which this process compiled kernels stands apart, under `COMPILING`.
     """
 
-    def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):
+    def __init__(self, observer: RunObserver, run_stage: StageRunner | None = None):
         from aucdist.kernels import rows  # loads Numba
         from aucdist.kernels.compiling import cache_folder
 
@@ -55,7 +51,7 @@ class Stages:
         self._observer.stage(name)
         start = time.perf_counter()
         with install_timer("numba:compile", lambda seconds: None) as compiling:
-            result = self._run_stage(name, stage, *args, retry=retry)
+            result = stage(*args) if self._run_stage is None else self._run_stage(name, stage, *args, retry=retry)
         compiled = compiling.duration if compiling.done else 0.0
         self.seconds[name] = time.perf_counter() - start - compiled
         if compiled:

@@ -17,12 +17,14 @@ class Cli:
     `flag`: the name of the option, if it is not that of the field.
     `metavar`: what stands for the value in the help.
     `data`: the value is a data set, which `flows.config.sources.source_from_name` finds, and ``--set`` changes its keys.
+    `required`: the command line has to give it, although a configuration may say it in another way.
     """
 
     place: int = 0
     flag: str = ""
     metavar: str = ""
     data: bool = False
+    required: bool = False
 
 
 class Strict(BaseModel):

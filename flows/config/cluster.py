@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
-from flows.config.base import NAME, Strict
+from flows.config.base import NAME, Cli, Strict
+from flows.config.loading import find_config, read_mapping
 
 DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
 CPU = r"^[0-9]+(\.[0-9]+|m)?$"
@@ -155,6 +156,14 @@ class KubernetesConfig(Strict):
 ClusterConfig = Annotated[
     NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
 ]
+
+
+def _of_name(value: Any) -> Any:
+    return read_mapping(find_config(value, "cluster")) if isinstance(value, str) else value
+
+
+ClusterOption = Annotated[ClusterConfig, BeforeValidator(_of_name), Cli(metavar="NAME")]
+"""A cluster that a command may also be given by the name of a file."""
 
 FitClusterConfig = Annotated[
     ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")

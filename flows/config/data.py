@@ -29,8 +29,13 @@ class DataRef(Strict):
 
     name: str | None = None
     """The name of a data set of the catalog (see `aucdist data list`)."""
-    source: Annotated[Source | None, Cli(place=2, data=True)] = None
+    source: Annotated[Source | None, Cli(place=2, data=True, required=True)] = None
     """The description of a data set that is not in the catalog."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_a_source(cls, content: Any) -> Any:
+        return {"source": content} if isinstance(content, Source) else content
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "DataRef":
@@ -46,7 +51,7 @@ def _unlabelled(value: Any, check: Any) -> Any:
 class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
-    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True)] = None
+    source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True, required=True)] = None
     """The description of a data set that is not in the catalog. It needs no label, and the model knows how its rows are
     read."""
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
 from aucdist.data.sources import Source, catalog, parse_source
@@ -13,10 +13,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked
 from aucdist.errors import InputError, unknown
-from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
-
-if TYPE_CHECKING:
-    from flows.config.cluster import ClusterConfig
+from flows.config.loading import apply_setting, find_sources, read_mapping
 
 HEAD = 2**16
 """Bytes that show what a file without a known suffix holds."""
@@ -127,19 +124,3 @@ def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel],
 
     labelled = issubclass(model, DataRef) and not issubclass(model, UnlabelledRef)
     return source_from_name(data, settings, labelled=labelled, otherwise=format_of_training)[1]
-
-
-def cluster_from_name(name: str | None) -> "ClusterConfig":
-    """Return the cluster of a file in ``configs/cluster``, or of a path; without a name, none: everything in this process.
-
-    Raises InputError if there is no such file, or if it is wrong.
-    """
-    from flows.config.cluster import ClusterConfig, NoCluster
-
-    if name is None:
-        return NoCluster()
-    path = find_config(name, "cluster")
-    try:
-        return TypeAdapter(ClusterConfig).validate_python(read_mapping(path))
-    except ValidationError as e:
-        raise InputError(explain(e, NoCluster, str(path))) from None

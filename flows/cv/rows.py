@@ -17,7 +17,6 @@ from aucdist.search.folds import Folds, SearchedClasses, searched_classes, small
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 from flows.compute.clusters import Workers
-from flows.compute.stages import call_stage
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
@@ -79,12 +78,6 @@ class OpenedSearch:
     source: RowSource
     rows: SearchRows | None
 
-    def make_folds(self, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
-        """Return the rows, divided into folds."""
-        if self.rows is not None:
-            return self.rows
-        return _make_folds(self.source.prepare(workers, observer, call_stage), config, workers, observer)
-
 
 def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
     """Open the data of a search as far as possible without workers.
@@ -103,14 +96,15 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
                 "folds by groups, time or duplicates need all rows here: read files instead of shards, and leave out `direct`"
             )
         return OpenedSearch(source, None)
-    here = Workers()
-    search_rows = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
+    assert source.rows is not None
+    search_rows = make_folds(source.rows, config, Workers(), observer)
     # An error that concerns all rows is raised here.
     Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
     return OpenedSearch(source, search_rows)
 
 
-def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
+def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
+    """Return the rows, divided into folds."""
     settings, groups, time, names = config.folds, None, None, None
     if settings.groups is not None:
         schema = rows.schema

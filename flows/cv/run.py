@@ -21,7 +21,7 @@ from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summa
 from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
 from flows.compute.clusters import Workers
-from flows.compute.stages import ResultCache, StageRunner, call_stage
+from flows.compute.stages import ResultCache, StageRunner
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
@@ -36,7 +36,7 @@ from flows.cv.jobs import (
     run_on_workers,
     with_classes,
 )
-from flows.cv.rows import OpenedSearch, SearchRows, open_search
+from flows.cv.rows import OpenedSearch, SearchRows, make_folds, open_search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks, warnings_to
 from flows.rows.rows import Rows, TrainTestRows
@@ -69,7 +69,10 @@ class SearchRun(TrainRun):
     ) -> tuple[TrainTestRows, ModelConfig, dict[str, Any] | None]:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
         config, observer, stages = self.config, self.observer, self.stages
-        search_rows = stages("make folds", opened.make_folds, config, workers, observer)
+        search_rows = opened.rows
+        if search_rows is None:
+            rows = opened.source.prepare(workers, observer, stages)
+            search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
         of_groups = search_rows.grouped, search_rows.lowest_grade
@@ -81,7 +84,7 @@ class SearchRun(TrainRun):
         return rows, config.model.with_parameters(parameters), self.summary
 
 
-def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> dict[str, Any]:
     """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.

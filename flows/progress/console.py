@@ -167,7 +167,6 @@ class LiveObserver:
         self._first_gap = math.inf
 
     def __enter__(self) -> "LiveObserver":
-        self._bar.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
@@ -177,6 +176,7 @@ class LiveObserver:
 
     def stage(self, name: str) -> None:
         """Start a bar for the stage."""
+        self._bar.start()
         self._finish()
         self._task = self._bar.add_task(name, total=None, now="")
 

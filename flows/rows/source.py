@@ -24,7 +24,7 @@ from aucdist.estimators.monotone import check_directions
 from aucdist.metrics.costs import COST_COLUMN
 from aucdist.scoring_costs import has_costs
 from flows.compute.clusters import Workers
-from flows.compute.stages import StageRunner
+from flows.compute.stages import Stages
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
@@ -52,18 +52,18 @@ class RowSource:
     rows: TrainTestRows | None = None
     survey: Callable[[Workers, ParallelMap], TrainTestRows] | None = None
 
-    def prepare(self, workers: Workers, observer: RunObserver, run_stage: StageRunner) -> TrainTestRows:
+    def prepare(self, workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:
         """Return the training rows and test rows.
 
         `workers`: read the rows, unless this process has them.
         `observer`: is called with the progress of the reading.
-        `run_stage`: runs the stages that this takes.
+        `stages`: run those that this takes.
         """
         rows, parallel_map = self.rows, workers.parallel_map(observer)
         if self.survey is not None:
-            rows = run_stage("survey", self.survey, workers, parallel_map, retry=True)
+            rows = stages("survey", self.survey, workers, parallel_map, retry=True)
         if self.needs_workers:
-            rows = run_stage("split and scale", split_and_encode, rows, self.config, self.encode, parallel_map)
+            rows = stages("split and scale", split_and_encode, rows, self.config, self.encode, parallel_map)
         assert rows is not None
         return rows
 

@@ -5,7 +5,7 @@ from typing import Any
 from aucdist.errors import ClusterLost
 from aucdist.model import load_model
 from flows.compute.clusters import Workers, fixed_worker_set, open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.stages import StageRunner, Stages
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
@@ -24,7 +24,7 @@ from flows.train.stages import evaluate, fit, profile, start_from, usable_classe
 class TrainRun:
     """The stages of a training run, from the data to the run folder; a search chooses the model by folds first.
 
-    `run_stage`: runs a stage, as a plain function or as a Prefect task.
+    `run_stage`: makes a Prefect task of each stage; by default stages are plain calls.
     `start`: a model whose weights the fit starts from, where its features are the same; of several classes for each class that
         it has.
     """
@@ -33,7 +33,7 @@ class TrainRun:
     """Runs the configuration again."""
 
     def __init__(
-        self, config: Any, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
+        self, config: Any, observer: RunObserver, run_stage: StageRunner | None = None, start: str | None = None
     ) -> None:
         self.config, self.start = config, start
         self.name = self.new_name()
@@ -70,7 +70,9 @@ class TrainRun:
         if left := unfinished_runs(config.output, self.command):
             observer.note(left)
         described = getattr(config, "_described", None)
-        for text in (*described.warnings(f"{config.name}.yaml"), described.of_positive()) if described else ():
+        for text in (
+            (*described.warnings('--set "data.source.drop=[{}]"'), described.of_positive()) if described else ()
+        ):
             observer.note(text)
         with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, self.name) as folder:
             if described:
@@ -134,7 +136,7 @@ class TrainRun:
 
 
 def train(
-    config: TrainConfig, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
+    config: TrainConfig, observer: RunObserver, run_stage: StageRunner | None = None, start: str | None = None
 ) -> dict[str, Any]:
     """Train a model, evaluate it and write the run folder; see `TrainRun`."""
     return TrainRun(config, observer, run_stage, start).run()

@@ -76,10 +76,11 @@ def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeyp
     monkeypatch.setattr(
         "flows.command.load", lambda path: lambda *args: called.append((path, args[0])) or {"run": path}
     )
+    monkeypatch.setattr("flows.command.config_of", lambda model, where, options: "a configuration")
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    assert command.run("a configuration", debug=True) == {"run": command.flow}
+    command.main(as_json=True, debug=True)
     monkeypatch.setenv("PREFECT_API_URL", "")
-    assert command.run("a configuration", debug=True) == {"run": command.function}
+    command.main(as_json=True, debug=True)
     assert called == [(command.flow, "a configuration"), (command.function, "a configuration")]
 
 

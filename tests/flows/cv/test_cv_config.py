@@ -18,8 +18,6 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import write_shards
 from aucdist.errors import InputError
 from flows.cli import app
-from flows.compute.clusters import Workers
-from flows.compute.stages import call_stage
 from flows.config.loading import configs_folder, to_yaml
 from flows.cv.config import CvConfig
 from flows.cv.rows import open_search
@@ -136,7 +134,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return uuid4()
 
     monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
-    monkeypatch.setattr(flows, "run_as_task", call_stage)
+    monkeypatch.setattr(flows, "run_as_task", None)
     for kind in ("markdown", "table", "progress", "image"):
         monkeypatch.setattr(flows, f"create_{kind}_artifact", make)
     updates: list[Any] = []
@@ -194,7 +192,7 @@ def opened(folder, *settings):
     content |= {"grid": {"lam": [0.1, 1.0]}}
     (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     config = load_cv(str(folder / "users.yaml"), list(settings), str(folder / "runs"))
-    return frame, open_search(config, SILENT).make_folds(config, Workers(), SILENT)
+    return frame, open_search(config, SILENT).rows
 
 
 def test_groups_stay_whole(tmp_path):

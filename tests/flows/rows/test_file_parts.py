@@ -21,7 +21,7 @@ from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.compute.clusters import Workers
-from flows.compute.stages import call_stage
+from flows.compute.stages import Stages
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
 from flows.rows.source import open_source, read_rows
@@ -151,7 +151,7 @@ def test_copies_of_what_was_parsed_go_once_there_are_blocks(
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
     config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
-    rows = open_source(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), call_stage)
+    rows = open_source(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), Stages(observer))
     parsed = scratch.scratch().used
     blocks = rows.partition("stream", Workers(), observer)
     assert scratch.scratch().used > parsed > 0
@@ -176,7 +176,7 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
     observer, found = LineObserver(lambda text: None), []
     workers = Workers(own_client, str(tmp_path))
     own_client.run(note_parsed)
-    rows = open_source(config, 6).prepare(workers, observer, call_stage)
+    rows = open_source(config, 6).prepare(workers, observer, Stages(observer))
     for cache in ("memory", "stream"):
         blocks = rows.partition(cache, workers, observer)
         found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
@@ -184,7 +184,7 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
     parsed = own_client.run(parsed_here)
     assert sorted(len(some) for some in parsed.values()) == [3, 3]
     assert len({part for some in parsed.values() for part in some}) == 6
-    here = open_source(config, 6).prepare(Workers(), observer, call_stage)
+    here = open_source(config, 6).prepare(Workers(), observer, Stages(observer))
     for cache in ("memory", "stream"):
         blocks = here.without_copies().partition(cache, Workers(), observer)
         found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
@@ -196,10 +196,10 @@ def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path
     config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
     observer, found = LineObserver(lambda text: None), []
     workers = Workers(own_client, str(tmp_path))
-    rows = open_source(config, 6).prepare(workers, observer, call_stage)
+    rows = open_source(config, 6).prepare(workers, observer, Stages(observer))
     own_client.run(die_soon)  # all of them: nothing waits for their addresses
     found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
-    here = open_source(config, 6).prepare(Workers(), observer, call_stage)
+    here = open_source(config, 6).prepare(Workers(), observer, Stages(observer))
     found.append(here.partition("stream", Workers(), observer).train.reduce(bytes_of)["rows"])
     assert found[0] == found[1]
 

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from flows.compute.clusters import Workers
-from flows.compute.stages import Stages, call_stage
+from flows.compute.stages import Stages
 from flows.config.data import DataConfig, TestConfig
 from flows.progress.console import LineObserver
 from flows.rows.rows import Rows
@@ -109,7 +109,7 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     block = block.with_X(np.exp(block.X))
     url = sharded(block, tmp_path / "rows")
     settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
-    prepared = open_source(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
+    prepared = open_source(settings).prepare(Workers(), observer := LineObserver(lambda text: None), Stages(observer))
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor(each_of([train]), NAMES, log1p=log1p, scale=scale, categories={})
