@@ -103,8 +103,8 @@ class OperatingPointConfig(Strict):
             return requirement
         if self.per == "day" and rows_per_day is None:
             raise InputError(
-                "operating_point: alerts per day need a column of dates by which rows are split: give `split: {time: COLUMN}`, "
-                "or alerts per so many rows"
+                "operating_point: alerts per day need rows that were split by a column of dates when the model was trained: "
+                "train with `split: {time: COLUMN}`, or give `per: 1000 rows`"
             )
         rows = rows_per_day if self.per == "day" else float(self.per.removesuffix(" rows"))
         assert rows is not None

@@ -36,6 +36,9 @@ FEW_OF_A_CLASS, CLEAR = 10, 3.0
 """The direction of a number is said with so many rows of each class, beyond so many standard deviations of chance."""
 LAST = 0.2
 """The share of the rows that are the test rows where these have dates."""
+SPANS = {"month": 365, "weekday": 7}
+"""Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
+the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
 LEAST_LATE = 5
 """The last rows are proposed as test rows if they have so many of each class."""
 PLACEHOLDERS = frozenset(
@@ -159,6 +162,8 @@ class Table:
             if first is not None and column.date_format != first.date_format:
                 column.kind = "number" if column.date_format == COMPACT else "drop"
                 column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
+            elif short := [part for part in SPANS if part not in column.parts]:
+                column.comment += f"; no {' or '.join(short)}: the first {1 - LAST:.0%} of the rows do not have all"
         return columns
 
     def _column(self, name: str, at: slice) -> Column:
@@ -243,9 +248,12 @@ class Table:
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
         order = np.argsort(-days, kind="stable")  # rows without a date come last
         last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
+        before = np.delete(days, last)
+        span = np.nanmax(before) - np.nanmin(before) + 1
+        left_out = {part for part, least in SPANS.items() if span < least} | (set() if timed else {"hour"})
         return Column(
             name, "dates", f"{min(date.date() for date in known)} to {max(date.date() for date in known)}",
-            parts=tuple(part for part in PARTS if timed or part != "hour"), date_format=form,
+            parts=tuple(part for part in PARTS if part not in left_out), date_format=form,
             late=(int(rows[last].sum()), int(positives[last].sum())),
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ from aucdist.errors import InputError
 from flows.config.base import Cli
 from flows.config.data import DataFileOptions
 from flows.config.sources import source_from_name
-from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, Column, Kind, Table
+from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 from flows.init.text import flow, yaml_text
 from flows.progress.console import RunObserver
@@ -62,11 +62,11 @@ class Description:
     columns: dict[str, str] = field(default_factory=dict)
     leaks: dict[str, str] = field(default_factory=dict)
 
-    def warnings(self, where: str) -> list[str]:
-        """Return a sentence for each column that gives the label away."""
+    def warnings(self, leave_out: str) -> list[str]:
+        """Return a sentence for each column that gives the label away; `leave_out`: how a column, ``{}``, is left out."""
         return [
-            f"warning: column {column!r} gives the label away ({why}); if it is known only once the label is, list it under "
-            f"`drop` in {where}"
+            f"warning: column {column!r} gives the label away ({why}); if it is known only once the label is, "
+            + leave_out.replace("{}", column)
             for column, why in self.leaks.items()
         ]
 
@@ -89,8 +89,8 @@ def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
     files.write_bytes(str(file.absolute()), described.text.encode())
     return {
         "config": str(file), "rows": described.rows, "all_rows": described.all_rows, "positive": described.positive,
-        "columns": described.columns, "leaks": list(described.leaks), "warnings": described.warnings(str(file)),
-        "positive_class": described.of_positive(),
+        "columns": described.columns, "leaks": list(described.leaks), "positive_class": described.of_positive(),
+        "warnings": described.warnings(f"list it under `drop` in {file}"),
     }  # fmt: skip
 
 
@@ -136,6 +136,11 @@ def describe(
         if column is not None:
             pick(names, column, where, key)
     columns, spelling = _columns(rows, form, signs, {form.groups, groups or ""})
+    if columns and all(c.kind == "drop" for c in columns):
+        raise InputError(
+            f"{where}: no column is left as a feature ({'; '.join(f'{c.name}: {c.comment}' for c in columns[:SHOWN])}); if one "
+            "is, list it under `categorical` or `hashed` of the source"
+        )
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys |= {"positive": positive} if source.labels != "grades" else {}
     keys = {key: keys[key] for key in Source.model_fields if key in keys}
@@ -182,7 +187,7 @@ def _positive(source: Source, labels: Labels, where: str, has: str, columns: lis
     if source.positive != "minority":
         return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
     each = ", ".join(
-        f"{label} {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MOST_CLASSES]
+        f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MOST_CLASSES]
     )
     rarest = f"the rare{'r' if len(counts) == 2 else 'st'} class; rows of each: {each}"
     return chosen[0], rarest, signs
@@ -204,7 +209,7 @@ def _columns(rows: FirstRows, form: TableForm, signs: np.ndarray, apart: set[str
     kinds.update(dict.fromkeys(form.dates, "dates"), **dict.fromkeys(form.categorical, "categorical"))
     looked_at = table.columns()
     for c in looked_at:
-        if kinds.get(c.name, c.kind) != c.kind:
+        if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
     where = files.shown(str(source.source))
     dropped = [pick(rows.columns.column_names, column, where, "drop") for column in source.drop or ()]
@@ -295,6 +300,10 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
     """Describe a file whose features are numbers, svmlight, or whose header names all, KEEL."""
     surveyed, whole = survey(source)
+    empty = [column for column, n in surveyed.missing.items() if n == surveyed.rows]
+    if empty:
+        source = source.model_copy(update={"drop": [*(source.drop or ()), *empty]})
+        surveyed, whole = survey(source)
     # A survey has no rows, but so many of each class.
     names = tuple(surveyed.classes)
     labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
@@ -303,7 +312,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     n_features = len(of.feature_names(source, surveyed))
     sparse = of.is_sparse(surveyed, n_features)
     keys = _given_keys(source, source, output) | ({"positive": positive} if source.labels != "grades" else {})
-    comments: dict[str, Any] = {"positive": guessed}
+    comments: dict[str, Any] = {"positive": guessed, "drop": dict.fromkeys(empty, "no values")}
     if surveyed.width:
         share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
         said = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"

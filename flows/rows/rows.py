@@ -273,6 +273,8 @@ def _time_feature(time: str, schema: Schema) -> int:
         raise InputError(f"the rows are split by the time {time!r}: put `days` among its parts under `dates`")
     parts = {feature for name, of in schema.dates.items() for feature in date_features(name, of)}
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
+    if time in schema.columns():
+        raise InputError(f"the rows cannot be split by the time {time!r}: it has neither numbers nor dates")
     raise unknown("column of times", time, [*schema.dates, *columns])
 
 

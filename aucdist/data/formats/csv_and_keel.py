@@ -325,7 +325,7 @@ class KeelFormat(FileFormat):
     """KEEL files, and ARFF files, which state no inputs and outputs and may have comments."""
 
     name = "keel"
-    fields = OF_TABLES
+    fields = OF_TABLES | {"drop"}
     suffixes: ClassVar = {".dat": {}, ".arff": {}}
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
@@ -352,7 +352,7 @@ class KeelFormat(FileFormat):
         if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
             inputs = [name for name in schema.columns() if name in names]
         form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
-        apart = (label, form.groups, form.cost)
+        apart = {label, form.groups, form.cost, *(pick(names, name, where, "drop") for name in source.drop or ())}
         features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in apart)
         texts = set(form.categorical)
         if schema is None:

@@ -50,7 +50,9 @@ class Source(SourceFields):
                 raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave it out")
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if of.needs_label and self.label is None and labelled:
-            raise InputError(f"format {self.format!r} needs `label`: the name or the position of the label column")
+            raise InputError(
+                f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN"
+            )
         of.check(self)
         if self.labels == "topics" and self.positive == "minority" and labelled:
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")

@@ -105,7 +105,7 @@ def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
     data = described()
     assert data["split"] == {"time": "seen", "last": 0.2}
     last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
-    assert last.startswith("positive class 'yes' was guessed: it is the rarer class; rows of each: no ")
+    assert last.startswith("positive class 'yes' was guessed: it is the rarer class; rows of each: no: ")
     assert last.endswith("Another one: --positive CLASS")
 
 
@@ -131,11 +131,11 @@ def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:
     without = json.loads(run(*args)[0])
     features = load_model(f"{without['run']}/model").schema.feature_names
     assert not {"seen.days", "seen.year"} & set(features)
-    assert "seen.month" in features
+    assert "seen.weekday" in features
     run("score", without["run"], "visits.csv", "scores")
     assert sum(len(pd.read_parquet(file)) for file in Path("scores").glob("*.parquet")) == N
     kept = json.loads(run(*args, "--set", "data.split.keep=true")[0])
-    assert {"seen.days", "seen.month"} <= set(load_model(f"{kept['run']}/model").schema.feature_names)
+    assert {"seen.days", "seen.weekday"} <= set(load_model(f"{kept['run']}/model").schema.feature_names)
     number = json.loads(run(*args, "--time", "cost", "--set", "data.direct=true")[0])
     assert "cost" not in load_model(f"{number['run']}/model").schema.feature_names
 
@@ -260,3 +260,17 @@ def test_the_label_is_no_category() -> None:
     pd.DataFrame({"a": np.arange(20) / 8, "y": [0, 1] * 10}).to_csv("rows.csv", index=False)
     _, err = run("init", "rows.csv", "--label", "y", "--set", "categorical=[y]", "--output", "rows.yaml", code=2)
     assert "unknown column in `categorical` 'y'" in err
+
+
+def test_rows_of_later_months_raise_no_alarm() -> None:
+    """The first 80 % of the rows span less than a year, so the month of a date is not a feature."""
+    run("train", "visits.csv", "--label", "y", "--set", "model.tol=0.5")
+    (trained,) = Path("runs").glob("2*")
+    later = visits().drop(columns="y")
+    later["seen"] = (pd.to_datetime(later["seen"]) + pd.Timedelta(300, "D")).dt.strftime("%Y-%m-%d")
+    later.to_csv("later.csv", index=False)
+    assert "no alarms" in run("watch", str(trained), "later.csv", "--state", "state")[0]
+
+
+def test_a_time_that_is_neither_number_nor_date_is_refused() -> None:
+    assert "neither numbers nor dates" in run("train", "visits.csv", "--label", "y", "--time", "kind", code=2)[1]

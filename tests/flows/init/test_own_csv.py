@@ -133,6 +133,12 @@ KEEL = b"""@relation made
     f"{i % 10}.5, {'red' if i % 3 else 'green'}, {'bad' if i % 5 == 0 else 'good'}\n" for i in range(60)
 ).encode()
 
+WITH_EMPTY = (
+    KEEL.replace(b"@attribute colour", b"@attribute blank real [0.0, 9.0]\n@attribute colour")
+    .replace(b"@inputs width", b"@inputs width, blank")
+    .replace(b".5, ", b".5, <null>, ")
+)
+
 
 @pytest.mark.parametrize(
     ("name", "data", "form", "positive", "scale", "said"),
@@ -145,6 +151,7 @@ KEEL = b"""@relation made
         ("a.txt.bz2", bz2.compress(svmlight(60, 40, 0.05)), "svmlight", "1", "maxabs", "rows are sparse"),
         ("a.dat", KEEL, "keel", "bad", "standard", "2 columns, 1 of texts: 3 features"),
         ("a.dat", KEEL.replace(b"1.5", b"<null>"), "keel", "bad", "standard", "rows without: width 6"),
+        ("a.dat", WITH_EMPTY, "keel", "bad", "standard", "      - blank  # no values"),
     ],
 )  # fmt: skip
 def test_yaml_is_taken_by_preview_and_train(
@@ -189,6 +196,13 @@ def test_what_cannot_be_described(
     Path(name).write_text(text)
     assert message in run("init", name, code=2)[1]
     assert not Path("a.yaml").exists()
+
+
+def test_a_table_without_a_feature_says_what_was_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("y,words\n" + "".join(f"{i % 2},a text of {i}\n" for i in range(30)))
+    said = run("train", "a.csv", "--label", "y", code=2)[1]
+    assert "no column is left as a feature (words: 30 different texts in 30 rows: an identifier or a free text)" in said
 
 
 @pytest.mark.parametrize(
