@@ -44,7 +44,7 @@ def test_core_is_what_a_library_user_needs() -> None:
 
 def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # import then fails as if it were not installed
-    with pytest.raises(InputError, match=re.escape("pip install 'aucdist[report]'")):
+    with pytest.raises(InputError, match=re.escape("pip install 'aucdist[plot]'")):
         load_optional("matplotlib")
 
 

@@ -29,7 +29,7 @@ def without(monkeypatch: pytest.MonkeyPatch):
     ("package", "arguments", "line"),
     [
         ("statsmodels", ["link"], "statsmodels is not installed: pip install 'aucdist[bench]'"),
-        ("jinja2", ["reproduce", "000", "--quick"], "jinja2 is not installed: pip install 'aucdist[report]'"),
+        ("jinja2", ["reproduce", "000", "--quick"], "jinja2 is not installed: pip install 'aucdist[cli]'"),
         ("imblearn", ["reproduce", "003", "--quick"], "imblearn is not installed: pip install 'aucdist[bench]'"),
     ],
 )
@@ -55,7 +55,7 @@ def test_a_paper_without_smote_does_not_need_it(without, tmp_path: Path) -> None
 
 def test_the_observer_is_not_needed_before_the_packages_are_checked(without) -> None:
     without("jinja2")
-    with pytest.raises(InputError, match="aucdist\\[report\\]"):
+    with pytest.raises(InputError, match="aucdist\\[cli\\]"):
         reproduce(load_paper("000", quick=True), None)  # type: ignore[arg-type]
 
 
