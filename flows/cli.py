@@ -7,6 +7,7 @@ import signal
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import click
@@ -56,7 +57,7 @@ class Commands(click.Group):
         """Write the commands with their summaries, without importing their modules."""
         width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
         rows = [
-            (name, make_short(GROUPS[name] if name in GROUPS else self.rows[name].summary, width))
+            (name, shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."))
             for name in self.list_commands(ctx)
         ]
         with formatter.section("Commands"):
@@ -70,13 +71,6 @@ def _entered(argument: str) -> str:
     from aucdist.data.storage.urls import SCHEME, enter
 
     return f"{option}{equals}{enter(value)}" if SCHEME.match(value) else argument
-
-
-def make_short(text: str, width: int) -> str:
-    """Return a text of at most so many characters, cut between words."""
-    if len(text) <= width:
-        return text
-    return f"{text[: max(width - 3, 1)].rpartition(' ')[0]}..."
 
 
 def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> None:

@@ -58,11 +58,6 @@ class Command:
     after: str = ""
     more: str = ""
 
-    @property
-    def entrypoint(self) -> str:
-        """The entry point of the Prefect flow, such as ``flows.orchestration.flows.train_auc``; empty if there is none."""
-        return self.flow.replace(":", ".")
-
     def main(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
         """Run the command with its options, print the result, and exit.
 
@@ -109,7 +104,7 @@ DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an e
 class ImportedLater(ModuleType):
     """A module that is imported when something of it is asked for.
 
-    scikit-learn imports scipy.stats, which takes .7 s of CPU, for a function that few commands reach.
+    scikit-learn imports scipy.stats, which takes half a second of CPU, for a function that few commands reach.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -57,12 +57,23 @@ class Workers:
         """
 
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-            for i, result in enumerate(_results(self.client, function, items), 1):
+            for i, result in enumerate(self._results(function, items), 1):
                 if observer is not None:
                     observer.tasks(Tasks(i, len(items), 0, "", None))
                 yield result
 
         return parallel_map
+
+    def _results(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        if self.client is None:
+            for item in items:
+                with patient():
+                    result = function(item)
+                yield result
+            return
+        from aucdist.engine.dask import map_on_workers
+
+        yield from map_on_workers(self.client, function, items)
 
     def hold(self, items: Sequence[Any]) -> Sequence[Any]:
         """Put small objects on the workers, and return their handles for `parallel_map`; without workers return the objects."""
@@ -71,18 +82,6 @@ class Workers:
         from aucdist.engine.dask import place_items
 
         return place_items(self.client, items)
-
-
-def _results(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    if client is None:
-        for item in items:
-            with patient():
-                result = function(item)
-            yield result
-        return
-    from aucdist.engine.dask import map_on_workers
-
-    yield from map_on_workers(client, function, items)
 
 
 # ---- memory or streaming -----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -19,11 +19,9 @@ from flows.progress.console import RunObserver
 COMPILING = "compiling kernels, once per machine"
 
 
-class StageRunner(Protocol):
-    """Runs one stage: `Stages`, and for it a Prefect task (`flows.orchestration.flows.run_as_task`)."""
-
-    def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
-        """Return what ``stage(*args)`` returns; with `retry` an error of storage is worth another attempt."""
+StageRunner = Callable[..., Any]
+"""``run(name, stage, *args, retry=False)`` returns what ``stage(*args)`` returns: see `flows.orchestration.flows.run_as_task`.
+With `retry`, an error of storage is worth another attempt."""
 
 
 class Stages:
@@ -45,7 +43,7 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
-        """Run a stage and return its result; as a `StageRunner`."""
+        """Run a stage and return its result; see `StageRunner`."""
         from numba.core.event import install_timer  # loads Numba
 
         self._observer.stage(name)

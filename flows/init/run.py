@@ -357,12 +357,11 @@ def _given_keys(source: Source, stated: Source, output: Path | None) -> dict[str
     """Return the keys of a source that were given or found, in types of JSON; a file below the folder of the YAML by its name."""
     keys = source.model_dump(mode="json", exclude_defaults=True)
     keys |= stated.model_dump(mode="json", include=stated.model_fields_set)
-    urls = []
+    folder, urls = None if output is None else output.absolute().parent, []
     for url in source.urls():
-        path, folder = local_path(url), None if output is None else output.absolute().parent
-        below = path is not None and folder is not None and path.is_relative_to(folder)
+        path = local_path(url)
         if path is None:
-            urls.append(shown(url) if output is None else reveal(url))
+            urls.append(shown(url) if folder is None else reveal(url))
         else:
-            urls.append(str(path.relative_to(folder) if below and folder is not None else path))
+            urls.append(str(path.relative_to(folder) if folder and path.is_relative_to(folder) else path))
     return keys | {"source": urls[0] if len(urls) == 1 else urls}

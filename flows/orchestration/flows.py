@@ -40,7 +40,7 @@ from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
-from flows.progress.console import ForwardingObserver, RunObserver, Tasks, log_observer
+from flows.progress.console import RunObserver, Tasks, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
@@ -224,17 +224,17 @@ def reproduce_paper(config: Paper) -> Json:
 # ---- artifacts and events ----------------------------------------------------------------------------------------------
 
 
-class ArtifactObserver(ForwardingObserver):
+class ArtifactObserver:
     """Shows the progress of a search as a progress artifact, and forwards everything to another observer."""
 
     def __init__(self, observer: RunObserver, name: str) -> None:
-        super().__init__(observer)
-        self._name = name
+        self.stage, self.round, self.note, self.about = observer.stage, observer.round, observer.note, observer.about
+        self._observer, self._name = observer, name
         self._artifact: UUID | None = None
 
     def tasks(self, tasks: Tasks) -> None:
         """Update the artifact."""
-        super().tasks(tasks)
+        self._observer.tasks(tasks)
         percent = 100.0 * tasks.done / max(tasks.total, 1)
         if self._artifact is None:
             made = create_progress_artifact(percent, key="cross-validate-progress", description=f"Search {self._name}")

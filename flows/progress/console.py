@@ -69,33 +69,6 @@ class RunObserver(Protocol):
         """Facts: the name of the run, the URL of the dashboard, the size of the rows."""
 
 
-class ForwardingObserver:
-    """Forwards every call to another observer. Subclasses override the methods whose calls they need."""
-
-    def __init__(self, observer: RunObserver) -> None:
-        self._observer = observer
-
-    def stage(self, name: str) -> None:
-        """Forward the call."""
-        self._observer.stage(name)
-
-    def round(self, record: Record, tol: float) -> None:
-        """Forward the call."""
-        self._observer.round(record, tol)
-
-    def tasks(self, tasks: Tasks) -> None:
-        """Forward the call."""
-        self._observer.tasks(tasks)
-
-    def note(self, text: str) -> None:
-        """Forward the call."""
-        self._observer.note(text)
-
-    def about(self, facts: Record) -> None:
-        """Forward the call."""
-        self._observer.about(facts)
-
-
 def gap_progress(first_gap: float, gap: float, tol: float) -> float:
     """Return the progress of the gap from the first one to `tol`, on a log scale, from 0 to 1."""
     if not (math.isfinite(first_gap) and math.isfinite(gap)) or gap >= first_gap:

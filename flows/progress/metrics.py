@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.engine.workers import link_of, performance_report, put_figures
-from flows.progress.console import ForwardingObserver, Record, RunObserver, Tasks
+from flows.progress.console import Record, RunObserver, Tasks
 
 REPORT = "dask-report.html"
 EVERY = 1.0  # seconds between two messages to the scheduler; a round takes milliseconds
 
 
-class MetricsObserver(ForwardingObserver):
+class MetricsObserver:
     """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one."""
 
     def __init__(self, observer: RunObserver, run: str) -> None:
-        super().__init__(observer)
-        self._run = run
+        self._observer, self._run = observer, run
+        self.note = observer.note
         self._client: Any = None
         self._figures: dict[str, float] = {}
         self._stages: dict[str, float] = {}
@@ -48,24 +48,24 @@ class MetricsObserver(ForwardingObserver):
 
     def stage(self, name: str) -> None:
         """Forward the call, and start the clock of the stage."""
-        super().stage(name)
+        self._observer.stage(name)
         self._send()
         self._stage, self._stage_start = name, time.monotonic()
 
     def round(self, record: Record, tol: float) -> None:
         """Forward the call, and record the figures."""
-        super().round(record, tol)
+        self._observer.round(record, tol)
         names = ("round", "passes", "primal", "dual", "relative_gap")
         self._record({name: record[name] for name in names} | {"tolerance": tol}, last=record["relative_gap"] <= tol)
 
     def tasks(self, tasks: Tasks) -> None:
         """Forward the call, and record the number of finished tasks."""
-        super().tasks(tasks)
+        self._observer.tasks(tasks)
         self._record({"tasks_done": tasks.done, "tasks_total": tasks.total}, last=tasks.done == tasks.total)
 
     def about(self, facts: Record) -> None:
         """Forward the call, and record the size of the rows."""
-        super().about(facts)
+        self._observer.about(facts)
         if "bytes" in facts:
             self._figures["aucdist_rows_bytes"] = float(facts["bytes"])
 

@@ -67,7 +67,7 @@ def test_a_model_becomes_options_and_options_become_the_model() -> None:
 def test_every_flow_has_a_deployment_on_each_pool(pool: str) -> None:
     deployments = yaml.safe_load(deployments_file().read_text(encoding="utf-8"))["deployments"]
     entrypoints = [entry["entrypoint"] for entry in deployments if entry["work_pool"]["name"] == pool]
-    assert sorted(entrypoints) == sorted(command.entrypoint for command in COMMANDS if command.flow)
+    assert sorted(entrypoints) == sorted(command.flow.replace(":", ".") for command in COMMANDS if command.flow)
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.flow], ids=lambda command: command.name)
