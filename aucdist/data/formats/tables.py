@@ -228,29 +228,8 @@ class _TableReader:
                 column = column.cast(pa.string()).fill_null("")
             if self.are_cells or self.holds_numbers(column, True):
                 return self._parsed_numbers(column, name)
-        return column if self.are_cells else self._typed_numbers(column, name)
-
-    def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
-        """Return the numbers of a column of texts."""
-        codes, cells = distinct(column)
-        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
-        values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
-        for code, (text, plain) in enumerate(zip(texts.to_pylist(), numbers.to_pylist(), strict=True)):
-            with np.errstate(over="ignore"):
-                values[code] = np.nan if plain is None else float(plain)
-            if plain is None:
-                sound, problem = self.form.missing and spelling.is_missing_number(text), None
-            else:
-                problem = problem_with_number(plain.encode(), values[code])
-                sound = problem is None
-            if not sound:
-                exact = problem == BEYOND_EXACT
-                said = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
-                raise self._fault(codes == code, name, said)
-        return values[codes]
-
-    def _typed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
-        """Return the numbers of a column of another type than text."""
+        if self.are_cells:
+            return column
         if not is_number(column.type):
             raise InputError(
                 f"{self.where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
@@ -272,6 +251,25 @@ class _TableReader:
         if bad.any():
             raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite: correct it, or leave the row out")
         return values
+
+    def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
+        """Return the numbers of a column of texts."""
+        codes, cells = distinct(column)
+        spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
+        values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
+        for code, (text, plain) in enumerate(zip(texts.to_pylist(), numbers.to_pylist(), strict=True)):
+            with np.errstate(over="ignore"):
+                values[code] = np.nan if plain is None else float(plain)
+            if plain is None:
+                sound, problem = self.form.missing and spelling.is_missing_number(text), None
+            else:
+                problem = problem_with_number(plain.encode(), values[code])
+                sound = problem is None
+            if not sound:
+                exact = problem == BEYOND_EXACT
+                said = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
+                raise self._fault(codes == code, name, said)
+        return values[codes]
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
         """Return a column of texts, and how many of them are missing or of a category that is not allowed."""

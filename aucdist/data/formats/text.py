@@ -10,7 +10,7 @@ from aucdist.errors import InputError, unknown
 
 SHOWN = 40  # characters of a wrong piece of text
 MOST_DIGITS = 400  # a float64 cannot hold more digits
-MOST_OF_ROW = 2**20  # bytes in which a row begins and ends, but for its last line
+MOST_OF_ROW = 2**18  # bytes in which a row begins and ends, but for its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not of the encoding, once it is decoded."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
