@@ -330,18 +330,23 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]
 
 
-_MATRICES: dict[int, sp.csr_matrix] = {}
-"""By the number of the values of a basis, for as long as these are in memory."""
+_MATRICES: dict[Any, sp.csr_matrix] = {}
+"""By the number of the values of a basis, and what they were changed by, for as long as these are in memory."""
 
 
-def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
-    """Return the values of all basis functions in all cells, an array of shape (n_cells, n_features), float64.
+def basis_matrix(basis: CodeBasis, change: Callable[[np.ndarray], np.ndarray] | None = None) -> sp.csr_matrix:
+    """Return the values of all basis functions in all cells, or what they change to, of shape (n_cells, n_features), float64.
 
     The matrix of a basis is made once: each Newton step asks for it, and making it took longer than the step.
     """
-    key = id(basis.values)
+    key = id(basis.values), change
     if key in _MATRICES:
         return _MATRICES[key]
+    weakref.finalize(basis.values, _MATRICES.pop, key, None)
+    if change is not None:
+        matrix = basis_matrix(basis).copy()
+        matrix.data = change(matrix.data)
+        return _MATRICES.setdefault(key, matrix)
     n_cells = len(basis.offsets) - 1
     matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (n_cells, basis.n_features))
     parts = []
@@ -349,11 +354,12 @@ def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
         part = matrix[first:end]
         if width:
             # Running sums over a grid of cells, along its rows and down its columns.
-            part = sp.csr_matrix(np.kron(np.tri((end - first) // width), np.tri(width))) @ part
+            used = np.unique(part.indices)
+            sums = part[:, used].toarray().reshape(-1, width, len(used)).cumsum(axis=1).cumsum(axis=0)
+            cells = sp.csr_matrix(sums.reshape(end - first, -1))
+            part = sp.csr_matrix((cells.data, used[cells.indices], cells.indptr), part.shape)
         parts.append(part)
-    weakref.finalize(basis.values, _MATRICES.pop, key, None)
-    _MATRICES[key] = sp.csr_matrix(sp.vstack(parts)) if parts else matrix
-    return _MATRICES[key]
+    return _MATRICES.setdefault(key, sp.csr_matrix(sp.vstack(parts)) if parts else matrix)
 
 
 def matrix_of(rows: BinRows) -> sp.csr_matrix:
@@ -376,11 +382,11 @@ def matrix_of_rows(rows: Rows) -> np.ndarray | sp.csr_matrix:
 def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Rows:
     """Return the rows with a function of each of their values, one that is 0 at 0."""
     if not isinstance(rows, BinRows):
-        return rows._replace(values=function(rows.values.astype(np.float64)))
-    basis, matrix = rows.basis, basis_matrix(rows.basis)
+        return rows._replace(values=function(rows.values.astype(np.float64, copy=False)))
+    basis, matrix = rows.basis, basis_matrix(rows.basis, function)
     changed = CodeBasis(
-        basis.starts, np.zeros_like(basis.widths), matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32),
-        function(matrix.data), basis.n_features,
+        basis.starts, np.zeros_like(basis.widths), matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32, copy=False), matrix.data, basis.n_features,
     )  # fmt: skip
     return BinRows(rows.codes, changed)
 
