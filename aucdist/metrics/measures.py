@@ -54,7 +54,6 @@ class Measure:
     Attributes
     ----------
     name : str
-        If it ends with ``_loss``, and of costs, smaller is better.
     of : callable
         ``of(counts, threshold)``; only decisions use the threshold. Within groups it returns `OfGroups`, else a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
@@ -62,6 +61,8 @@ class Measure:
         in place of counts; or `CostCounts` and the threshold that costs least on the training rows.
     largest : float
         No value is above this, so that no interval is; inf where values have no bound.
+    sign : int
+        1 if larger is better, -1 if smaller is.
     cost : dict
         ``false_alarm`` and ``miss`` of a measure of costs: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
@@ -70,12 +71,8 @@ class Measure:
     of: Callable[[Any, float], Any]
     needs: Literal["ranking", "decision", "probability", "groups", "costs"]
     largest: float = 1.0
+    sign: int = 1
     cost: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def sign(self) -> int:
-        """1 if larger is better, else -1."""
-        return -1 if self.name.endswith("_loss") or self.needs == "costs" else 1
 
 
 def group_auc(rows: ScoredGroups) -> OfGroups:
@@ -114,9 +111,9 @@ MEASURES = {
         Measure(
             "balanced_accuracy", lambda counts, threshold: balanced_accuracy(confusion(counts, threshold)), "decision"
         ),
-        Measure("brier_loss", _without_threshold(brier), "probability"),
-        Measure("log_loss", _without_threshold(log_loss), "probability", largest=math.inf),
-        Measure("calibration_loss", _without_threshold(calibration_loss), "probability"),
+        Measure("brier_loss", _without_threshold(brier), "probability", sign=-1),
+        Measure("log_loss", _without_threshold(log_loss), "probability", largest=math.inf, sign=-1),
+        Measure("calibration_loss", _without_threshold(calibration_loss), "probability", sign=-1),
         Measure("group_auc", _without_threshold(group_auc), "groups"),
     )
 }
@@ -173,7 +170,7 @@ def find_measure(name: str) -> Measure:
             raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
         if kind == EXPECTED_COST:
             check_cost({p: 1.0 if v == COST_COLUMN else v for p, v in values.items()})
-            return Measure(name, function, "costs", largest=math.inf, cost=values)
+            return Measure(name, function, "costs", largest=math.inf, sign=-1, cost=values)
         for parameter, value in values.items():
             _check(parameter, value)
         needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"

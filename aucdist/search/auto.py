@@ -20,7 +20,7 @@ from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure, measure_name
 from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
-from aucdist.search.choice import Result, Row, Rule, choose, search_summary
+from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import (
     Folds,
@@ -29,7 +29,7 @@ from aucdist.search.folds import (
     searched_classes,
     smallest_class,
 )
-from aucdist.search.schedule import FEWEST_FOLDS, FitJob, Point, points_of, race_schedule, run_schedules
+from aucdist.search.schedule import FitJob, Point, points_of, race
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
@@ -76,7 +76,7 @@ class AutoSearch:
         The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
     rule : str
     n_first : int
-        The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race_schedule`.
+        The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race`.
     n_fitted : int
         The largest number of the `n_folds` folds that are fitted.
     tol : float
@@ -331,8 +331,7 @@ def try_settings(
         return results
 
     fitted = folds.outer()[: search.n_fitted]
-    (table,) = run_schedules([race_schedule(rough, search.points, fitted, measure, search.n_first)], answer)
-    return table, n_tasks
+    return race(rough, search.points, fitted, measure, search.n_first, answer), n_tasks
 
 
 def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:

@@ -19,7 +19,7 @@ from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
 from aucdist.search.folds import Fold
-from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
+from aucdist.search.schedule import FitJob, fit_settings, halve
 from flows.compute.clusters import Workers
 from flows.compute.stages import ResultCache, StageRunner
 from flows.config.data import refuse_for_classes
@@ -114,11 +114,14 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     placement, why = _placement(config, train.n_bytes, workers.client)
     observer.note(f"placement: {placement}, {why}")
     runner = JobRunner(config, rows, train, placement, workers, observer)
-    halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
-    schedules = [search_schedule(config.model.built, config.points, fold_set, measure, halving) for fold_set in sets]
+    model, halving = config.model.built, config.halving
     with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results say those
-        outer, *inner = run_schedules(schedules, runner.run)
+        if halving is not None:
+            tables = [halve(model, config.points, sets[0], measure, runner.run, (halving.first_passes, halving.factor))]
+        else:
+            tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
+    outer, *inner = tables
     chosen = choose(outer, measure, config.rule)
     nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
     summary: dict[str, Any] = jsonable(

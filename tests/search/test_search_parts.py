@@ -22,7 +22,7 @@ from aucdist.search import fold as fold_module
 from aucdist.search.choice import Row, choose, groups_test, interval, over_folds, shares_of, standard_error
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
-from aucdist.search.schedule import Halving, paths_of, points_of, race_schedule, run_schedules, search_schedule
+from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
 from aucdist.selection.folds import fold_numbers
 
 AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
@@ -197,9 +197,7 @@ def answers(jobs, asked):
 def test_a_plain_course_asks_once_for_every_path_on_every_cut():
     model, asked = PairwiseHingeClassifier(max_passes=77), []
     points = points_of(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
-    (rows,) = run_schedules(
-        [search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC)], lambda jobs: answers(jobs, asked)
-    )
+    (rows,) = fit_settings(model, points, [[Fold(0, 0), Fold(0, 1)]], 77, lambda jobs: answers(jobs, asked))
     assert len(asked) == 1
     assert len(asked[0]) == 4
     assert [r.parameters for r in rows] == points
@@ -210,10 +208,7 @@ def test_a_plain_course_asks_once_for_every_path_on_every_cut():
 def test_halving_gives_the_better_ones_more_passes():
     model, asked = PairwiseHingeClassifier(max_passes=100), []
     points = [{"lam": float(i)} for i in range(1, 10)]
-    (rows,) = run_schedules(
-        [search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 3))],
-        lambda jobs: answers(jobs, asked),
-    )
+    rows = halve(model, points, [Fold(0, 0), Fold(0, 1)], AUC, lambda jobs: answers(jobs, asked), (5, 3))
     tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
     assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
     assert [r.max_passes for r in rows] == [5] * 6 + [15] * 2 + [100]
@@ -227,15 +222,14 @@ def test_halving_drops_what_failed_first():
         return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.points] for job in jobs]
 
     points = [{"lam": float(i)} for i in (1, 2, 3, 4)]
-    (rows,) = run_schedules([search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 2))], answer)
+    rows = halve(model, points, [Fold(0, 0), Fold(0, 1)], AUC, answer, (5, 2))
     assert [r.max_passes for r in rows] == [10, 20, 5, 5]
 
 
 def test_courses_are_answered_together():
     model, asked = PairwiseHingeClassifier(max_passes=10), []
     points = [{"lam": 1.0}, {"lam": 2.0}]
-    both = [search_schedule(model, points, [Fold(0, k)], AUC) for k in (0, 1)]
-    first, second = run_schedules(both, lambda jobs: answers(jobs, asked))
+    first, second = fit_settings(model, points, [[Fold(0, 0)], [Fold(0, 1)]], 10, lambda jobs: answers(jobs, asked))
     assert [job.fold.fold for job in asked[0]] == [0, 1]
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
 
@@ -255,25 +249,22 @@ def raced(points, value, n_folds, n_first=1, model=None):
             results.append([{"value": v} for v in values[:end]] + [{}] * (len(values) - end))
         return results
 
-    schedule = race_schedule(
-        model or PairwiseHingeClassifier(), points, [Fold(0, k) for k in range(n_folds)], AUC, n_first
-    )
-    (rows,) = run_schedules([schedule], answer)
-    return rows, asked
+    folds = [Fold(0, k) for k in range(n_folds)]
+    return race(model or PairwiseHingeClassifier(), points, folds, AUC, n_first, answer), asked
 
 
 BEST_LAM = {"a": 1e-3, "b": 1.0, "c": 1.0, "d": 1e-1}
 
 
 def better_in_alphabetical_order(fold, name, lam):
-    return 0.9 - 0.1 * "abcd".index(name) - 0.01 * abs(math.log10(lam / BEST_LAM[name]))
+    return 0.9 - 0.02 * "abcd".index(name) - 0.01 * abs(math.log10(lam / BEST_LAM[name]))
 
 
 def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     lams = [1.0, 1e-1, 1e-2, 1e-3, 1e-4]
     points = [{"features": name, "lam": lam} for name in "dcba" for lam in lams]
     rows, asked = raced(points, better_in_alphabetical_order, 3)
-    later = [(1, "b", [1.0, 1e-1]), *((k, "a", lams) for k in (1, 2))]  # b has lost after the second fold
+    later = [(1, "a", lams), (1, "b", [1.0, 1e-1]), (2, "a", lams)]  # b has lost after the second fold
     assert asked == [*((0, name, lams) for name in "dcba"), *later]
     assert [row.parameters for row in rows] == points
     counts = [sum(value is not None for value in row.values) for row in rows]
@@ -315,8 +306,19 @@ def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race()
         return best[repr(features)] + (fold == 1) * 0.02 * (features is None)
 
     rows, asked = raced(points, value, 3)
-    assert [features for fold, features, _ in asked if fold == 1] == [None, maps[2], maps[3]]
+    assert [features for fold, features, _ in asked if fold == 1] == [maps[2], maps[3], None]
     assert points[choose(rows, AUC, "simplest")]["features"] is None
+
+
+def test_a_map_leaves_after_one_fold_only_if_it_is_far_behind_and_after_two_by_more_than_chance():
+    best = {"a": 0.9, "b": 0.8999, "c": 0.87, "d": 0.5}  # b is level but for a difference without any spread
+    points = [{"features": name, "lam": 1.0} for name in "abcdefgh"]
+    _, asked = raced(points, lambda fold, name, lam: best.get(name, 0.4), 3)
+    assert [name for fold, name, _ in asked if fold == 1] == [
+        "a",
+        "b",
+    ]  # c is 6 times a twentieth of what a lacks behind
+    assert [name for fold, name, _ in asked if fold == 2] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("wide", "tried"), [(0.95, True), (0.85, False)])
@@ -335,9 +337,7 @@ def test_landmarks_of_half_the_width_are_tried_where_the_wide_ones_are_good(wide
 
 def test_a_race_whose_folds_are_all_needed_drops_no_map():
     points, folds = [{"features": name, "lam": 1.0} for name in "abcd"], [Fold(0, k) for k in range(3)]
-    (rows,) = run_schedules(
-        [race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 3)], lambda jobs: answers(jobs, [])
-    )
+    rows = race(PairwiseHingeClassifier(), points, folds, AUC, 3, lambda jobs: answers(jobs, []))
     assert all(row.complete for row in rows)
 
 
@@ -356,7 +356,7 @@ def test_a_map_that_left_comes_back_where_the_others_fail():
         ]
 
     folds = [Fold(0, k) for k in range(3)]
-    (rows,) = run_schedules([race_schedule(PairwiseHingeClassifier(), points, folds, AUC, 1)], answer)
+    rows = race(PairwiseHingeClassifier(), points, folds, AUC, 1, answer)
     assert points[choose(rows, AUC, "best")]["features"] == "c"
 
 
