@@ -90,7 +90,10 @@ class WithSolver(BaseEstimator, ABC):
         """
         params = self.get_params(deep=False)
         solver = params["solver"]
-        return {**params, "solver": solver.as_plain() if isinstance(solver, Solver) else solver}
+        if isinstance(solver, Solver):
+            own = solver.get_params()
+            params["solver"] = {"name": solver.name, **own} if own else solver.name
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of the solver, as in ``solver__epochs``.

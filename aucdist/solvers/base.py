@@ -241,12 +241,6 @@ class Solver(BaseEstimator, ABC):
             For a combination that the solver cannot work with.
         """
 
-    def as_plain(self) -> str | dict[str, Any]:
-        """Return the solver as it is written in a configuration: its name, or a mapping of its name and its
-        parameters."""
-        own = self.get_params()
-        return {"name": self.name, **own} if own else self.name
-
 
 def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
     """Return the solvers of an estimator by their names.
