@@ -116,17 +116,16 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             self.__dict__.pop("chosen_", None)
             rows = training_blocks(self, X, y, sample_weight, groups)
             model = self._with_chosen_features(rows) if self._by_folds else self
-            counts: Any = None
             if isinstance(rows, ClassBlocks):
-                counts = fit_classes(model, rows, callback)
+                counts: Any = fit_classes(model, rows, callback)
             else:
                 if self.has_several_classes:
                     forget_fit(self)
                 blocks = model._ready(rows)
-                known, warned = model._fit(blocks, callback)
+                counts, warned = model._fit(blocks, callback)
                 give_warnings(warned)
-                if blocks.has_weights == rows.has_weights:  # equal weights may have been left out
-                    counts = known
+                if blocks.has_weights != rows.has_weights:  # equal weights were left out
+                    counts = None
             if model is not self:
                 forget_fit(self)
                 parameters = self.get_params(deep=False)
@@ -135,9 +134,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
                 self._counts = counts
         return self
 
-    def _with_chosen_features(self, rows: AnyBlocks) -> "BlockClassifier":
+    def _with_chosen_features(self, rows: AnyBlocks) -> Any:
         """Return an estimator like this one, whose features, and lam, folds of the training rows chose."""
-        model: BlockClassifier
         model, model.chosen_ = estimators.feature_search(self, rows)
         model.__dict__.update(attributes_of_data(self))
         return model
@@ -330,7 +328,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Set the direction of each feature if `monotone` is given."""
         if self.monotone is None:
             self.__dict__.pop("monotone_", None)
-        elif isinstance(self.monotone, str) and self.monotone == AUTO:
+        elif self.monotone == AUTO:
             self.monotone_ = directions_of_line(self, blocks)
         else:
             self.monotone_ = directions_of_features(self, blocks)

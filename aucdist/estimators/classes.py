@@ -178,4 +178,4 @@ def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
 
 def _finds_directions(model: BaseEstimator) -> bool:
     """Return whether the directions of features are found for each class by itself."""
-    return isinstance(model.monotone, str) and model.monotone == AUTO
+    return bool(model.monotone == AUTO)

@@ -138,9 +138,6 @@ MOST_SHAPES = 6
 class WithPlots:
     """What a user sees of a fitted estimator: warnings, plots, and its page in a notebook."""
 
-    tol: float
-    history_: Any
-
     def _warnings_of_fit(self: Any, blocks: Blocks) -> Iterator[Warning]:
         """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
         c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
@@ -172,7 +169,7 @@ class WithPlots:
                 "ones. Try another lam or solver, and check which class is positive"
             )
 
-    def plot_history(self, ax: Any = None) -> HistoryDisplay:
+    def plot_history(self: Any, ax: Any = None) -> HistoryDisplay:
         """Plot the relative gap of each round of the last `fit` against the passes.
 
         Parameters

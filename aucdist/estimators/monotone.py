@@ -116,10 +116,9 @@ def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
     unordered = {column: feature_names([column], categories, {}) for column in categories}
     made_of = {feature: column for column, features in unordered.items() for feature in features}
     columns = list(dict.fromkeys(made_of.get(name, name) for name in names))
-    signs = directions(monotone, len(columns), columns)
-    of_columns = {columns[j]: direction for j, direction in (directions_as_parameter(signs) or {}).items()}
-    check_directions(of_columns, names, unordered)
-    return directions(of_columns, len(names), names)
+    signs = dict(zip(columns, directions(monotone, len(columns), columns), strict=True))
+    check_directions({column: "increasing" for column, sign in signs.items() if sign}, names, unordered)
+    return np.array([signs.get(name, 0) for name in names], dtype=np.int8)
 
 
 def directions_as_parameter(signs: np.ndarray) -> dict[int, str] | None:
@@ -147,7 +146,7 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     line = estimator._copy_with(verbose=0, warm_start=False, **other)
     line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
     # With fewer rows of a class, one line is fitted to all rows.
-    n_folds = FOLDS_OF_LINE if min(np.count_nonzero(drawn.y > 0), np.count_nonzero(drawn.y < 0)) >= FOLDS_OF_LINE else 1
+    n_folds = FOLDS_OF_LINE if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_LINE else 1
     fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
     signs = []
     with warnings.catch_warnings():
