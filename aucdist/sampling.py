@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
 from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_random_state
@@ -168,8 +169,6 @@ def appended(values: Any, more: np.ndarray) -> Any:
     more : ndarray of shape (n_more, ...)
     """
     if hasattr(values, "iloc"):
-        import pandas as pd
-
         if values.ndim == 1:
             return pd.concat([values, pd.Series(more, name=values.name).astype(values.dtype)], ignore_index=True)
         # A sparse column says the type of its values as `subtype`.

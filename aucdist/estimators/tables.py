@@ -7,19 +7,22 @@ that they did not have has none of the column's categories.
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import Parsed, feature_names
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
+from aucdist.data.formats.text import unique
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from aucdist.data.formats.base import Parsed
 
 ENCODING = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or texts."""
@@ -109,7 +112,6 @@ def checked_rows(
     with _errors_explained(estimator):
         if not (known or holds_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
-        from aucdist.data.dataset import Schema
         from aucdist.data.formats.parts import encoded_matrix
         from aucdist.data.formats.tables import is_number
 
@@ -164,8 +166,6 @@ def _plain_table(X: Any) -> Any:
     Sparse columns of pandas become dense unless all of them are 0 where nothing is stored, as scikit-learn needs it.
     """
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        import pandas as pd
-
         kinds = dict(enumerate(X.dtypes))
         sparse = {j: kind for j, kind in kinds.items() if isinstance(kind, pd.SparseDtype)}
         if sparse and (len(sparse) < len(kinds) or any(kind.fill_value != 0 for kind in sparse.values())):
@@ -184,9 +184,6 @@ def _holds_texts(X: Any) -> bool:
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """
-    import narwhals as nw
-    from narwhals.exceptions import DuplicateError
-
     try:
         schema = nw.from_native(X, eager_only=True).schema
     except DuplicateError:
@@ -209,14 +206,11 @@ def _holds_texts(X: Any) -> bool:
     return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())
 
 
-def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
+def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
     """Return a table as one of Arrow, whose columns are numbers, truth values, texts or categories.
 
     Raises InputError if X is no table, or naming the first column that holds something else.
     """
-    import narwhals as nw
-    import pyarrow as pa
-
     from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.tables import is_plain
 
@@ -244,10 +238,8 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     return table
 
 
-def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
+def _written_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
-    import pyarrow as pa
-
     from aucdist.data.formats.table_form import PLAIN
     from aucdist.data.formats.tables import is_text
 
@@ -269,25 +261,19 @@ def _dates(name: str, kind: str) -> str:
     )
 
 
-def _parsed(table: "pa.Table", schema: Any, rules: Mapping[str, Any]) -> "Parsed":
+def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
     """Return the columns by the reader of files, as the keys of a source and a schema say."""
     from aucdist.data.formats.arrow_tables import parse_arrow
-    from aucdist.data.formats.source_fields import SourceFields
 
     return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)
 
 
-def _found_categories(table: "pa.Table", texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
+def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
     """Return the categories of each column in the order of their features, and the names of all features.
 
     Raises InputError for a column of dates, or one that looks like an identifier.
     """
-    import pyarrow as pa
-
-    from aucdist.data.formats.base import feature_names
-    from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED
     from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
-    from aucdist.data.formats.text import unique
 
     survey = _parsed(table, None, {**LENIENT, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
@@ -319,8 +305,6 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     `reading`: the keys of a source that say how cells are read, as saved models have them.
     Raises InputError for a column that is missing, or one whose values are of another kind.
     """
-    import narwhals as nw
-
     from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.parts import encoded_matrix
 
