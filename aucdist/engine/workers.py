@@ -139,7 +139,7 @@ KEPT_RUNS = 20
 """So many runs stay on the page of a scheduler that serves many; the oldest go first."""
 
 _runs: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
-_collectors: list["_Collector"] = []
+_gauges: dict[str, Any] = {}
 
 
 def link_of(client: Any) -> str | None:
@@ -164,36 +164,24 @@ def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Map
 def _put(run: str, figures: dict[str, float], stages: dict[str, float]) -> bool:
     """Keep the figures; this is run by the scheduler, in the thread that also answers Prometheus."""
     try:
-        from prometheus_client import REGISTRY
+        from prometheus_client import Gauge
     except ImportError:
         return False
-    if not _collectors:
-        _collectors.append(_Collector())
-        REGISTRY.register(_collectors[0])
+    if not _gauges:
+        _gauges.update({name: Gauge(name, meaning, ["run"]) for name, meaning in FIGURES.items()})
+        _gauges[STAGE_SECONDS] = Gauge(STAGE_SECONDS, "Seconds of each stage so far", ["run", "stage"])
     _runs.pop(run, None)
     _runs[run] = (figures, stages)
     while len(_runs) > KEPT_RUNS:
         del _runs[next(iter(_runs))]
+    for gauge in _gauges.values():
+        gauge.clear()
+    for kept, (of_run, of_stages) in _runs.items():
+        for name, value in of_run.items():
+            _gauges[name].labels(kept).set(value)
+        for stage, value in of_stages.items():
+            _gauges[STAGE_SECONDS].labels(kept, stage).set(value)
     return True
-
-
-class _Collector:
-    """Answers Prometheus."""
-
-    def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import GaugeMetricFamily
-
-        for name, meaning in FIGURES.items():
-            family = GaugeMetricFamily(name, meaning, labels=["run"])
-            for run, (figures, _) in _runs.items():
-                if name in figures:
-                    family.add_metric([run], figures[name])
-            yield family
-        seconds = GaugeMetricFamily(STAGE_SECONDS, "Seconds of each stage so far", labels=["run", "stage"])
-        for run, (_, stages) in _runs.items():
-            for stage, value in stages.items():
-                seconds.add_metric([run, stage], value)
-        yield seconds
 
 
 @contextmanager
