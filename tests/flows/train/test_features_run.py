@@ -312,7 +312,7 @@ class LosesTheRun(LineObserver):
 def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: Path) -> None:
     settings = ("model.features=auto", "model.tol=1e-4")
     whole = train(folder, tmp_path / "whole", *settings)
-    assert whole["passes"] > 8
+    assert whole["passes"] > 7
     config = load_train(str(folder / "train.yaml"), [*settings, "checkpoint.rounds=2"], str(tmp_path / "lost"))
     with pytest.raises(Lost):
         pipeline.train(config, LosesTheRun(7))
