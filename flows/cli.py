@@ -56,12 +56,13 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries, without importing their modules."""
         width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
-        rows = [
-            (name, shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."))
-            for name in self.list_commands(ctx)
-        ]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(
+                [
+                    (name, shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."))
+                    for name in self.list_commands(ctx)
+                ]
+            )
 
 
 def _entered(argument: str) -> str:

@@ -73,9 +73,8 @@ class Command:
                 quiet_prefect_log(debug)
                 result = flow(config)
             else:
-                function = load(self.function)
                 with progress_on_stderr() as observer:
-                    result = function(config, observer)
+                    result = load(self.function)(config, observer)
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:
