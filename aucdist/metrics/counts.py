@@ -101,13 +101,20 @@ class ScoreCounts:
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
         """Return the counts of the rows of both, in time linear in the number of distinct scores; in cells, if either is."""
+        from aucdist.metrics.group_kernels import merge_counts  # Numba takes a second to load
+
         shift = max(self.shift, other.shift)
-        both = (self.in_cells(shift), other.in_cells(shift))
-        columns = (
-            np.concatenate(pair) for pair in zip(*((part.values, part.pos, part.neg) for part in both), strict=True)
-        )
+        parts = [
+            # What comes from a worker is read-only, and the kernel would be compiled once more for it.
+            tuple(np.require(column, np.float64, "CW") for column in (part.values, part.pos, part.neg))
+            for part in (self.in_cells(shift), other.in_cells(shift))
+        ]
+        values, pos, neg = (np.empty(len(parts[0][0]) + len(parts[1][0])) for _ in range(3))
+        n = merge_counts(*parts, values, pos, neg)
         return ScoreCounts(
-            *_add_equal(*columns),
+            values[:n],
+            pos[:n],
+            neg[:n],
             self.rows_pos + other.rows_pos,
             self.rows_neg + other.rows_neg,
             self.weighted or other.weighted,
@@ -234,20 +241,15 @@ def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, 
     ascending = np.sort(scores)
     first = _first_of_equal(ascending)
     values = ascending[first]
-    rows = np.diff(first, append=len(scores)).astype(np.float64)
-    fewer = positive if 2 * np.count_nonzero(positive) <= len(positive) else ~positive
-    fewer_counts = np.bincount(np.searchsorted(values, np.sort(scores[fewer])), minlength=len(values)).astype(
-        np.float64
-    )
-    rest = rows - fewer_counts
-    return (values, fewer_counts, rest) if fewer is positive else (values, rest, fewer_counts)
+    of_positives = np.searchsorted(values, np.sort(scores[positive]))
+    pos = np.bincount(of_positives, minlength=len(values)).astype(np.float64)
+    return values, pos, np.diff(first, append=len(scores)) - pos
 
 
 def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct values, ascending, with the sums of pos and neg at each."""
     if len(values) == 0:
         return values, pos, neg
-    # The stable sort detects sorted runs, so merging two sorted halves takes linear time.
     order = np.argsort(values, kind="stable")
     ascending = values[order]
     first = _first_of_equal(ascending)

@@ -437,7 +437,8 @@ class Pairs:
         half *= self.weights[:n, np.newaxis]
         half += (0.5 * self.partners[:n, np.newaxis]) * A
         total: np.ndarray = A.T @ half
-        total = self.scale * (total + total.T + B.T @ (self.partners[n:, np.newaxis] * B))
+        B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
+        total = self.scale * (total + total.T + B.T @ B)
         if len(near):
             near = near - self.at_threshold @ near / self.at_threshold.sum()
             near *= np.sqrt(self.at_threshold)[:, np.newaxis]
