@@ -106,7 +106,7 @@ class ScoreCounts:
         shift = max(self.shift, other.shift)
         parts = [
             # What comes from a worker is read-only, and the kernel would be compiled once more for it.
-            tuple(np.require(column, np.float64, "CW") for column in (part.values, part.pos, part.neg))
+            tuple(np.require(column, np.float64, ("C", "W")) for column in (part.values, part.pos, part.neg))
             for part in (self.in_cells(shift), other.in_cells(shift))
         ]
         values, pos, neg = (np.empty(len(parts[0][0]) + len(parts[1][0])) for _ in range(3))
