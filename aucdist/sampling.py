@@ -124,7 +124,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         rows, labels = validate_data(self, X, labels, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, counts = np.unique(labels, return_counts=True)
         if len(classes) < 2:
-            raise InputError(f"{len(classes)} classes in y; a sampler needs at least two")
+            raise InputError(f"{len(classes)} classes in y; a sampler needs at least two: give rows of two classes")
         # The smallest class first. Among classes of equal size, the largest label counts as the smallest class.
         order = np.lexsort((-np.arange(len(classes)), counts))
         return self._resample(X, y, rows, labels, classes[order])

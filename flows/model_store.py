@@ -99,7 +99,7 @@ def promotion_lines(result: Json) -> list[str]:
     lines = []
     if (test := result["decision"]) is not None:
         lines.append(
-            f"{measure_text(test)} of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "
+            f"{measure_text(test)} of the run minus that in use: {test['value']:+.5f}, {100 * test['level']:.0f} % interval "
             f"{test['low']:+.5f} to {test['high']:+.5f}, on {test['rows']:,} rows ({test['of']})"
         )
         if (loss := test["calibration"]) is not None:

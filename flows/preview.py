@@ -131,25 +131,25 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
 
 def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
     """Return warnings of columns that give the label away, identifiers, rows sorted by class, and duplicate rows."""
-    of_rows = leaks_of_classes(schema, block) if schema.classes else leaks_of(sample_of(LocalBlocks([block])), schema)
-    warnings = of_rows + _files_of_one_class(source, schema)
-    again = block.n_samples - len(np.unique(duplicates(block)))
-    if again:
+    leaks = leaks_of_classes(schema, block) if schema.classes else leaks_of(sample_of(LocalBlocks([block])), schema)
+    warnings = leaks + _files_of_one_class(source, schema)
+    n_repeated = block.n_samples - len(np.unique(duplicates(block)))
+    if n_repeated:
         warnings.append(
-            f"{again:,} of {block.n_samples:,} rows have the features of another row: a random split has some on both sides. "
-            "Where equal rows are the same case, test on a file of other cases."
+            f"{n_repeated:,} of {block.n_samples:,} rows have the features of another row: a random split has some on both "
+            "sides. Where equal rows are the same case, test on a file of other cases."
         )
     return warnings
 
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     """Return the warning that each of several files has rows of one class only."""
-    of = source.format_of()
-    parts = of.whole_files(source)
+    file_format = source.format_of()
+    parts = file_format.whole_files(source)
     if not 2 <= len(parts) <= MOST_FILES or set(schema.positive) & set(schema.negative):
         return []
     for part in parts:
-        classes = set(of.read_part(source, part, schema).labels.counts())
+        classes = set(file_format.read_part(source, part, schema).labels.counts())
         if classes & set(schema.positive) and classes & set(schema.negative):
             return []
     return [
@@ -159,6 +159,7 @@ def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
 
 
 def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
+    """Return the `data` of a run's YAML, or a configuration of a source alone."""
     if is_yaml(config) or (configs_folder("train") / f"{config}.yaml").is_file():
         path = find_config(config)
         raw = read_mapping(path)
@@ -192,19 +193,15 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
 
 
 def _range(values: np.ndarray) -> str:
-    there = values[~np.isnan(values)]
-    missing = len(values) - len(there)
-    text = f"{there.min():.6g} to {there.max():.6g}" if len(there) else "no values"
+    """Return the range of a column, and how many of its values are missing, in words."""
+    present = values[~np.isnan(values)]
+    missing = len(values) - len(present)
+    text = f"{present.min():.6g} to {present.max():.6g}" if len(present) else "no values"
     return text + (f", {missing:,} missing" if missing else "")
 
 
-def preview_lines(result: Json) -> list[str]:
+def preview_lines(seen: Json) -> list[str]:
     """Return the lines that `aucdist data preview` prints."""
-    return [preview_text(result), *([f"page: {result['page']}"] if "page" in result else [])]
-
-
-def preview_text(seen: Json) -> str:
-    """Return a preview as a table for the terminal."""
     rows, positives = seen["rows"], seen["positives"]
     if "classes" in seen:
         lines = [f"{seen['name']}: {rows:,} rows, {len(seen['classes'])} classes, each against the rest"]
@@ -229,7 +226,7 @@ def preview_text(seen: Json) -> str:
         lines.append(f"not read: {', '.join(seen['dropped'])}")
     lines.append(f"{seen['n_features']:,} features" + "".join(f", then {step}" for step in seen["then"]))
     lines += [f"warning: {text}" for text in seen["warnings"]]
-    return "\n".join(lines)
+    return lines + ([f"page: {seen['page']}"] if "page" in seen else [])
 
 
 MOST_SHOWN, BINS, MOST_BARS = 200, 20, 12
@@ -237,7 +234,7 @@ WIDTH, HEIGHT = 160.0, 56.0
 
 
 @dataclass(frozen=True)
-class Shown:
+class ColumnDrawing:
     """A column as the page shows it; of each bar the shares of the negative and of the positive rows, as heights, and a label."""
 
     name: str
@@ -252,7 +249,7 @@ class Shown:
 def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Json]) -> None:
     """Write the page.
 
-    `classes`: of several, as `flows.preview.classes_of` returns them; the histograms are of the first of them.
+    `classes`: of several, as `classes_of` returns them; the histograms are of the first of them.
     Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
     block = data.block
@@ -281,16 +278,16 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
     files.write_bytes(str(path.absolute()), page.encode())
 
 
-def shown_columns(sample: Sample, schema: Schema) -> list[Shown]:
+def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     """Return the columns as they are shown, those that rank the rows best first."""
     alone = columns_alone(sample, schema)
     names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
     position = {name: j for j, name in enumerate(schema.feature_names)}
-    return [_shown(name, alone[name].auc, sample, schema, position) for name in names]
+    return [_drawing_of(name, alone[name].auc, sample, schema, position) for name in names]
 
 
-def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> Shown:
-    said, suspicious = f"AUC alone {auc:.3f}" if auc < 0.9995 else f"AUC alone {auc:.4f}", auc >= 0.99
+def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> ColumnDrawing:
+    auc_text, suspicious = f"AUC alone {auc:.3f}" if auc < 0.9995 else f"AUC alone {auc:.4f}", auc >= 0.99
     if name in schema.categories:
         values = [value for value in schema.categories[name] if f"{name}={value}" in position]
         flags = sample.values[:, [position[f"{name}={value}"] for value in values]] > 0
@@ -299,33 +296,35 @@ def _shown(name: str, auc: float, sample: Sample, schema: Schema, position: dict
         order = np.argsort(-(counts[0] + counts[1]), kind="stable")[:MOST_BARS]
         labels = [values[i] for i in order]
         bars = _bars(counts[0][order], counts[1][order], sample.positive, labels)
-        return Shown(
-            name, "categories", f"{len(values)}: {', '.join(labels[:3])}", _share(missing), said, suspicious, bars
+        return ColumnDrawing(
+            name, "categories", f"{len(values)}: {', '.join(labels[:3])}", _share(missing), auc_text, suspicious, bars
         )
     feature, kind = name, "number"
     if name in schema.dates:
         feature, kind = date_features(name, schema.dates[name])[-1], "date"
     column = sample.values[:, position[feature]]
-    there = ~np.isnan(column)
-    if not there.any():
-        return Shown(name, kind, "no values", "100 % missing", said, suspicious, [])
-    low, high = (float(v) for v in (column[there].min(), column[there].max()))
-    few = np.unique(column[there])
-    if len(few) <= MOST_BARS:
-        cells = np.searchsorted(few, column[there])
-        labels = [f"{value:.6g}" for value in few]
+    present = ~np.isnan(column)
+    if not present.any():
+        return ColumnDrawing(name, kind, "no values", "100 % missing", auc_text, suspicious, [])
+    low, high = (float(v) for v in (column[present].min(), column[present].max()))
+    distinct = np.unique(column[present])
+    if len(distinct) <= MOST_BARS:
+        cells = np.searchsorted(distinct, column[present])
+        labels = [f"{value:.6g}" for value in distinct]
     else:
-        first, last = (float(v) for v in np.quantile(column[there], [0.01, 0.99]))
+        first, last = (float(v) for v in np.quantile(column[present], [0.01, 0.99]))
         first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
         edges = np.linspace(first, last, BINS + 1)
-        cells = np.clip(np.searchsorted(edges, column[there], "right") - 1, 0, BINS - 1)
+        cells = np.clip(np.searchsorted(edges, column[present], "right") - 1, 0, BINS - 1)
         labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
     negative, positive = (
-        np.bincount(cells[sample.positive[there] == side], minlength=len(labels)).astype(float)
+        np.bincount(cells[sample.positive[present] == side], minlength=len(labels)).astype(float)
         for side in (False, True)
     )
     bars = _bars(negative, positive, sample.positive, labels)
-    return Shown(name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(there.mean())), said, suspicious, bars)
+    return ColumnDrawing(
+        name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(present.mean())), auc_text, suspicious, bars
+    )
 
 
 def _bars(

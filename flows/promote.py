@@ -78,7 +78,7 @@ class PromoteConfig(Strict):
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ScoredByBoth:
     """The scores of the same rows by two models.
 
     `rows`: what they are, in words.
@@ -109,7 +109,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     else:
         name, source = batch_name(config.data), source_of(config.data)
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
-        pair = Pair(name, rows.y, rows.scores, before.scores)
+        pair = ScoredByBoth(name, rows.y, rows.scores, before.scores)
     if new.classes:
         measured = measured_classes(pair.y)
         if not len(measured):
@@ -143,7 +143,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     return decision
 
 
-def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> Json | None:
+def _calibration(pair: ScoredByBoth, new: LinearModel, old: LinearModel) -> Json | None:
     """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
 
     For several classes the loss of a row is the mean over them.
@@ -160,26 +160,27 @@ def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> Json | None:
     return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": means}
 
 
-def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
+def _on_test_rows(run: str, in_use: str, model: LinearModel) -> ScoredByBoth:
     """Return the scores of the run's test rows.
 
     Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
     """
 
-    def labels_and_scores(of: Run) -> tuple[np.ndarray, np.ndarray]:
+    def labels_and_scores(scored: Run) -> tuple[np.ndarray, np.ndarray]:
+        """Return the labels of a run's test rows, and their scores."""
         if not model.classes:
-            return of.y, of.score()
-        members = members_of(of.table["label"].to_numpy(), model.classes, topics=model.topics)
-        return members, np.column_stack([of.score(name) for name in model.classes])
+            return scored.y, scored.score()
+        members = members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics)
+        return members, np.column_stack([scored.score(name) for name in model.classes])
 
     new = read_run(run)
     y, scores = labels_and_scores(new)
     if exists(f"{in_use}/{SCORES}"):
         old = read_run(in_use)
         if new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]:
-            y_before, scores_before = labels_and_scores(old)
-            if np.array_equal(new.row_id, old.row_id) and np.array_equal(y, y_before):
-                return Pair("the test rows of both runs", y, scores, scores_before)
+            old_y, old_scores = labels_and_scores(old)
+            if np.array_equal(new.row_id, old.row_id) and np.array_equal(y, old_y):
+                return ScoredByBoth("the test rows of both runs", y, scores, old_scores)
             if in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id))):
                 raise InputError(
                     f"{IN_USE} was trained on {in_training:,} of the {len(y):,} test rows of {shown(run)}: the same data was "
@@ -188,18 +189,20 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> Pair:
                 )
     data = data_of(run)
     assert data.test is not None  # because there are test scores
-    apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
-    again = _scored_by(in_use, IN_USE, source_of(data.test if apart else data), name, None if apart else new.row_id)
-    if not (np.array_equal(again.row_id, new.row_id) and np.array_equal(again.y, y)):
+    is_apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
+    rescored = _scored_by(
+        in_use, IN_USE, source_of(data.test if is_apart else data), name, None if is_apart else new.row_id
+    )
+    if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
         raise InputError(f"{name} cannot be read again as they were: its data has changed since. Name rows by --data")
-    return Pair("the test rows of the run", y, scores, again.scores)
+    return ScoredByBoth("the test rows of the run", y, scores, rescored.scores)
 
 
-def _scored_by(folder: str, who: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
+def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
     """Return the scores of the rows of a source by a saved model that was not trained on them."""
     model, (profile, seen) = load_with_seen(folder)
     rows = score_labelled(model, source, seen, row_ids, name=data)
-    refuse_trained_on(rows, profile, who, data)
+    refuse_trained_on(rows, profile, what, data)
     return rows
 
 
@@ -209,17 +212,17 @@ REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
 CHAMPION = "champion"
 """The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
 TRACKING = "MLFLOW_TRACKING_URI"
-DATA, REPORT = "aucdist", "report.html"
+MODEL_FOLDER, REPORT = "aucdist", "report.html"
 DEFAULTS = {
     # MLflow's own 7 tries take four minutes where no server listens.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
     # The address that MLflow would print has the password.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
-LARGEST = 2**1023
+LARGEST_METRIC = 2**1023
 """The largest number that MLflow takes."""
-MOST_PARAMETER = 500
-"""So many characters of a parameter every tracking server takes."""
+LONGEST_PARAMETER = 500
+"""The length of a parameter's text that every tracking server takes."""
 
 
 @dataclass(frozen=True)
@@ -276,12 +279,12 @@ def promote_registered(config: PromoteConfig, run: str, content: Mapping[str, by
         current = _version_in_use(mlflow, client, target)
         decision = None
         if config.condition != "always" and current is not None:
-            in_use = _fetched(mlflow, target, current, Path(folder))
+            in_use = _fetch(mlflow, target, current, Path(folder))
             decision = decide(config, run, in_use) | {"version": current}
         promoted = decision is None or bool(decision["holds"])
         with mlflow.start_run(run_name=shown(run).rpartition("/")[2]) as active:
             _log(mlflow, run, decision)
-            version = _registered(mlflow, client, target, content, current, Path(folder)) if promoted else current
+            version = _register(mlflow, client, target, content, current, Path(folder)) if promoted else current
     result: Json = {"store": target.url, "run": shown(run), "condition": config.condition, "removed": []}
     if decision is not None:
         result["picture"] = f"decision.svg of MLflow's run {active.info.run_id}"
@@ -303,11 +306,11 @@ def _version_in_use(mlflow: Any, client: Any, target: Registered) -> int | None:
         return None
 
 
-def _fetched(mlflow: Any, target: Registered, version: int, folder: Path) -> str:
+def _fetch(mlflow: Any, target: Registered, version: int, folder: Path) -> str:
     """Download a version, and return the folder of its model."""
     uri = f"{SCHEME}/{target.name}/{version}"
-    there = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(folder / "in-use")))
-    model = there / "data" / DATA
+    downloaded = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(folder / "in-use")))
+    model = downloaded / "data" / MODEL_FOLDER
     if not (model / ABOUT).is_file():
         raise InputError(
             f"version {version} of {target.url} is not a model of aucdist: give --if always, or another alias"
@@ -330,11 +333,11 @@ def _log(mlflow: Any, run: str, decision: Json | None) -> None:
         mlflow.log_text(decision_svg(decision, f"against version {decision['version']}"), "decision.svg")
 
 
-def _registered(
+def _register(
     mlflow: Any, client: Any, target: Registered, content: Mapping[str, bytes], current: int | None, folder: Path
 ) -> int:
     """Log the model, register it, and move the alias to it."""
-    data = folder / DATA
+    data = folder / MODEL_FOLDER
     data.mkdir()
     for name, value in content.items():
         data.joinpath(name).write_bytes(value)
@@ -363,20 +366,21 @@ def metrics_of(metrics: Json) -> dict[str, float]:
     return flat
 
 
-def _flatten(section: Json, before: str, flat: dict[str, float]) -> None:
+def _flatten(section: Json, prefix: str, flat: dict[str, float]) -> None:
+    """Add the numbers of a section to `flat`, each named after the sections that it is in."""
     for name, value in section.items():
         if isinstance(value, dict):
-            _flatten(value, f"{before}{name}.", flat)
+            _flatten(value, f"{prefix}{name}.", flat)
         elif isinstance(value, list) and len(value) == 2 and "interval" in name:
-            _flatten(dict(zip(("low", "high"), value, strict=True)), f"{before}{name}.", flat)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
-            flat[f"{before}{name}"] = float(value)
+            _flatten(dict(zip(("low", "high"), value, strict=True)), f"{prefix}{name}.", flat)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_METRIC:
+            flat[f"{prefix}{name}"] = float(value)
 
 
 def parameters_of(config: Any) -> dict[str, str]:
     """Return the settings of the model in the configuration of a run, but for those that are not given."""
     settings = config.get("model", {}) if isinstance(config, dict) else {}
-    return {name: str(value)[:MOST_PARAMETER] for name, value in settings.items() if value is not None}
+    return {name: str(value)[:LONGEST_PARAMETER] for name, value in settings.items() if value is not None}
 
 
 @contextlib.contextmanager
@@ -400,6 +404,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(mlflow: Any, target: Registered) -> Iterator[None]:
+    """Turn an error of MLflow into a RunError that names the server and the model."""
     try:
         yield
     except mlflow.exceptions.MlflowException as error:

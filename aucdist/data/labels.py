@@ -109,7 +109,9 @@ def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[t
         )
     ordered = sorted(counts, key=lambda name: _grade(name, where))
     if len(ordered) < 2:
-        raise InputError(f"{where}: one grade only ({listed(ordered)}); at least two are needed")
+        raise InputError(
+            f"{where}: one grade only ({listed(ordered)}); check the labels, or leave `labels: grades` out"
+        )
     return tuple(ordered[1:]), (ordered[0],)
 
 
@@ -138,7 +140,9 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     Raises InputError if there is only one class, if a positive class does not occur, or if no negative class is left.
     """
     if len(counts) < 2:
-        raise InputError(f"{where}: one class only ({listed(counts)}); at least two are needed")
+        raise InputError(
+            f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or read rows of both classes"
+        )
     if isinstance(positive, str) and positive.strip() == "minority":
         fewest = min(counts.values())
         chosen = {max((name for name in counts if counts[name] == fewest), key=class_order)}

@@ -201,7 +201,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
             groups, at = np.unique(number, return_inverse=True)
             if len(groups) < 2:
                 raise InputError(
-                    "the rows are all of one group; a split into training and test rows needs at least two"
+                    "the rows are all of one group, so they cannot be split: name another column of groups, or leave it out"
                 )
             up_to = np.cumsum(np.bincount(2 * at + positive, minlength=2 * len(groups)).reshape(-1, 2), axis=0)
             total = up_to.sum(axis=1)

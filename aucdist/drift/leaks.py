@@ -199,8 +199,8 @@ def known_rows(known: int, checked: int) -> list[str]:
     )
     have = "have" if known > 1 else "has"
     return [
-        f"{share} {have} the features of a training row: {known / checked:.1%} of the test is known already. Where equal rows "
-        "are the same case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+        f"{share} {have} the features of a training row: {100 * known / checked:.1f} % of the test is known already. Where equal "
+        "rows are the same case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
     ]
 
 

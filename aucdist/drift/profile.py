@@ -1,4 +1,4 @@
-"""The profile of the training rows of a model: the number of rows in each bin of each feature, and of the score."""
+"""The profile of a model: the number of training rows in each bin of each feature, and of test rows in each bin of the score."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal

@@ -140,15 +140,17 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     Tasks that take an object run on its worker, so the next task can use what the object keeps. If a worker is lost,
     Dask places its objects again.
     """
-    some = _neighbours(client, len(items))
+    runs = _neighbours(client, len(items))
     # Dask schedules tasks that depend on fewer than five others as if they depended on none.
-    marks = client.map(int, range(max(5, MARKS_PER_WORKER * len(some))), pure=False)
+    marks = client.map(int, range(max(5, MARKS_PER_WORKER * len(runs))), pure=False)
     with client.as_current():  # which need not be Dask's default client
         wait(marks)
     holders = client.who_has(marks)
     by_worker = {min(holders[mark.key], default=""): mark for mark in marks}
     homes = [mark for _, mark in sorted(by_worker.items())]
-    return [client.submit(_keep, items[i], homes[k % len(homes)], pure=False) for k, of in enumerate(some) for i in of]
+    return [
+        client.submit(_keep, items[i], homes[k % len(homes)], pure=False) for k, run in enumerate(runs) for i in run
+    ]
 
 
 MARKS_PER_WORKER = 4

@@ -19,18 +19,18 @@ def check_versions(client: Any) -> None:
     Raises InputError if they have not; the message names each package, and who has which version.
     """
     versions = client.get_versions(packages=list(SAME))
-    here = _versions(versions["client"])
-    there = {"the scheduler": versions["scheduler"]} | {
+    ours = _versions(versions["client"])
+    others = {"the scheduler": versions["scheduler"]} | {
         f"worker {at}": versions["workers"][at] for at in sorted(versions["workers"])
     }
     wrong = []
-    for name, mine in here.items():
+    for name, expected in ours.items():
         by_version: dict[str, list[str]] = {}
-        for who, answer in there.items():
-            by_version.setdefault(_versions(answer)[name], []).append(who)
-        for version, (first, *others) in by_version.items():
-            if version != mine:
-                wrong.append(f"{name} is {mine} here, {version} on {first}" + f" and {len(others)} more" * bool(others))
+        for holder, answer in others.items():
+            by_version.setdefault(_versions(answer)[name], []).append(holder)
+        for version, (first, *more) in by_version.items():
+            if version != expected:
+                wrong.append(f"{name} is {expected} here, {version} on {first}" + f" and {len(more)} more" * bool(more))
     if wrong:
         raise InputError(
             "the cluster runs other versions, so the results could differ: " + "; ".join(wrong) + ". "
@@ -111,7 +111,7 @@ def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
 
     def adaptive_target(target_duration: float | None = None) -> int:
         """Return the most workers that a client who is there wants; where none does, those that the load asks for."""
-        held = [n for who, n in wishes.items() if who in dask_scheduler.clients]
+        held = [n for client_id, n in wishes.items() if client_id in dask_scheduler.clients]
         target: int = max(held) if held else by_load(dask_scheduler, target_duration)
         return target
 

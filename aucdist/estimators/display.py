@@ -148,7 +148,7 @@ class WithPlots:
             proved = (
                 f"primal and dual value are sure to {c.rounding:.3g} only"
                 if c.status == Status.ROUNDING
-                else "the certificate still holds for what was reached"
+                else "the certificate says how far the weights are from the optimum. Raise max_passes, tol or lam"
             )
             yield ConvergenceWarning(
                 f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
@@ -241,7 +241,9 @@ class WithPlots:
         ax = ax if ax is not None else load_optional("matplotlib.pyplot").subplots()[1]
         scores, positive = np.asarray(self.decision_function(X)), np.asarray(y) == self.classes_[1]
         if not positive.any():
-            raise InputError(f"plot_gains: no row of y is of the positive class '{self.classes_[1]}'")
+            raise InputError(
+                f"plot_gains: no row of y is of the positive class '{self.classes_[1]}': give labels as in fit"
+            )
         order = np.argsort(-scores, kind="stable")
         last = np.flatnonzero(np.diff(scores[order], append=-np.inf))  # of rows with equal scores
         gains = np.cumsum(positive[order])[last] / np.count_nonzero(positive)

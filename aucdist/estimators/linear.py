@@ -313,7 +313,8 @@ class HingeClassifier(LinearClassifier):
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
@@ -338,6 +339,7 @@ class HingeClassifier(LinearClassifier):
     certificate_ : Certificate
         The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.

@@ -172,8 +172,8 @@ class MarginMeanClassifier(BlockClassifier):
     lam1, lam2 : float, default=1.0, 10.0
         The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     max_passes : int, default=10000
-        The fit ends with a ConvergenceWarning after this many passes over the rows of the fit. One pass computes X w and
-        X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the rows of the fit. One pass computes
+        the scores of all rows and a gradient.
     sigma : float, "median" or None, default=None
         ``rbf``: the width of the kernel. None and ``"median"`` mean the median distance between rows of the fit.
     gram_bytes : int or None, default=None
@@ -221,6 +221,7 @@ class MarginMeanClassifier(BlockClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.

@@ -77,7 +77,7 @@ class RankingClassifier(LinearClassifier):
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
         if self.prior is not None and self.calibration is None:
-            raise InputError("prior applies to probabilities: calibration must not be None")
+            raise InputError("prior applies to probabilities: give calibration='logit', or leave prior out")
         if all(getattr(self, name, None) is not None for name in TOP_CONSTRAINTS):
             raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
 
@@ -145,7 +145,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         separated from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
-        weight. 1 is the loss of the top push.
+        weight. With 1, only the highest-scoring negative counts, as in methods that push positives above all negatives.
     group_weight : {"pairs", "groups"} or None, default=None
         ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs ("pairs", the default),
         or each group counts the same, however many pairs it has ("groups").
@@ -169,7 +169,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
@@ -205,6 +206,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -284,8 +286,9 @@ class PairwiseRampClassifier(PairRankingClassifier):
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1
     up to -1, 0 from 1 on, 1/2 at 0, and quadratic between: ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2`` above. A pair
-    in the wrong order costs at most 1, as in 1 - AUC, and the mean approaches 1 - AUC for a small `lam`. The AUC is often
-    higher than with a convex loss, above all if some rows cannot be ranked correctly. But the objective is not convex: the
+    in the wrong order costs at most 1, as in 1 - AUC, and the mean approaches 1 - AUC for a small `lam`. The AUC may be
+    higher than with a convex loss if some rows cannot be ranked correctly: with `lam` chosen by folds it was higher by more than
+    0.002 on five of 29 data sets, and lower on two. But the objective is not convex: the
     weights are a stationary point, and nothing is proved about them. The idea follows Herschtal and Raskutti (2004), who
     smooth the step with a sigmoid.
 
@@ -329,11 +332,12 @@ class PairwiseRampClassifier(PairRankingClassifier):
     warm_start : bool, default=False
         Whether to start from the weights of the last fit.
     max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        basis functions. Other edges, landmarks or trees are not compared.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0
@@ -365,6 +369,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -454,7 +459,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
@@ -486,6 +492,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
@@ -590,7 +597,8 @@ class UnivariateRankingClassifier(RankingClassifier):
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes X w and X'c.
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
@@ -619,6 +627,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
+        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.

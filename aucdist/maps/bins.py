@@ -242,10 +242,12 @@ class BinExpander(Expander):
     linear : {"keep", "drop"}, default="keep"
         Whether there is also a linear column, which has the standardised mean of the bin of each value.
     pairs : int, default=0
-        The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by FAST
-        (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs `y`.
+        The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by the
+        method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs
+        `y`.
     strength, pair_strength : float, default=1.0
-        The scale of the prior, for steps, cells and hats, and for the corners of pairs (`aucdist.maps.binning`).
+        How far shapes, and pairs, may bend for a given `lam`: a smaller value makes them straighter, and 1 suits most data
+        (`aucdist.maps.binning`).
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 

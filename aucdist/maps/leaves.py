@@ -160,9 +160,11 @@ class LeafExpander(Expander):
     Parameters
     ----------
     trees : int, default=100
+        The number of trees.
     leaves : int, default=31
         The leaves of each tree, at most 255.
     learning_rate : float, default=0.1
+        The learning rate of LightGBM.
     min_rows : int, default=20
         The rows that a leaf has at least.
     row_fraction, feature_fraction : float, default=1.0
@@ -171,8 +173,9 @@ class LeafExpander(Expander):
         The standard deviation, over the rows that grow the trees, of the column of LightGBM's score; 0 for no such column.
         Not with directions of features.
     within_groups : bool, default=False
-        If true, rows need groups.
+        Whether trees are grown for the order within groups; `fit` then needs `groups`.
     random_state : int, default=0
+        The seed of LightGBM.
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 
@@ -181,7 +184,7 @@ class LeafExpander(Expander):
     map_ : LeafMap
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        If X has column names.
+        The column names of X, if it has some.
 
     Examples
     --------

@@ -124,7 +124,7 @@ class NystroemMap(Expander):
     map_ : NystroemFeatures
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        The column names of X, if it has some.
 
     Examples
     --------

@@ -128,7 +128,9 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
     """
     areas, parts = np.zeros(members.shape[1]), np.zeros(len(members))
     if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
-        raise InputError("each class needs at least two rows, and at least two rows of other classes")
+        raise InputError(
+            "each class needs at least two rows, and two rows of other classes: leave out smaller classes, or give more rows"
+        )
     for k in range(members.shape[1]):
         inside = members[:, k]
         pos_placements, neg_placements = placements(np.where(inside, 1, -1), scores[:, k])
@@ -359,7 +361,9 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     column = as_column("differences", differences)
     n = len(column)
     if n < 2:
-        raise InputError(f"there are {n} differences, but at least two folds are needed")
+        raise InputError(
+            f"there are {n} differences, but at least two folds are needed: give the difference of each fold"
+        )
     refuse("difference", column, ~np.isfinite(column), "is not finite")
     if not 0 <= test_over_train < math.inf:
         raise InputError(f"test_over_train is {test_over_train}; a number of at least 0 is needed")

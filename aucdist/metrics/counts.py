@@ -351,7 +351,9 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
     refuse("label", column, column != column, "is missing")
     shown = ", ".join(str(label) for label in labels[:5])
     if len(labels) != 2 and not (one_class and len(labels) == 1):
-        raise InputError(f"y_true must hold two different labels; it holds {len(labels)}: {shown}")
+        raise InputError(
+            f"y_true must hold two different labels; it holds {len(labels)}: {shown}. Give two classes, such as y == label"
+        )
     if pos_label is None:
         return labels, np.where(column == labels[-1], 1, -1)
     if pos_label not in labels.tolist() and len(labels) == 2:

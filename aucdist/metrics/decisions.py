@@ -67,7 +67,9 @@ def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
         If the threshold is not a number.
     """
     if math.isnan(threshold):
-        raise InputError("the threshold is NaN, but a number is needed")
+        raise InputError(
+            "the threshold is NaN, but a number is needed: give a score, such as one that threshold_at returns"
+        )
     split = int(np.searchsorted(counts.values, threshold, side="right"))
     total = float if counts.weighted else int
     below, above = slice(None, split), slice(split, None)

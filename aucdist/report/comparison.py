@@ -94,14 +94,14 @@ def sentences(result: Json) -> list[str]:
         ),
         (differences.get("expected_cost", []), "expected cost"),
     ]
-    for pairs, what in measures:
-        for pair in pairs:
-            names, ends, value = (pair["first"], pair["second"]), (pair["low"], pair["high"]), pair["value"]
+    for tests, what in measures:
+        for test in tests:
+            names, ends, value = (test["first"], test["second"]), (test["low"], test["high"]), test["value"]
             if value < 0:
-                names, ends = names[::-1], (-pair["high"], -pair["low"])
-            p = p_text(pair["p_holm"])
+                names, ends = names[::-1], (-test["high"], -test["low"])
+            p = p_text(test["p_holm"])
             relation = f"has a higher {what} than"
-            if pair["p_holm"] > LEVEL:
+            if test["p_holm"] > LEVEL:
                 relation = f"does not differ significantly in {what} from"
             texts.append(
                 f"{names[0]} and {names[1]} have the same {what}."

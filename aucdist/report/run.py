@@ -44,6 +44,9 @@ MANY = 40
 NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
+NO_TEST_ROWS = (
+    "There are no test rows: all measures are of training rows, so they are too good. Keep rows back by `data.test`."
+)
 CLEARLY = 0.01
 """A baseline whose AUC is so much larger is a reason to look for another model."""
 THRESHOLD_AS_WANTED = "{}: the operating point of the configuration set the threshold."
@@ -215,12 +218,13 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     elif certificate["status"] != "converged":
         texts.append(
             f"The fit did not converge: it ended with status {certificate['status']} after "
-            f"{number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}."
+            f"{number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}. "
+            "Raise `max_passes` or `lam`, or scale the features."
         )
     elif proved_excess(certificate) is None:
         texts.append("The objective has no certificate: there is no positive dual value to compare it with.")
     if report.test is None:
-        texts.append("There are no test rows: all measures are of the training rows, which is optimistic.")
+        texts.append(NO_TEST_ROWS)
     if interval is not None and interval.low <= 0.5:
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
@@ -234,7 +238,9 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     ends = None if interval is None else (interval.low, interval.high)
     measured = auc_with_interval(area, ends, ", 95 % interval {} to {}")
     if (error := ranking.auc_error(shown)) > 0:
-        measured += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
+        measured += (
+            f", from scores in {len(shown.values):,} cells, which changes it by at most {rounded_up_text(error)}"
+        )
     groups = run.get("groups", {})
     whichever = " of any group" if groups.get("grouped") else ""
     of = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
@@ -253,8 +259,12 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
             f"{other['name']} {auc_text(other['test_auc'])} (average precision {other['average_precision']:.4f})"
             for other in baselines
         )
-        better = report.map_name is None and max(other["test_auc"] for other in baselines) > area + CLEARLY
-        hint = " Setting `model.features=auto` lets folds look for a better model." if better else ""
+        best = max(baselines, key=lambda other: float(other["test_auc"]))
+        hint = ""
+        if best["test_auc"] > area + CLEARLY:
+            hint = f" {best['name']} ranks clearly better."
+            if report.map_name is None:
+                hint += " `--set model.features=auto` searches for a better model by cross-validation."
         sentences.append(f"Test AUC on the same split, with the defaults of the libraries: {reached}.{hint}")
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
@@ -425,7 +435,7 @@ def _warnings(run: Json, tested: bool) -> list[str]:
     if tested and (absent := [row["name"] for row in run["classes"] if row["test_auc"] is None]):
         texts.append(f"The means leave out {_listed(absent)}, without positive or without negative test rows.")
     if not tested:
-        texts.append("There are no test rows: all measures are of the training rows, which is optimistic.")
+        texts.append(NO_TEST_ROWS)
     chance = [
         row["name"]
         for row in run["classes"]

@@ -131,7 +131,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     if "guarantee" in points[0]:
         kept, sure = (
             sum(point["guarantee"]["holds"] for point in points),
-            percent_text(points[0]["guarantee"]["confidence"]),
+            f"{number_text(100 * points[0]['guarantee']['confidence'])} %",
         )
         origin += f" {kept} of {len(points)} thresholds promise what was asked for with {sure} confidence each."
     return (
@@ -159,7 +159,9 @@ def operating_point_text(point: Json) -> str:
         if point["alerts"]["value"] == 0
         else f"of 100 alerts {number_text(100 * right, 2)} are right"
     )
-    days = f", {number_text(point['alerts_per_day'])} alerts a day" if "alerts_per_day" in point else ""
+    days = ""
+    if "alerts_per_day" in point:
+        days = f". The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day"
     return f"{where}, the model finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
 
 
@@ -178,7 +180,7 @@ def guarantee_text(point: dict[str, Any]) -> str:
     rows = (
         f"{promise['n_pos'] + promise['n_neg']:,} {SETTERS[set_on_of(point)]} ({promise['n_pos']:,} of them positive)"
     )
-    sure = f"with {percent_text(promise['confidence'])} confidence"
+    sure = f"with {number_text(100 * promise['confidence'])} % confidence"
     if promise["holds"]:
         return f"{sure[0].upper()}{sure[1:]} {promised} among new rows like the {rows}."
     return f"No threshold can promise {sure} that {asked}, given the {rows}. The best promise is that {promised}."

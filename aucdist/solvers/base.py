@@ -82,7 +82,7 @@ class Round:
     primal, dual : float
         The objective at `w`, and the best lower bound so far.
     passes : int
-        The number of passes over the data so far. One pass computes X w and X'c.
+        The number of passes over the data so far. One pass computes the scores of all rows and a gradient.
     stationary : bool
         Whether the gradient of an objective that is not convex is 0 here, up to the tolerance.
     primal_error, dual_error : float

@@ -274,7 +274,9 @@ def _time_feature(time: str, schema: Schema) -> int:
     parts = {feature for name, of in schema.dates.items() for feature in date_features(name, of)}
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
     if time in schema.columns():
-        raise InputError(f"the rows cannot be split by the time {time!r}: it has neither numbers nor dates")
+        raise InputError(
+            f"the rows cannot be split by the time {time!r}, which has neither numbers nor dates: name another column"
+        )
     raise unknown("column of times", time, [*schema.dates, *columns])
 
 

@@ -167,7 +167,7 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     assert changed["operating_point"]["guarantee"]["holds"]
     assert threshold_lines(changed)[1].startswith("With 90.0 % confidence at least 90 of 100 positives are found")
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
-    assert "No threshold can promise with 95.0 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
+    assert "No threshold can promise with 95 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can promise with 95.0 % confidence that at least 80 of 100 alerts are right, given the 100 "
+        "No threshold can promise with 95 % confidence that at least 80 of 100 alerts are right, given the 100 "
     )
     assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alerts are right.")
     rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}

@@ -94,7 +94,9 @@ def decided(
         refuse_identifiers(source, total.where, categories, total.rows)
         names = of.feature_names(source, replace(total, categories=categories))
         if not names:
-            raise InputError(f"{total.where} has no column but the label: at least one feature is needed")
+            raise InputError(
+                f"{total.where} has no column but the label: at least one feature is needed: check `separator`, `keep` and `drop`"
+            )
         classes: tuple[str, ...] = ()
         sets: tuple[tuple[int, ...], ...] = ()
         topics = source.labels == "topics"

@@ -76,8 +76,8 @@ class Bundle:
         gram[n] = gram[:, n] = self._rows[: n + 1] @ (gradient if image is None else image)
         self._gram = gram
         self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
-        unused = 1.0 if n == 0 else 0.0
-        self.shares, self._proximal_shares = np.append(self.shares, unused), np.append(self._proximal_shares, unused)
+        share = 1.0 if n == 0 else 0.0
+        self.shares, self._proximal_shares = np.append(self.shares, share), np.append(self._proximal_shares, share)
 
     @property
     def height(self) -> float:
@@ -107,7 +107,7 @@ class Bundle:
         """
         centre = np.zeros(self._rows.shape[1])
         self.shares = self._combine(penalty, centre, 0.0, self.shares)
-        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        self._count_idle()
         support = self.shares > 0
         slope = self.shares[support] @ self._gradients[support]
         w = penalty.minimiser(slope, centre, 0.0)
@@ -116,7 +116,7 @@ class Bundle:
     def best_value(self) -> float:
         """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
         self.shares = maximise(self._gram, self._heights, self.shares)
-        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        self._count_idle()
         return float(self.height - 0.5 * self.shares @ self._gram @ self.shares)
 
     def proximal_point(self, penalty: Penalty, centre: np.ndarray, mu: float) -> np.ndarray:
@@ -150,10 +150,14 @@ class Bundle:
             A lower bound on the objective at all weights.
         """
         b = self.shares = self._proximal_shares = self._combine(penalty, centre, mu, self._proximal_shares)
-        self._idle = np.where(b > 0, 0, self._idle + 1)
+        self._count_idle()
         w, value, slope = self._at(b, penalty, centre, mu)
         away = w - centre
         return w, value - 0.5 * mu * float(away @ away), penalty.bound(self.height, slope, w)
+
+    def _count_idle(self) -> None:
+        """Count the rounds since each point last had a weight."""
+        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
 
     def _combine(self, penalty: Penalty, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
         """Return the combination with the largest dual value.
@@ -238,14 +242,14 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         system[np.diag_indices(len(free))] += ridge
         system[-1, -1] = 0.0
         *x, price = np.linalg.solve(system, np.append(a[free], 1.0))
-        target, now = np.array(x), b[free]
+        target, present = np.array(x), b[free]
         outside = ~(target >= 0.0)
         if outside.any():
             # Go towards it until the first entry reaches 0.
-            steps = np.where(outside, now / np.where(outside, now - target, 1.0), np.inf)
-            moved = np.maximum(now + steps.min() * (target - now), 0.0)
+            steps = np.where(outside, present / np.where(outside, present - target, 1.0), np.inf)
+            moved = np.maximum(present + steps.min() * (target - present), 0.0)
             first = int(np.argmin(steps))
-            if free[first] == newest and now[first] == 0.0:
+            if free[first] == newest and present[first] == 0.0:
                 break  # the gain is below the rounding error
             moved[first] = 0.0
             b[free], free = moved, free[moved > 0.0]

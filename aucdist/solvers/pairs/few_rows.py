@@ -61,8 +61,8 @@ class FewRows:
         self.rows, self.n_pos = np.concatenate([pos, neg]), len(pos)
         i, j = np.nonzero(of_pos[:, np.newaxis] == of_neg)
         pairs = weight[pos[i]] * weight[neg[j]] * (factor[of_pos[i]] / mass)
-        there = pairs > 0.0  # the product of two small weights may be 0
-        self.i, self.j, self.weights = i[there], j[there], pairs[there]
+        counted = pairs > 0.0  # the product of two small weights may be 0
+        self.i, self.j, self.weights = i[counted], j[counted], pairs[counted]
         X = matrix_of_rows(self.block.rows)
         with np.errstate(all="ignore"):
             products = X @ X.T
@@ -95,9 +95,9 @@ class FewRows:
         K, W, n, n_rows = self.products / lam, self.weights, self.n_pos, len(self.rows)
         lowest, highest, best, bound, gap, in_vain = np.inf, 0.0, None, None, np.inf, 0
         # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
-        now = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
+        iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
         for _ in range(MOST_STEPS):
-            b, to_upper, low, high = now
+            b, to_upper, low, high = iterate
             c = self.coefficients(b)
             scores = K @ c
             t, half_square = 1.0 - self.margins(scores), 0.5 * float(c @ scores)
@@ -106,17 +106,18 @@ class FewRows:
                 lowest, best = primal, np.clip(b, 0.0, W)
             if dual > highest:
                 highest, bound = dual, np.clip(b, 0.0, W)
-            far, before, gap = distance(now), gap, lowest - highest
+            product, before, gap = mean_product(iterate), gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            if in_vain > PATIENCE or not far > 0.0:
+            if in_vain > PATIENCE or not product > 0.0:
                 break
-            soft = 1.0 / (low / b + high / to_upper)
-            between = np.zeros((n, n_rows - n))
-            between[self.i, self.j] = soft
-            total = np.abs(self.coefficients(soft))
-            of_pos, of_neg = K[:, :n], K[:, n:]
+            scaling = 1.0 / (low / b + high / to_upper)
+            scaling_matrix = np.zeros((n, n_rows - n))
+            scaling_matrix[self.i, self.j] = scaling
+            row_scaling = np.abs(self.coefficients(scaling))
+            K_pos, K_neg = K[:, :n], K[:, n:]
             system = np.concatenate(
-                [of_pos * total[:n] - of_neg @ between.T, of_neg * total[n:] - of_pos @ between], axis=1
+                [K_pos * row_scaling[:n] - K_neg @ scaling_matrix.T, K_neg * row_scaling[n:] - K_pos @ scaling_matrix],
+                axis=1,
             )
             system[np.diag_indices(n_rows)] += 1.0
             factor, pivots, failed = dgetrf(system)
@@ -124,17 +125,22 @@ class FewRows:
                 break
             step = np.zeros((4, 1))
             # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
-            for target in (0.0, np.nan):
-                if target != 0.0:
-                    target = far * (distance(now + longest(now, step) * step) / far) ** 3
-                of_low, of_high = target - step[0] * step[2], target - step[1] * step[3]
-                residual = t + of_low / b - of_high / to_upper
-                change, _ = dgetrs(factor, pivots, K @ self.coefficients(soft * residual))
-                of_b = soft * (residual - self.margins(change))
+            for corrects in (False, True):
+                reached = mean_product(iterate + longest_step(iterate, step) * step)
+                target = product * (reached / product) ** 3 if corrects else 0.0
+                rest_low, rest_high = target - step[0] * step[2], target - step[1] * step[3]
+                residual = t + rest_low / b - rest_high / to_upper
+                change, _ = dgetrs(factor, pivots, K @ self.coefficients(scaling * residual))
+                step_b = scaling * (residual - self.margins(change))
                 step = np.stack(
-                    [of_b, -of_b, (of_low - low * of_b) / b - low, (of_high + high * of_b) / to_upper - high]
+                    [
+                        step_b,
+                        -step_b,
+                        (rest_low - low * step_b) / b - low,
+                        (rest_high + high * step_b) / to_upper - high,
+                    ]
                 )
-            now = now + TO_BORDER * longest(now, step) * step
+            iterate = iterate + TO_BORDER * longest_step(iterate, step) * step
         return best, bound
 
     def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
@@ -142,23 +148,23 @@ class FewRows:
 
         The sum is as deep as `aucdist.solvers.rounding` takes it for: over a block, and then over the blocks.
         """
-        of_pairs = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
-        of_pairs[self.i, self.j] = b
-        c = [math.fsum(of_row) for of_row in of_pairs] + [-math.fsum(of_row) for of_row in of_pairs.T]
+        matrix = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
+        matrix[self.i, self.j] = b
+        c = [math.fsum(row) for row in matrix] + [-math.fsum(row) for row in matrix.T]
         coefs, total, first = np.zeros(self.block.n_samples), np.zeros(self.block.n_features), 0
         np.add.at(coefs, self.rows, c)
         for part in self.parts:
-            of_part = np.zeros(len(total))
-            accumulate(part.rows, np.arange(part.n_samples), coefs[first : first + part.n_samples], of_part)
-            total, first = total + of_part, first + part.n_samples
+            part_total = np.zeros(len(total))
+            accumulate(part.rows, np.arange(part.n_samples), coefs[first : first + part.n_samples], part_total)
+            total, first = total + part_total, first + part.n_samples
         return total
 
 
-def distance(now: np.ndarray) -> float:
+def mean_product(iterate: np.ndarray) -> float:
     """Return the mean product of a distance to a bound and its multiplier, which is 0 at the minimum."""
-    return float(now[0] @ now[2] + now[1] @ now[3]) / (2 * now.shape[1])
+    return float(iterate[0] @ iterate[2] + iterate[1] @ iterate[3]) / (2 * iterate.shape[1])
 
 
-def longest(now: np.ndarray, step: np.ndarray) -> float:
+def longest_step(iterate: np.ndarray, step: np.ndarray) -> float:
     """Return the largest share of a step, at most 1, that keeps all values above 0; NaN if a value is NaN."""
-    return 1.0 / float(np.maximum(1.0, (-step / now).max()))
+    return 1.0 / float(np.maximum(1.0, (-step / iterate).max()))

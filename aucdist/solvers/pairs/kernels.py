@@ -30,9 +30,11 @@ import numpy as np
 from aucdist.kernels.codes import search_index
 from aucdist.kernels.compiling import kernel
 
-FEW, ONE, NONE = np.uint64(4), np.uint64(1), np.uint64(0)
-"""The number of anchors that the end of a search compares at once; positions are unsigned, as in `aucdist.kernels.rows`: Numba
-need not ask then whether they count from the end, and a cut takes a quarter less time."""
+FEW = np.uint64(4)
+"""The number of anchors that the end of a search compares at once."""
+ONE, NONE = np.uint64(1), np.uint64(0)
+"""Positions are unsigned, as in `aucdist.kernels.rows`: Numba need not ask whether they count from the end, and a cut takes a
+quarter less time."""
 
 
 @kernel

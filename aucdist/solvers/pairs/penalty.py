@@ -6,7 +6,7 @@ minimum is the dual value of the combination. With a proximal term it is
 
     min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
 
-and `aucdist.solvers.pairs.bundle` needs only its minimiser and its quadratic model in the combination.
+and `aucdist.solvers.pairs.bundle` needs its value, its minimiser, its bound and its quadratic model in the combination.
 """
 
 from abc import ABC, abstractmethod
@@ -62,7 +62,7 @@ class Penalty(ABC):
 
     @property
     def is_quadratic(self) -> bool:
-        """Whether the dual value is one quadratic of the combination, with the curvature `curvature`."""
+        """Whether the dual value is one quadratic of the combination, so that no pattern of zeros and signs has to be found."""
         return False
 
     @abstractmethod

@@ -255,7 +255,7 @@ class PairProblem:
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""
+        """Return the mean loss at w and its gradient, float64 of shape (n_features,); three reductions."""
         total, slopes = self.sweep(w)
         gradient = self.blocks.reduce(add_up_gradient, slopes, self.offsets)["gradient"]
         return float(total / self.mass), gradient * (self.sign / self.mass)
