@@ -165,7 +165,7 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     assert "600 calibration rows, which the fit has not seen" in page
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
-    assert threshold_lines(changed)[1].startswith("With 90.0 % confidence at least 90 of 100 positives are found")
+    assert threshold_lines(changed)[1].startswith("With 90 % confidence at least 90 of 100 positives are found")
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
     assert "No threshold can promise with 95 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
 
