@@ -29,6 +29,8 @@ class Cut:
         Where it was taken.
     loss, slack : float
         The mean loss is at most the first, and at least the first minus the second.
+    of_counting : float
+        The mean loss of the rows as they count for the cut.
     height : float
         At w = 0.
     slopes : ndarray of float64
@@ -44,6 +46,7 @@ class Cut:
     step: float
     loss: float
     slack: float
+    of_counting: float
     height: float
     slopes: np.ndarray
     scale: float
@@ -108,6 +111,12 @@ def moved(memory: Any, step: float | None) -> Any:
     return replace(memory, best=best, scores=best, coefs=np.zeros(0))
 
 
+def half_width(shifts: np.ndarray) -> float:
+    """Return the half-width of the band of a stair with these shifts."""
+    n = len(shifts)
+    return float(shifts[-1]) * n / (n - 1) if n > 1 else 0.0
+
+
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
@@ -156,7 +165,7 @@ class PairCuts(PairProblem):
         width : float
             The width of the band in which negatives count in part, where only the highest-scoring ones count.
         """
-        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, width)
+        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, half_width(shifts), width)
         anchors, order = self.sort_anchors(scores, of_cut.weights)
         of_rows = None if self.negatives.are_anchors else of_cut.threshold
         hard_loss: HardLoss | None = None
@@ -181,7 +190,18 @@ class PairCuts(PairProblem):
         """Return a cut from the summary of `take_cut`."""
         counted = float(taken.get("counted", counting.weights.sum()))
         scale = self.negatives.scale(counted) / n_shifts
-        return Cut(step, loss, slack, taken["height"] * (scale / self.mass), slopes, scale, taken["n_band"], counting)
+        of_counting = float(taken["loss"]) * (n_shifts * scale / self.mass)
+        return Cut(
+            step,
+            loss,
+            slack,
+            of_counting,
+            taken["height"] * (scale / self.mass),
+            slopes,
+            scale,
+            taken["n_band"],
+            counting,
+        )
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradient of a cut, of shape (n_features,); with `keep` its place becomes the present point."""

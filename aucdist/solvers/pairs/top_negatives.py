@@ -39,8 +39,14 @@ from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, start_of_band
 from aucdist.solvers.rounding import EPS, Rounding
 
+HARD = 1e-9
+"""The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
+
 MOST_GATHERED = 2**16
 """The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
+
+KNOTS, REFINED = 65, 4
+"""The knots of the parts near a threshold; a score is found by so many rounds of as many trials."""
 
 STARTS = 17
 """The number of thresholds that are tried if the rows are in several blocks. Between two of them, the weight of the
@@ -85,6 +91,23 @@ TOP_PARAMETERS = ("max_fpr", "max_false_positives")
 """The parameters of an estimator that say which negatives count."""
 
 
+@dataclass(frozen=True, eq=False)
+class Band:
+    """How the parts that rows count rise with the score around a threshold.
+
+    Attributes
+    ----------
+    scores, parts : ndarray of shape (n_knots,), float64
+        Both ascending; between two knots parts are linear.
+    width : float
+        By how much the mean hinge of a row rises while its part rises from 0 to 1.
+    """
+
+    scores: np.ndarray
+    parts: np.ndarray
+    width: float
+
+
 @dataclass(frozen=True)
 class Threshold:
     """Where the highest-scoring rows end.
@@ -95,19 +118,78 @@ class Threshold:
         Rows below it do not count.
     fraction : float
         What rows at it count, from 0 to 1; those above it count fully.
-    high : float or None
-        A soft threshold: the parts that rows count rise from 0 at `score` to 1 there. None for a hard one.
+    band : Band or None
+        A soft threshold, which begins at `score`. None for a hard one.
     """
 
     score: float
     fraction: float = 0.0
-    high: float | None = None
+    band: Band | None = None
 
     def parts(self, scores: np.ndarray) -> np.ndarray:
         """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
-        if self.high is not None:
-            return np.clip((scores - self.score) / (self.high - self.score), 0.0, 1.0)
+        if self.band is not None:
+            return np.interp(scores, self.band.scores, self.band.parts)
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
+
+
+class MeanHinge:
+    """The mean hinge of a negative over the positives, smoothed by a half-width h, as a function of the negative's score.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_positives,), float64
+    h : float
+        Above 0.
+    """
+
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
+        order = np.argsort(scores)
+        self.scores, self.h, self.order = scores[order], h, order
+        total = float(weights.sum())
+        self._shares = weights[order] / total if total > 0.0 else weights[order]
+        moments = (self._shares, self._shares * self.scores, self._shares * self.scores * self.scores)
+        self._sums = [sums_from_0(values) for values in moments]
+
+    def places(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many positives are below the band of each score, and below its end."""
+        return np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(
+            self.scores, (1.0 + self.h) + scores
+        )
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the mean hinge at each score."""
+        (low, high), end = self.places(scores), (1.0 + self.h) + scores
+        share, first, second = ((total[high] - total[low]) for total in self._sums)
+        inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
+        values: np.ndarray = self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.maximum(inside, 0.0)
+        return values
+
+    def slopes(self, scores: np.ndarray, changes: np.ndarray | None = None) -> np.ndarray:
+        """Return the derivative of the mean hinge by the score, or the mean of the active positives' changes."""
+        shares, at = self._sums[0], self._sums[1]
+        if changes is not None:
+            of_changes = self._shares * changes[self.order]
+            shares, at = sums_from_0(of_changes), sums_from_0(of_changes * self.scores)
+        (low, high), end = self.places(scores), (1.0 + self.h) + scores
+        inside = (end * (shares[high] - shares[low]) - (at[high] - at[low])) / (2.0 * self.h)
+        values: np.ndarray = shares[low] + inside
+        return values
+
+    def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
+        """Return two close scores between which the mean hinge reaches a value."""
+        for _ in range(REFINED):
+            tried = np.linspace(low, high, KNOTS)
+            k = min(max(int(np.searchsorted(self(tried), value)), 1), KNOTS - 1)
+            low, high = tried[k - 1], tried[k]
+        return low, high
+
+
+def sums_from_0(values: np.ndarray) -> np.ndarray:
+    """Return running sums, which start with 0."""
+    out = np.zeros(len(values) + 1)
+    np.cumsum(values, out=out[1:])
+    return out
 
 
 def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
@@ -142,24 +224,60 @@ def _fraction(rest: float, weight: float) -> float:
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
-def soften(hard: Threshold, scores: np.ndarray, weights: np.ndarray, target: float, width: float) -> Threshold | None:
+def soften(
+    hard: Threshold,
+    scores: np.ndarray,
+    weights: np.ndarray,
+    target: float,
+    width: float,
+    hinge: MeanHinge | None = None,
+) -> Threshold | None:
     """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
 
     Parameters
     ----------
     hard : Threshold
         What `threshold_of` returns of the same rows.
+    width : float
+        By how much the mean hinge rises in the band.
+    hinge : MeanHinge, optional
+        That of negatives at their scores; by default it rises as the score does.
     """
-    if not width > 0.0:
+    knots = knots_around(hard, width, hinge)
+    if knots is None:
         return None
     # From the threshold on: far off 0, differences of the sums would be lost.
-    away = scores - hard.score
-    near = away > -width  # no others count
-    start = hard.score + start_of_band(away[near], weights[near], target, width)
-    soft = Threshold(start, high=start + width)
-    if not start + width > start or (weights[near] * soft.parts(scores[near])).sum() < 0.5 * target:
+    near = scores > knots[0][0]  # no others count
+    at = np.interp(scores[near], *knots)
+    soft = soft_threshold(knots, start_of_band(at, weights[near], target, width), width)
+    return soft if (weights[near] * soft.parts(scores[near])).sum() >= 0.5 * target else None
+
+
+def knots_around(hard: Threshold, width: float, hinge: MeanHinge | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return scores around a threshold, and the mean hinge there minus that at the threshold; None if it is too narrow."""
+    if not width > 0.0:
         return None
-    return soft
+    if hinge is None:
+        scores = hard.score + np.array([-width, 0.0, width])
+        return (scores, np.array([-width, 0.0, width])) if (np.diff(scores) > 0.0).all() else None
+    at = float(hinge(np.array([hard.score]))[0])
+    outside = 1.0 + hinge.h + width
+    low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
+    high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
+    scores = np.linspace(low, high, KNOTS)
+    if not (np.diff(scores) > 0.0).all():
+        return None
+    return scores, np.maximum.accumulate(hinge(scores)) - at
+
+
+def soft_threshold(knots: tuple[np.ndarray, np.ndarray], start: float, width: float) -> Threshold:
+    """Return the threshold whose parts rise from a start on, in mean hinge above that of the hard threshold."""
+    scores, values = knots
+    ends = np.array([start, start + width])
+    inside = (values > start) & (values < start + width)
+    first, last = np.interp(ends, values, scores)
+    parts = np.clip((np.concatenate([ends[:1], values[inside], [min(ends[1], values[-1])]]) - start) / width, 0.0, 1.0)
+    return Threshold(float(first), band=Band(np.concatenate([[first], scores[inside], [last]]), parts, width))
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -206,12 +324,12 @@ def gather_cell(
 
 
 @without_rows
-def weigh_parts(block: int, memory: Any, step: float | None, starts: np.ndarray, width: float) -> tuple[Any, Summary]:
-    """Return what the negatives, the larger class, weigh above thresholds of a width that start at these scores."""
+def weigh_parts(block: int, memory: Any, step: float | None, thresholds: list[Threshold]) -> tuple[Any, Summary]:
+    """Return what the negatives, the larger class, weigh at each of some thresholds."""
     scores, weights = negatives_at(memory, step, False)
-    near = scores > starts[0]
+    near = scores >= min(threshold.score for threshold in thresholds)
     scores, weights = scores[near], weights[near]
-    return memory, {"weighs": np.array([weights @ Threshold(s, high=s + width).parts(scores) for s in starts])}
+    return memory, {"weighs": np.array([weights @ threshold.parts(scores) for threshold in thresholds])}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -261,15 +379,15 @@ def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> t
 
 
 def soften_in_blocks(
-    blocks: Blocks, hard: Threshold, target: float, width: float, step: float | None
+    blocks: Blocks, hard: Threshold, target: float, width: float, step: float | None, hinge: MeanHinge | None = None
 ) -> Threshold | None:
     """Return about the threshold of a width whose parts weigh the target, of the larger class; None for a width of 0."""
-    if not hard.score - width < hard.score:
+    knots = knots_around(hard, width, hinge)
+    if knots is None:
         return None
-    starts = np.linspace(hard.score - width, hard.score, STARTS)
-    weighs = blocks.reduce(weigh_parts, step, starts, width)["weighs"]
-    start = float(np.interp(-target, -weighs, starts))
-    return Threshold(start, high=start + width)
+    starts = np.linspace(-width, 0.0, STARTS)
+    weighs = blocks.reduce(weigh_parts, step, [soft_threshold(knots, start, width) for start in starts])["weighs"]
+    return soft_threshold(knots, float(np.interp(-target, -weighs, starts)), width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +435,7 @@ class CountedNegatives:
             self.part_error = of_hard + rounding.over_rows
 
     def countings(
-        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, width: float
+        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, h: float, width: float
     ) -> tuple[Counting, Counting | None]:
         """Return how much rows count for a cut at a step of the way, and for the loss there; None for the same.
 
@@ -327,18 +445,21 @@ class CountedNegatives:
         ----------
         scores, weights : ndarray of shape (n_anchors,), float64
             The (mirrored) scores of all anchors at this step, and their weights.
+        h : float
+            The half-width of the band of pairs.
         width : float
             The width of the band around the threshold in which negatives count in part; 0 for none.
         """
         if not self.is_top_only:
             return Counting(weights), None
+        hinge = None if self.are_anchors else MeanHinge(scores, weights, max(h, HARD))
         if not self.are_anchors and self._n_neg > MOST_GATHERED:
             hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
-            soft = soften_in_blocks(blocks, hard, self.target, width, step)
+            soft = soften_in_blocks(blocks, hard, self.target, width, step, hinge)
         else:
             of_negatives = (-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)
             hard = threshold_of(*of_negatives, self.target)
-            soft = soften(hard, *of_negatives, self.target, width)
+            soft = soften(hard, *of_negatives, self.target, width, hinge)
 
         def counting(threshold: Threshold) -> Counting:
             return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)
