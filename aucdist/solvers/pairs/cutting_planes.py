@@ -177,9 +177,8 @@ class CuttingPlanes:
         self.bundle = Bundle(blocks.n_features)
         self._target_error = 0.0
         if second_order is None:
-            part = self.negatives.target / blocks.weight_neg if self.negatives.is_top_only else 1.0
-            n_counted = blocks.n_pos + part * blocks.n_neg
-            second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
+            few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
+            second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
         self._second_order = self._is_hinge_smooth = second_order
         self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
         self._few: FewRows | None = None
