@@ -54,7 +54,6 @@ from aucdist.solvers.pairs.newton import (
     Sample,
     SampleAt,
     newton_step,
-    shifts,
     step_to_zero,
 )
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
@@ -179,7 +178,7 @@ class CuttingPlanes:
         if second_order is None:
             few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
             second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
-        self._second_order = self._is_hinge_smooth = second_order
+        self._second_order = second_order
         self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
         self._few: FewRows | None = None
         if not from_sample or start is not None or self.penalty.has_corners:
@@ -231,10 +230,11 @@ class CuttingPlanes:
         self.penalty, before = self.penalty.at(lam), self._n_taken
         if not hasattr(self, "cuts"):
             self._begin_at_sample()
-        self._is_hinge_smooth, self.gap = self._second_order, 1.0
-        if self._second_order or (self.negatives.is_top_only and not self.penalty.has_corners):
-            self._half_width = START if self.here.w.any() else WIDEST if self._second_order else WIDE
-            self._width = self._half_width if self.negatives.is_top_only else 0.0
+        self.gap = 1.0
+        if self._second_order:
+            self._half_width = START if self.here.w.any() else WIDEST
+        if self.negatives.is_top_only and not self.penalty.has_corners:
+            self._width = self._half_width or WIDE
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
             self.add_cut(0.0, self.here.w, follow=True)
@@ -298,7 +298,6 @@ class CuttingPlanes:
         nulls = 0
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
-        self._is_hinge_smooth = False
         self._half_width = 0.0
         for n_searches in itertools.count():
             target, bound = self.bundle.best_combination(self.penalty)
@@ -363,7 +362,7 @@ class CuttingPlanes:
                 mu, null_steps = 2.0 * mu, 0
 
     def _narrow_band(self) -> None:
-        """Narrow both bands until smoothing by each accounts for at most a fixed share of the gap."""
+        """Narrow the bands of pairs and of the threshold until each accounts for at most a fixed share of the gap."""
         allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
 
         def narrowed(width: float, part: float) -> float:
@@ -443,8 +442,7 @@ class CuttingPlanes:
         error = abs(1.0 - step) * here.error + abs(step) * self._target_error + 4.0 * EPS * (reach(here.w) + reach(w))
         scores = self.scores + step * (self._at_target - self.scores)
         gap = min(self.gap, 1.0) * self.objective(self.best)
-        shifted = shifts(self._half_width if self._is_hinge_smooth else 0.0)
-        cut = self.cuts.cut_at(step, scores, gap, shifted, self._width)
+        cut = self.cuts.cut_at(step, scores, gap, self._half_width, self._width)
         point = Point(w, cut.loss, cut.slack, error)
         self.value = self.objective(point)
         if self.value > worst:
@@ -457,7 +455,7 @@ class CuttingPlanes:
             self.here, self.cut, self.gradient = point, cut, gradient
             self.scores = self._at_target = scores
         self.smoothing_gap = cut.loss - (cut.height + float(gradient @ w))
-        self.threshold_gap = max(cut.loss - cut.of_counting, 0.0) if self.negatives.is_top_only else 0.0
+        self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
         self.bundle.add(cut.height, gradient)
         return True

@@ -1,10 +1,10 @@
 """Newton's method on the smoothed loss of pairs, with a Hessian from a few thousand sampled rows.
 
 The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
-replaced by the mean of a few hinges that are shifted within a band of half-width h (`shifts`). Its derivative is a
-staircase instead of the slope of Nesterov's smoothing ("Smooth minimization of non-smooth functions", Mathematical
-Programming 103, 2005). Its cut is the mean of a few cuts, and like them a dual point. The second derivative is taken
-from the slope, over the pairs in the band:
+replaced by the mean of a few hinges that are shifted within a band of half-width h
+(`aucdist.solvers.pairs.cuts.shifts`). Its derivative is a staircase instead of the slope of Nesterov's smoothing
+("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
+and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
 
     H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
 
@@ -33,10 +33,6 @@ from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soft
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
-STEPS_OF_STAIR = 5
-"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
-fit takes about the same number of passes."""
-
 WIDEST, WIDE, START = 2.0, 0.3, 0.1
 """Half-widths of the band: the first one at weights of 0, where all margins are 0; the one of cutting planes; and the
 first one at other weights. The weights of a sample, for example, are near the minimum, where smoothing by 0.3 costs a
@@ -49,9 +45,9 @@ FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_00
 """The number of rows to draw from each class: a number for each feature, and at least a share of all rows, within the
 first and the last limit."""
 
-MOST_OF_TOP = 20_000
-"""The same where only the highest-scoring negatives count, which may be few of those that are drawn. With 10 000 a9a with 5 % of
-the negatives takes 31 passes, with 20 000 it takes 18."""
+ROWS_OF_TOP = 20_000
+"""The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
+10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
 
 OUTSIDE, AROUND = 0.5, 2.5
 """Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
@@ -86,14 +82,6 @@ FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
 step and the largest number of derivatives."""
 
 SEED = 3
-
-
-def shifts(h: float) -> np.ndarray:
-    """Return the shifts of the stair of half-width h: ascending, the middle one 0; only that for h = 0."""
-    if h == 0.0:
-        return np.zeros(1)
-    n = STEPS_OF_STAIR
-    return h * ((2 * np.arange(n) + 1 - n) / n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +211,9 @@ class Sample:
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
         self._drawn: tuple[Drawn, Drawn] | None = None
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
-        fewest, most = (MOST_OF_TOP, MOST_OF_TOP) if cuts.negatives.is_top_only else (FEWEST_ROWS, MOST_ROWS)
-        self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), fewest, most))
+        self._n = ROWS_OF_TOP
+        if not cuts.negatives.is_top_only:
+            self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), FEWEST_ROWS, MOST_ROWS))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
@@ -318,22 +307,17 @@ class SampleAt:
         total = float(counted.sum())
         return total * total >= FEW * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(counted @ counted)
 
-    def weights(self, threshold: Threshold | None, scores: np.ndarray) -> np.ndarray:
-        """Return the rows' weights, where only negatives beyond a threshold count."""
-        if threshold is None:
-            return self.drawn.weights
-        weights = self.drawn.weights.copy()
-        weights[self.negatives] *= threshold.parts(self.sign * scores[self.negatives])
-        return weights
-
     def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
         """Return the scores with a range for each group, so that pairs of two groups are in no band."""
         codes = self.drawn.codes
         return scores if codes is None else scores + codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def pairs(self, h: float, width: float) -> "Pairs":
-        """Return the pairs in the band of half-width h, where negatives count in part in a band of this width."""
-        weights = self.weights(self.cut.counting.threshold, self.scores)
+        """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
+        weights, threshold = self.drawn.weights, self.cut.counting.threshold
+        if threshold is not None:
+            weights = weights.copy()
+            weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
         return Pairs(self, weights, h, width)
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
@@ -384,11 +368,8 @@ def top_slope(positives: Line, negatives: Line, target: float, h: float, width: 
             return 0.0
         at = scores + step * change
         hinge = MeanHinge(of_positives + step * changes, weighs, h)
-        parts = threshold_of(at, weights, target).parts(at)
-        if width > 0.0:
-            values = hinge(at)
-            hard = threshold_of(values, weights, target)
-            parts = (soften(hard, values, weights, target, width) or hard).parts(values)
+        hard = threshold_of(at, weights, target)
+        parts = (soften(hard, hinge, at, weights, target, width) or hard).parts(at)
         counted = np.flatnonzero(parts)
         at = at[counted]
         moved = hinge.slopes(at) * change[counted] - hinge.slopes(at, changes)
@@ -400,8 +381,9 @@ def top_slope(positives: Line, negatives: Line, target: float, h: float, width: 
 class Pairs:
     """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
 
-    With a share of the negatives those near the threshold add a term: with the score their part rises at the rate 1 / width, and
-    the threshold moves with the mean of their scores.
+    With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
+    rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
+    minus the mean score of the positives that are active with it, for which those at the middle of the band stand.
 
     Parameters
     ----------
@@ -409,7 +391,7 @@ class Pairs:
         The weights of the drawn rows, as far as they count.
     h : float
     width : float
-        The width of the band in which negatives count in part; 0 where all count or none does in part.
+        That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
     """
 
     def __init__(self, sample: SampleAt, weights: np.ndarray, h: float, width: float):
@@ -427,10 +409,11 @@ class Pairs:
         self.scale = 1.0 / (2.0 * h * cuts.mass)
         self.weights = weights[which]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
-        self.at_threshold, threshold = np.zeros(0), sample.cut.counting.threshold
-        self._middle, self._active, self._ahead = np.zeros(cuts.blocks.n_features), np.zeros(0), np.zeros(0)
+        # What the negatives near the threshold add: see `_near`.
+        self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
+        self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.counting.threshold
         if threshold is not None and threshold.band is not None:
-            which = np.concatenate([which, *self._near(sample, threshold, threshold.band.width, width, h)])
+            which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
         self._drawn, self._which = drawn.rows.rows, which
 
     @cached_property
@@ -438,29 +421,25 @@ class Pairs:
         """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._drawn, self._which)
 
-    def _near(
-        self, sample: SampleAt, threshold: Threshold, width: float, next_width: float, h: float
-    ) -> list[np.ndarray]:
-        """Return the negatives that count in part, and keep what they add to a product for each of them."""
-        drawn, cuts, rows = sample.drawn, sample.cuts, np.arange(len(sample.scores))
-        scores = sample.sign * sample.scores
+    def _near(self, sample: SampleAt, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
+        """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
+        drawn, rows = sample.drawn, np.arange(len(sample.scores))
+        scores, weights = sample.sign * sample.scores, drawn.weights
         negatives, positives = rows[sample.negatives], rows[sample.positives]
         parts = threshold.parts(scores[negatives])
-        near = negatives[(parts > 0.0) & (parts < 1.0)]
-        hinge = MeanHinge(scores[positives], drawn.weights[positives], h)
-        active = hinge.slopes(scores[near])
-        if not len(near) or not active.max() > 0.0:
-            return []
-        self._active, next_width = active, next_width or width
-        self.at_threshold = drawn.weights[near] / (next_width * cuts.negatives.target)
-        self._ahead = self.at_threshold * (width - next_width) * parts[(parts > 0.0) & (parts < 1.0)]
-        middle = float(self.at_threshold @ scores[near]) / float(self.at_threshold.sum())
-        part = drawn.weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
-        if part.any():
-            coefs = np.zeros(len(scores))
-            coefs[positives] = part / float(part.sum())
-            accumulate(drawn.rows.rows, rows, coefs, self._middle)
-        return [near]
+        partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
+        near = negatives[partly]
+        if not len(near):
+            return near
+        width = width or before
+        self._active = MeanHinge(scores[positives], weights[positives], h).slopes(scores[near])
+        self.rates = weights[near] / (width * sample.cuts.negatives.target)
+        self._ahead = self.rates * (before - width) * parts[partly]
+        middle = float(self.rates @ scores[near]) / float(self.rates.sum())
+        coefs = np.zeros(len(scores))
+        coefs[positives] = weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
+        accumulate(drawn.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
+        return near
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
         """Return for each row the sum of a value over its partners in the band."""
@@ -471,28 +450,22 @@ class Pairs:
 
     def product(self, p: np.ndarray) -> np.ndarray:
         """Return the second derivative of the mean times a vector."""
-        n, out = self.n_pairs, np.zeros(len(p))
-        change = np.empty(n + len(self.at_threshold))
+        n = self.n_pairs
+        change = np.empty(n + len(self.rates))
         project(self.rows, p, change)
         coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
-        if len(self.at_threshold):
-            rises = self._active * (change[n:] - float(self._middle @ p))
-            rises -= float(self.at_threshold @ rises) / float(self.at_threshold.sum())
-            of_near = self.at_threshold * self._active * rises
-            coefs = np.concatenate([coefs, of_near])
-            out -= float(of_near.sum()) * self._middle
-        accumulate(self.rows, np.arange(len(coefs)), coefs, out)
-        return out
+        changes = self._active * (change[n:] - float(self._middle @ p))
+        return self._sum_of_rows(coefs, self.rates * changes)
 
     def ahead(self) -> np.ndarray:
         """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
-        out = np.zeros(len(self._middle))
-        if len(self._ahead):
-            mean = float(self._ahead.sum()) / float(self.at_threshold.sum())
-            of_near = (self._ahead - self.at_threshold * mean) * self._active
-            coefs = np.concatenate([np.zeros(self.n_pairs), of_near])
-            accumulate(self.rows, np.arange(len(coefs)), coefs, out)
-            out -= float(of_near.sum()) * self._middle
+        return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
+
+    def _sum_of_rows(self, coefs: np.ndarray, of_near: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows times coefficients, of which those near the threshold change only how much each counts."""
+        of_near = self._active * (of_near - self.rates * (float(of_near.sum()) / (float(self.rates.sum()) or 1.0)))
+        coefs, out = np.concatenate([coefs, of_near]), -float(of_near.sum()) * self._middle
+        accumulate(self.rows, np.arange(len(coefs)), coefs, out)
         return out
 
     def matrix(self) -> np.ndarray:
@@ -512,15 +485,14 @@ class Pairs:
         total = self.scale * (total + total.T + B.T @ B)
         if len(near):
             near = self._active[:, np.newaxis] * (near - self._middle)
-            near -= self.at_threshold @ near / self.at_threshold.sum()
-            near *= np.sqrt(self.at_threshold)[:, np.newaxis]
+            near -= self.rates @ near / self.rates.sum()
+            near *= np.sqrt(self.rates)[:, np.newaxis]
             total += near.T @ near
         return total
 
     def squares(self) -> np.ndarray:
         """Return the approximate diagonal of the matrix, without the term of the classes' mean scores."""
-        of_near = self.at_threshold * self._active * self._active
-        return column_squares(self.rows, np.concatenate([self.scale * self.partners, of_near]))
+        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.rates * self._active**2]))
 
 
 def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:

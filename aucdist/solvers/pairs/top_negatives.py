@@ -14,10 +14,12 @@ is as for all pairs (`aucdist.solvers.pairs.penalty`). Value, gradient and bound
 
 **Parts near the threshold.** At the minimum, hundreds of negatives have the same score as the threshold, and each
 counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
-reach these parts. The parts of a cut therefore rise linearly with the score, over a band around the threshold (a soft
-`Threshold`): any parts in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard
-threshold. It is the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103,
-2005), for the maximum over the parts, and the band narrows with that of the pairs (`aucdist.solvers.pairs.newton`).
+reach these parts. The parts of a cut therefore rise from 0 to 1 over a band around the threshold (a soft `Threshold`):
+any parts in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard threshold. It is
+the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103, 2005), for the
+maximum over the parts. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
+then are they those of a maximum, and the cut has the gradient of a smooth function, as Newton steps need
+(`aucdist.solvers.pairs.newton`).
 
 **The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it
 in part, and the others not at all (`Threshold`). It is found exactly, by reductions alone. Few rows are gathered at the
@@ -37,6 +39,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, start_of_band
+from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
 
 HARD = 1e-9
@@ -46,7 +49,8 @@ MOST_GATHERED = 2**16
 """The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
 
 KNOTS, REFINED = 65, 4
-"""The knots of the parts near a threshold; a score is found by so many rounds of as many trials."""
+"""The number of scores between which parts are linear in a band, and how often as many scores are tried to find where the
+mean hinge has a value."""
 
 STARTS = 17
 """The number of thresholds that are tried if the rows are in several blocks. Between two of them, the weight of the
@@ -139,39 +143,42 @@ class MeanHinge:
     Parameters
     ----------
     scores, weights : ndarray of shape (n_positives,), float64
+        Those of the positives.
     h : float
         Above 0.
     """
 
     def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
-        order = np.argsort(scores)
-        self.scores, self.h, self.order = scores[order], h, order
-        total = float(weights.sum())
-        self._shares = weights[order] / total if total > 0.0 else weights[order]
+        self._order = np.argsort(scores)
+        self.scores, self.h = scores[self._order], h
+        self._shares = weights[self._order] / (float(weights.sum()) or 1.0)
         moments = (self._shares, self._shares * self.scores, self._shares * self.scores * self.scores)
-        self._sums = [sums_from_0(values) for values in moments]
+        self._sums = [running_sums(values) for values in moments]
 
-    def places(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many positives are below the band of each score, and below its end."""
-        return np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(
-            self.scores, (1.0 + self.h) + scores
-        )
+    def _ends(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return how many positives are below the band of each score, how many are below its end, and the end."""
+        end = (1.0 + self.h) + scores
+        low, high = np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(self.scores, end)
+        return low, high, end
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the mean hinge at each score."""
-        (low, high), end = self.places(scores), (1.0 + self.h) + scores
+        low, high, end = self._ends(scores)
         share, first, second = ((total[high] - total[low]) for total in self._sums)
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
-        values: np.ndarray = self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.maximum(inside, 0.0)
+        # The limits keep the rounding of the squares of large scores out.
+        values: np.ndarray = (
+            self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
+        )
         return values
 
     def slopes(self, scores: np.ndarray, changes: np.ndarray | None = None) -> np.ndarray:
         """Return the derivative of the mean hinge by the score, or the mean of the active positives' changes."""
         shares, at = self._sums[0], self._sums[1]
         if changes is not None:
-            of_changes = self._shares * changes[self.order]
-            shares, at = sums_from_0(of_changes), sums_from_0(of_changes * self.scores)
-        (low, high), end = self.places(scores), (1.0 + self.h) + scores
+            of_changes = self._shares * changes[self._order]
+            shares, at = running_sums(of_changes), running_sums(of_changes * self.scores)
+        low, high, end = self._ends(scores)
         inside = (end * (shares[high] - shares[low]) - (at[high] - at[low])) / (2.0 * self.h)
         values: np.ndarray = shares[low] + inside
         return values
@@ -181,15 +188,8 @@ class MeanHinge:
         for _ in range(REFINED):
             tried = np.linspace(low, high, KNOTS)
             k = min(max(int(np.searchsorted(self(tried), value)), 1), KNOTS - 1)
-            low, high = tried[k - 1], tried[k]
+            low, high = float(tried[k - 1]), float(tried[k])
         return low, high
-
-
-def sums_from_0(values: np.ndarray) -> np.ndarray:
-    """Return running sums, which start with 0."""
-    out = np.zeros(len(values) + 1)
-    np.cumsum(values, out=out[1:])
-    return out
 
 
 def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
@@ -225,12 +225,7 @@ def _fraction(rest: float, weight: float) -> float:
 
 
 def soften(
-    hard: Threshold,
-    scores: np.ndarray,
-    weights: np.ndarray,
-    target: float,
-    width: float,
-    hinge: MeanHinge | None = None,
+    hard: Threshold, hinge: MeanHinge, scores: np.ndarray, weights: np.ndarray, target: float, width: float
 ) -> Threshold | None:
     """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
 
@@ -240,34 +235,27 @@ def soften(
         What `threshold_of` returns of the same rows.
     width : float
         By how much the mean hinge rises in the band.
-    hinge : MeanHinge, optional
-        That of negatives at their scores; by default it rises as the score does.
     """
-    knots = knots_around(hard, width, hinge)
+    knots = knots_around(hard, hinge, width)
     if knots is None:
         return None
-    # From the threshold on: far off 0, differences of the sums would be lost.
     near = scores > knots[0][0]  # no others count
-    at = np.interp(scores[near], *knots)
-    soft = soft_threshold(knots, start_of_band(at, weights[near], target, width), width)
+    start = start_of_band(np.interp(scores[near], *knots), weights[near], target, width)
+    soft = soft_threshold(knots, start, width)
     return soft if (weights[near] * soft.parts(scores[near])).sum() >= 0.5 * target else None
 
 
-def knots_around(hard: Threshold, width: float, hinge: MeanHinge | None) -> tuple[np.ndarray, np.ndarray] | None:
+def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> tuple[np.ndarray, np.ndarray] | None:
     """Return scores around a threshold, and the mean hinge there minus that at the threshold; None if it is too narrow."""
     if not width > 0.0:
         return None
-    if hinge is None:
-        scores = hard.score + np.array([-width, 0.0, width])
-        return (scores, np.array([-width, 0.0, width])) if (np.diff(scores) > 0.0).all() else None
     at = float(hinge(np.array([hard.score]))[0])
     outside = 1.0 + hinge.h + width
     low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
     high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
     scores = np.linspace(low, high, KNOTS)
-    if not (np.diff(scores) > 0.0).all():
-        return None
-    return scores, np.maximum.accumulate(hinge(scores)) - at
+    # From the threshold on: far off 0, differences of the sums would be lost.
+    return (scores, np.maximum.accumulate(hinge(scores)) - at) if (np.diff(scores) > 0.0).all() else None
 
 
 def soft_threshold(knots: tuple[np.ndarray, np.ndarray], start: float, width: float) -> Threshold:
@@ -324,6 +312,12 @@ def gather_cell(
 
 
 @without_rows
+def gather_larger(block: int, memory: Any, step: float | None, every: int) -> tuple[Any, Summary]:
+    """Return scores and weights of one in `every` rows of the larger class."""
+    return memory, {"scores": [scores_at(memory, step)[::every]], "weights": [memory.weights[::every]]}
+
+
+@without_rows
 def weigh_parts(block: int, memory: Any, step: float | None, thresholds: list[Threshold]) -> tuple[Any, Summary]:
     """Return what the negatives, the larger class, weigh at each of some thresholds."""
     scores, weights = negatives_at(memory, step, False)
@@ -351,8 +345,6 @@ def threshold_in_blocks(
     are_anchors : bool
         Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_cuts`).
     """
-    if n_neg <= MOST_GATHERED:
-        return threshold_of(*gather_negatives(blocks, step, are_anchors), target)
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
@@ -372,17 +364,11 @@ def threshold_in_blocks(
     return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
 
 
-def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and weights of all negatives, of which there are few."""
-    gathered = blocks.reduce(gather_cell, step, 0, 64, are_anchors)
-    return np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
-
-
 def soften_in_blocks(
-    blocks: Blocks, hard: Threshold, target: float, width: float, step: float | None, hinge: MeanHinge | None = None
+    blocks: Blocks, hard: Threshold, hinge: MeanHinge, target: float, width: float, step: float | None
 ) -> Threshold | None:
-    """Return about the threshold of a width whose parts weigh the target, of the larger class; None for a width of 0."""
-    knots = knots_around(hard, width, hinge)
+    """Return about the threshold of a width whose parts weigh the target, of the larger class; None as for `soften`."""
+    knots = knots_around(hard, hinge, width)
     if knots is None:
         return None
     starts = np.linspace(-width, 0.0, STARTS)
@@ -452,14 +438,21 @@ class CountedNegatives:
         """
         if not self.is_top_only:
             return Counting(weights), None
-        hinge = None if self.are_anchors else MeanHinge(scores, weights, max(h, HARD))
-        if not self.are_anchors and self._n_neg > MOST_GATHERED:
-            hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
-            soft = soften_in_blocks(blocks, hard, self.target, width, step, hinge)
+        every = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
+        positives = negatives = scores, weights
+        if self.are_anchors or every == 1:
+            gathered = blocks.reduce(gather_larger, step, every)
+            larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
+            positives, negatives = (
+                ((-larger[0], larger[1]), (-scores, weights)) if self.are_anchors else (positives, larger)
+            )
+        hinge = MeanHinge(*positives, h or HARD)
+        if self.are_anchors or every == 1:
+            hard = threshold_of(*negatives, self.target)
+            soft = soften(hard, hinge, *negatives, self.target, width)
         else:
-            of_negatives = (-scores, weights) if self.are_anchors else gather_negatives(blocks, step, False)
-            hard = threshold_of(*of_negatives, self.target)
-            soft = soften(hard, *of_negatives, self.target, width, hinge)
+            hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
+            soft = soften_in_blocks(blocks, hard, hinge, self.target, width, step)
 
         def counting(threshold: Threshold) -> Counting:
             return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)

@@ -16,6 +16,7 @@ from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.top_negatives import (
+    MeanHinge,
     Threshold,
     TopNegatives,
     soften,
@@ -167,16 +168,18 @@ def test_more_leaves_than_rows_that_count() -> None:
 def test_the_parts_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
-    soft = soften(threshold_of(scores, weights, 7.5), scores, weights, 7.5, width)
+    hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
+    soft = soften(threshold_of(scores, weights, 7.5), hinge, scores, weights, 7.5, width)
     parts = soft.parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
+    assert (np.diff(parts[np.argsort(scores)]) >= 0.0).all()
     assert parts @ weights == pytest.approx(7.5, rel=1e-5)
     assert parts @ weights <= 7.5 * (1.0 + 1e-6)
 
 
-def test_no_width_or_equal_scores_leave_the_hard_threshold():
-    for scores, width in ((np.arange(9.0), 0.0), (np.full(9, 1e17), 1.0)):
-        assert soften(threshold_of(scores, np.ones(9), 3.0), scores, np.ones(9), 3.0, width) is None
+def test_no_width_leaves_the_hard_threshold():
+    scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
+    assert soften(threshold_of(scores, np.ones(9), 3.0), hinge, scores, np.ones(9), 3.0, 0.0) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -189,11 +192,12 @@ def test_the_threshold_over_blocks_is_that_of_all_rows(width, weighted):
     cuts.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
     target = 0.3 * weights.sum()
-    hard = threshold_of(scores, weights, target)
-    found, exact = (
-        soften_in_blocks(cuts.blocks, hard, target, width, 1.0), soften(hard, scores, weights, target, width)
-    )  # fmt: skip
-    assert found.score == pytest.approx(exact.score, abs=0.1 * width)
+    hard, hinge = threshold_of(scores, weights, target), MeanHinge(X[y > 0] @ w, weight[y > 0], 0.1)
+    found = soften_in_blocks(cuts.blocks, hard, hinge, target, width, 1.0)
+    exact = soften(hard, hinge, scores, weights, target, width)
+    # Both begin at about the same mean hinge.
+    assert hinge(np.array([found.score])) == pytest.approx(hinge(np.array([exact.score])), abs=0.1 * width)
+    np.testing.assert_allclose(found.parts(scores), exact.parts(scores), atol=0.1)
     assert found.parts(scores) @ weights == pytest.approx(0.3 * weights.sum(), rel=0.02)
 
 
@@ -212,11 +216,11 @@ def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
     assert again.certificate.primal == pytest.approx(best, rel=2e-6)
 
 
-def test_a_band_within_the_rounding_of_the_scores_is_none():
+@pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
+@pytest.mark.parametrize("positives", [0.0, 1e15])
+def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(scores, positives):
     """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
-    scores = np.array([1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25])
-    hard = threshold_of(scores, np.ones(4), 2.0)
+    scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = soften(hard, scores, np.ones(4), 2.0, width)
+        soft = soften(threshold_of(scores, weights, 2.0), hinge, scores, weights, 2.0, width)
         assert soft is None or soft.parts(scores).sum() >= 1.0
-    assert soften(hard, scores, np.ones(4), 2.0, 1e-4) is None
