@@ -325,12 +325,8 @@ class SampleAt:
         change, h = self.drawn.rows.scores(self.cuts.sign * move), h or HARD
         n, weights, subset = self.drawn.n_anchors, self.drawn.weights, self.cuts.negatives
         if subset.is_top_only:
-            positives, negatives = (
-                (self.sign * self.scores[which], self.sign * change[which], weights[which])
-                for which in (self.positives, self.negatives)
-            )
             share = float(weights[self.negatives].sum()) / self.cuts.blocks.weight_neg
-            return top_slope(positives, negatives, subset.target * share, h, width)
+            return self._top_slope_along(self.sign * change, subset.target * share, h, width)
         arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # searching for nearly ascending numbers is faster
 
         def slope(step: float) -> float:
@@ -354,28 +350,27 @@ class SampleAt:
 
         return slope
 
+    def _top_slope_along(self, change: np.ndarray, target: float, h: float, width: float) -> Callable[[float], float]:
+        """Return the same where only the highest-scoring negatives count: those that weigh the target of the drawn ones."""
+        of_positives, of_negatives = (
+            (self.sign * self.scores[which], change[which], self.drawn.weights[which])
+            for which in (self.positives, self.negatives)
+        )
 
-Line = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Scores of rows at the beginning of a line, how they change by the step, and the weights of the rows."""
+        def slope(step: float) -> float:
+            if not (target > 0.0 and len(of_positives[0])):
+                return 0.0
+            scores, moved, weights = of_positives
+            hinge = MeanHinge(scores + step * moved, weights, h)
+            scores, moves, weights = of_negatives
+            at = scores + step * moves
+            hard = threshold_of(at, weights, target)
+            weights = weights * (soften(hard, hinge, at, weights, target, width) or hard).parts(at)
+            counted = np.flatnonzero(weights)
+            changes = hinge.slopes(at[counted]) * moves[counted] - hinge.slopes(at[counted], moved)
+            return float(weights[counted] @ changes) / target
 
-
-def top_slope(positives: Line, negatives: Line, target: float, h: float, width: float) -> Callable[[float], float]:
-    """Return the derivative of the smoothed mean over the highest-scoring negatives by the step along a line."""
-    (of_positives, changes, weighs), (scores, change, weights) = positives, negatives
-
-    def slope(step: float) -> float:
-        if not (len(scores) and len(of_positives)):
-            return 0.0
-        at = scores + step * change
-        hinge = MeanHinge(of_positives + step * changes, weighs, h)
-        hard = threshold_of(at, weights, target)
-        parts = (soften(hard, hinge, at, weights, target, width) or hard).parts(at)
-        counted = np.flatnonzero(parts)
-        at = at[counted]
-        moved = hinge.slopes(at) * change[counted] - hinge.slopes(at, changes)
-        return float((weights[counted] * parts[counted]) @ moved) / target
-
-    return slope
+        return slope
 
 
 class Pairs:
