@@ -16,8 +16,9 @@ the next cut is taken.
 quadratic model of a smoothed loss. The cuts are those of the smoothed loss, whose band becomes narrower with the gap.
 Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
 
-**Cutting planes** are used if Newton steps no longer close the gap, or if there are fewer rows than features. A few
-thousand rows then contain nothing about most directions, and conjugate gradients took four times the passes on news20.
+**Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows
+than features. A few thousand rows then contain nothing about most directions, and conjugate gradients took four times
+the passes on news20.
 The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
 10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
 scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
@@ -151,7 +152,8 @@ class CuttingPlanes:
     kind : type, optional
         `PairCuts` or `CellCuts`; by default by the number of anchors.
     second_order : bool, optional
-        Whether to take Newton steps; by default with an L2 penalty, and not more features than rows that count.
+        Whether to take Newton steps; by default with an L2 penalty, unless all negatives count and there are more features
+        than rows.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ gradients.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soften, threshold_of
+from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soften, threshold_of, weigh_bands
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
@@ -365,7 +365,8 @@ class SampleAt:
             scores, moves, weights = of_negatives
             at = scores + step * moves
             hard = threshold_of(at, weights, target)
-            weights = weights * (soften(hard, hinge, at, weights, target, width) or hard).parts(at)
+            soft = soften(hard, hinge, target, width, partial(weigh_bands, at, weights))
+            weights = weights * (soft or hard).parts(at)
             counted = np.flatnonzero(weights)
             changes = hinge.slopes(at[counted]) * moves[counted] - hinge.slopes(at[counted], moved)
             return float(weights[counted] @ changes) / target

@@ -30,7 +30,9 @@ Departures from the paper: the solver takes Newton steps on the smoothed loss, o
 (`aucdist.solvers.pairs.cutting_planes`), and the highest-scoring rows are found without sorting all rows.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
-from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, start_of_band
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
 
@@ -53,8 +55,7 @@ KNOTS, REFINED = 65, 4
 mean hinge has a value."""
 
 STARTS = 17
-"""The number of thresholds that are tried if the rows are in several blocks. Between two of them, the weight of the
-rows is treated as linear."""
+"""The number of bands that are tried to find the one whose parts weigh the target."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +225,16 @@ def _fraction(rest: float, weight: float) -> float:
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
+Knots = tuple[np.ndarray, np.ndarray]
+"""Ascending scores around a threshold, and the mean hinge of negatives there minus that at the threshold."""
+
+
 def soften(
-    hard: Threshold, hinge: MeanHinge, scores: np.ndarray, weights: np.ndarray, target: float, width: float
+    hard: Threshold,
+    hinge: MeanHinge,
+    target: float,
+    width: float,
+    weigh: Callable[[Knots, np.ndarray, float], np.ndarray],
 ) -> Threshold | None:
     """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
 
@@ -235,18 +244,30 @@ def soften(
         What `threshold_of` returns of the same rows.
     width : float
         By how much the mean hinge rises in the band.
+    weigh : callable
+        Returns the result of `weigh_bands` for the negatives.
     """
     knots = knots_around(hard, hinge, width)
     if knots is None:
         return None
-    near = scores > knots[0][0]  # no others count
-    start = start_of_band(np.interp(scores[near], *knots), weights[near], target, width)
-    soft = soft_threshold(knots, start, width)
-    return soft if (weights[near] * soft.parts(scores[near])).sum() >= 0.5 * target else None
+    starts = np.linspace(-width, 0.0, STARTS)
+    weighs = weigh(knots, starts, width)
+    k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
+    # Between two bands their mean weighs the target exactly, and is a band of almost the same form.
+    share = _fraction(target - weighs[k + 1], weighs[k] - weighs[k + 1])
+    if share * weighs[k] + (1.0 - share) * weighs[k + 1] < 0.5 * target:
+        return None
+    ends = np.concatenate([starts[k : k + 2], starts[k : k + 2] + width])
+    scores = np.unique(np.concatenate([knots[0], np.interp(ends, knots[1], knots[0])]))
+    lower, upper = parts_of_bands(scores, knots, starts[k : k + 2], width)
+    parts = share * lower + (1.0 - share) * upper
+    first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
+    band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
+    return Threshold(float(scores[first]), band=Band(scores[band], parts[band], width))
 
 
-def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return scores around a threshold, and the mean hinge there minus that at the threshold; None if it is too narrow."""
+def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> Knots | None:
+    """Return the knots of bands of a width around a threshold; None if it is too narrow."""
     if not width > 0.0:
         return None
     at = float(hinge(np.array([hard.score]))[0])
@@ -254,18 +275,20 @@ def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> tuple[np.nd
     low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
     high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
     scores = np.linspace(low, high, KNOTS)
-    # From the threshold on: far off 0, differences of the sums would be lost.
     return (scores, np.maximum.accumulate(hinge(scores)) - at) if (np.diff(scores) > 0.0).all() else None
 
 
-def soft_threshold(knots: tuple[np.ndarray, np.ndarray], start: float, width: float) -> Threshold:
-    """Return the threshold whose parts rise from a start on, in mean hinge above that of the hard threshold."""
-    scores, values = knots
-    ends = np.array([start, start + width])
-    inside = (values > start) & (values < start + width)
-    first, last = np.interp(ends, values, scores)
-    parts = np.clip((np.concatenate([ends[:1], values[inside], [min(ends[1], values[-1])]]) - start) / width, 0.0, 1.0)
-    return Threshold(float(first), band=Band(np.concatenate([[first], scores[inside], [last]]), parts, width))
+def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
+    """Yield the parts that negatives of these scores count in each band, which begins at a mean hinge over the threshold's."""
+    values = np.interp(scores, *knots)
+    for start in starts:
+        yield np.clip((values - start) / width, 0.0, 1.0)
+
+
+def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
+    """Return what negatives weigh in each of some bands of a width."""
+    near = scores > knots[0][0]  # no others count
+    return np.array([weights[near] @ parts for parts in parts_of_bands(scores[near], knots, starts, width)])
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -318,12 +341,11 @@ def gather_larger(block: int, memory: Any, step: float | None, every: int) -> tu
 
 
 @without_rows
-def weigh_parts(block: int, memory: Any, step: float | None, thresholds: list[Threshold]) -> tuple[Any, Summary]:
-    """Return what the negatives, the larger class, weigh at each of some thresholds."""
-    scores, weights = negatives_at(memory, step, False)
-    near = scores >= min(threshold.score for threshold in thresholds)
-    scores, weights = scores[near], weights[near]
-    return memory, {"weighs": np.array([weights @ threshold.parts(scores) for threshold in thresholds])}
+def weigh_larger(
+    block: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
+) -> tuple[Any, Summary]:
+    """Return what the negatives, the larger class, weigh in each of some bands of a width."""
+    return memory, {"weighs": weigh_bands(scores_at(memory, step), memory.weights, knots, starts, width)}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -362,18 +384,6 @@ def threshold_in_blocks(
         return Threshold(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
     gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
     return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
-
-
-def soften_in_blocks(
-    blocks: Blocks, hard: Threshold, hinge: MeanHinge, target: float, width: float, step: float | None
-) -> Threshold | None:
-    """Return about the threshold of a width whose parts weigh the target, of the larger class; None as for `soften`."""
-    knots = knots_around(hard, hinge, width)
-    if knots is None:
-        return None
-    starts = np.linspace(-width, 0.0, STARTS)
-    weighs = blocks.reduce(weigh_parts, step, [soft_threshold(knots, start, width) for start in starts])["weighs"]
-    return soft_threshold(knots, float(np.interp(-target, -weighs, starts)), width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,10 +459,12 @@ class CountedNegatives:
         hinge = MeanHinge(*positives, h or HARD)
         if self.are_anchors or every == 1:
             hard = threshold_of(*negatives, self.target)
-            soft = soften(hard, hinge, *negatives, self.target, width)
+            soft = soften(hard, hinge, self.target, width, partial(weigh_bands, *negatives))
         else:
             hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
-            soft = soften_in_blocks(blocks, hard, hinge, self.target, width, step)
+            soft = soften(
+                hard, hinge, self.target, width, lambda *bands: blocks.reduce(weigh_larger, step, *bands)["weighs"]
+            )
 
         def counting(threshold: Threshold) -> Counting:
             return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)

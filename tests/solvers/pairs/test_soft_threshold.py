@@ -19,7 +19,7 @@ from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.newton import NARROWEST
 from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.top_negatives import MeanHinge, TopNegatives, soften, threshold_of
+from aucdist.solvers.pairs.top_negatives import MeanHinge, TopNegatives, soften, threshold_of, weigh_bands
 
 SCALES = st.sampled_from([1e-6, 1.0, 1e3, 1e8, 1e15])
 
@@ -89,13 +89,13 @@ def test_the_parts_are_those_of_a_dual_point_whatever_the_scores(drawn, share, w
     if target == 0.0:
         return
     hard = threshold_of(scores, weights, target)
-    soft = soften(hard, MeanHinge(*positives, h), scores, weights, target, width)
+    soft = soften(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
     parts = (soft or hard).parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
     assert (np.diff(parts[np.argsort(scores, kind="stable")]) >= 0.0).all()
     assert 0.5 * target <= parts @ weights
     if max(np.abs(scores).max(), np.abs(positives[0]).max()) <= 10.0:
-        assert parts @ weights == pytest.approx(target, rel=1e-5)
+        assert parts @ weights == pytest.approx(target, rel=1e-6)
 
 
 # ---- what Newton steps know of the threshold ----
@@ -219,7 +219,7 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
         )
         assert state.dual <= best * (1 + 1e-7) + 5e-8
         bounds.append(state.dual)
-    assert (np.diff(bounds) >= 0).all()
+    assert np.diff(bounds).min() >= -1e-12  # the higher one after its rounding is taken off
     assert state.primal - state.dual <= 1e-4 * state.primal
 
 

@@ -1,6 +1,7 @@
 """The pairwise hinge over the highest-scoring negatives against subsets, programmes of other people, and plain Python."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ from aucdist.solvers.pairs.top_negatives import (
     Threshold,
     TopNegatives,
     soften,
-    soften_in_blocks,
     threshold_in_blocks,
     threshold_of,
+    weigh_bands,
 )
 
 N_PROBLEMS = 120
@@ -169,36 +170,46 @@ def test_the_parts_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
     hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
-    soft = soften(threshold_of(scores, weights, 7.5), hinge, scores, weights, 7.5, width)
+    soft = soften(threshold_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
     parts = soft.parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
     assert (np.diff(parts[np.argsort(scores)]) >= 0.0).all()
-    assert parts @ weights == pytest.approx(7.5, rel=1e-5)
-    assert parts @ weights <= 7.5 * (1.0 + 1e-6)
+    assert parts @ weights == pytest.approx(7.5, rel=1e-5 if offset else 1e-12)
+    values, low, high = hinge(scores), hinge(scores).min() - width, hinge(scores).max()
+    for _ in range(100):
+        start = 0.5 * (low + high)
+        exact = np.clip((values - start) / width, 0.0, 1.0)
+        low, high = (start, high) if exact @ weights > 7.5 else (low, start)
+    np.testing.assert_allclose(parts, exact, atol=1.0 / 16.0)  # the distance of the bands that are tried
 
 
 def test_no_width_leaves_the_hard_threshold():
     scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
-    assert soften(threshold_of(scores, np.ones(9), 3.0), hinge, scores, np.ones(9), 3.0, 0.0) is None
+    assert (
+        soften(threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))) is None
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("width", [1e-3, 0.3, 5.0])
-def test_the_threshold_over_blocks_is_that_of_all_rows(width, weighted):
+@pytest.mark.parametrize("width", [0.0, 1e-3, 0.3, 5.0])
+def test_how_much_negatives_count_over_blocks_is_that_of_all_rows(width, weighted, monkeypatch):
     X, y = small(5, 60, d=3)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    cuts = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3))).cuts
-    w = np.array([1.0, -0.5, 0.3])
-    cuts.score(w)
-    scores, weights = X[y < 0] @ w, weight[y < 0]
-    target = 0.3 * weights.sum()
-    hard, hinge = threshold_of(scores, weights, target), MeanHinge(X[y > 0] @ w, weight[y > 0], 0.1)
-    found = soften_in_blocks(cuts.blocks, hard, hinge, target, width, 1.0)
-    exact = soften(hard, hinge, scores, weights, target, width)
-    # Both begin at about the same mean hinge.
-    assert hinge(np.array([found.score])) == pytest.approx(hinge(np.array([exact.score])), abs=0.1 * width)
-    np.testing.assert_allclose(found.parts(scores), exact.parts(scores), atol=0.1)
-    assert found.parts(scores) @ weights == pytest.approx(0.3 * weights.sum(), rel=0.02)
+    planes = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3)))
+    scores = planes.cuts.score(np.array([1.0, -0.5, 0.3]))
+    counted = []
+    for most in (60, 59):
+        monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+        counted.append(planes.negatives.countings(planes.cuts.blocks, 1.0, scores, planes.cuts.weights, 0.1, width))
+    of_negatives = X[y < 0] @ np.array([1.0, -0.5, 0.3])
+    for at_once, in_blocks in zip(*counted, strict=True):
+        if at_once is None:
+            assert in_blocks is None
+            assert width == 0.0
+            continue
+        parts = at_once.threshold.parts(of_negatives)
+        np.testing.assert_allclose(in_blocks.threshold.parts(of_negatives), parts, rtol=1e-9, atol=1e-12)
+        assert parts @ weight[y < 0] == pytest.approx(0.3 * weight[y < 0].sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -222,5 +233,5 @@ def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(sco
     """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
     scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = soften(threshold_of(scores, weights, 2.0), hinge, scores, weights, 2.0, width)
+        soft = soften(threshold_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights))
         assert soft is None or soft.parts(scores).sum() >= 1.0
