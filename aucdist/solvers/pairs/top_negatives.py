@@ -54,8 +54,9 @@ KNOTS, REFINED = 65, 4
 """The number of scores between which parts are linear in a band, and how often as many scores are tried to find where the
 mean hinge has a value."""
 
-STARTS = 17
-"""The number of bands that are tried to find the one whose parts weigh the target."""
+STARTS = 9
+"""So many bands are tried, and then as many between two of them, to find the one whose parts weigh the target. With 17
+tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
 
 
 @dataclass(frozen=True)
@@ -250,16 +251,19 @@ def soften(
     knots = knots_around(hard, hinge, width)
     if knots is None:
         return None
-    starts = np.linspace(-width, 0.0, STARTS)
-    weighs = weigh(knots, starts, width)
-    k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
+    starts = np.array([-width, 0.0])
+    for _ in range(2):
+        starts = np.linspace(*starts, STARTS)
+        weighs = weigh(knots, starts, width)
+        k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
+        starts, weighs = starts[k : k + 2], weighs[k : k + 2]
     # Between two bands their mean weighs the target exactly, and is a band of almost the same form.
-    share = _fraction(target - weighs[k + 1], weighs[k] - weighs[k + 1])
-    if share * weighs[k] + (1.0 - share) * weighs[k + 1] < 0.5 * target:
+    share = _fraction(target - weighs[1], weighs[0] - weighs[1])
+    if share * weighs[0] + (1.0 - share) * weighs[1] < 0.5 * target:
         return None
-    ends = np.concatenate([starts[k : k + 2], starts[k : k + 2] + width])
+    ends = np.concatenate([starts, starts + width])
     scores = np.unique(np.concatenate([knots[0], np.interp(ends, knots[1], knots[0])]))
-    lower, upper = parts_of_bands(scores, knots, starts[k : k + 2], width)
+    lower, upper = parts_of_bands(scores, knots, starts, width)
     parts = share * lower + (1.0 - share) * upper
     first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
     band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
