@@ -322,54 +322,30 @@ class SampleAt:
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        change, h = self.drawn.rows.scores(self.cuts.sign * move), h or HARD
-        n, weights, subset = self.drawn.n_anchors, self.drawn.weights, self.cuts.negatives
-        if subset.is_top_only:
-            share = float(weights[self.negatives].sum()) / self.cuts.blocks.weight_neg
-            return self._top_slope_along(self.sign * change, subset.target * share, h, width)
-        arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # searching for nearly ascending numbers is faster
+        h, subset, codes, weights = h or HARD, self.cuts.negatives, self.drawn.codes, self.drawn.weights
+        scores, change = self.sign * self.scores, self.sign * self.drawn.rows.scores(self.cuts.sign * move)
+        positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
+        # Searching for nearly ascending numbers is faster.
+        negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
+        total = float(weights[negatives].sum())
+        target = subset.target * total / self.cuts.blocks.weight_neg
+        scale = float(weights[positives].sum()) / self.cuts.mass
+        if subset.is_top_only and target > 0.0:
+            scale = 1.0 / target
 
         def slope(step: float) -> float:
-            scores = self.scores + step * change
-            apart = self.apart(scores, h)
-            order = np.argsort(apart[:n])
-            a, of_anchors, changes = apart[:n][order], weights[:n][order], change[:n][order]
-            weighed = [of_anchors, of_anchors * a, of_anchors * changes, of_anchors * a * changes]
-            others = arranged[weights[arranged] > 0.0]
-            thresholds = 1.0 + apart[others]
-            low, high = np.searchsorted(a, thresholds - h), np.searchsorted(a, thresholds + h)
-            first: Any = 0
-            if self.drawn.codes is not None:
-                first = np.searchsorted(self.drawn.codes[:n][order], self.drawn.codes[others])
-            sums = [running_sums(values) for values in weighed]
-            of_whole = [total[low] - total[first] for total in sums]
-            weight, at, moved, at_moved = (total[high] - total[low] for total in sums)
-            active = of_whole[0] + ((thresholds + h) * weight - at) / (2.0 * h)
-            active_moved = of_whole[2] + ((thresholds + h) * moved - at_moved) / (2.0 * h)
-            return float(weights[others] @ (change[others] * active - active_moved)) / self.cuts.mass
-
-        return slope
-
-    def _top_slope_along(self, change: np.ndarray, target: float, h: float, width: float) -> Callable[[float], float]:
-        """Return the same where only the highest-scoring negatives count: those that weigh the target of the drawn ones."""
-        of_positives, of_negatives = (
-            (self.sign * self.scores[which], change[which], self.drawn.weights[which])
-            for which in (self.positives, self.negatives)
-        )
-
-        def slope(step: float) -> float:
-            if not (target > 0.0 and len(of_positives[0])):
-                return 0.0
-            scores, moved, weights = of_positives
-            hinge = MeanHinge(scores + step * moved, weights, h)
-            scores, moves, weights = of_negatives
-            at = scores + step * moves
-            hard = threshold_of(at, weights, target)
-            soft = soften(hard, hinge, target, width, partial(weigh_bands, at, weights))
-            weights = weights * (soft or hard).parts(at)
-            counted = np.flatnonzero(weights)
-            changes = hinge.slopes(at[counted]) * moves[counted] - hinge.slopes(at[counted], moved)
-            return float(weights[counted] @ changes) / target
+            at, counts = self.apart(scores + step * change, h), weights[negatives]
+            hinge = MeanHinge(at[positives], weights[positives], h)
+            if subset.is_top_only and target > 0.0 and len(positives):
+                of_negatives = at[negatives], counts
+                hard = threshold_of(*of_negatives, target)
+                soft = soften(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
+                counts = counts * (soft or hard).parts(at[negatives])
+            which, first = negatives[counts > 0.0], 0
+            if codes is not None:
+                first = np.searchsorted(codes[positives[hinge.order]], codes[which])
+            changes = hinge.derivative(at[which], change[which], change[positives], first)
+            return float(counts[counts > 0.0] @ changes) * scale
 
         return slope
 
@@ -428,7 +404,8 @@ class Pairs:
         if not len(near):
             return near
         width = width or before
-        self._active = MeanHinge(scores[positives], weights[positives], h).slopes(scores[near])
+        hinge = MeanHinge(scores[positives], weights[positives], h)
+        self._active = hinge.derivative(scores[near], 1.0, np.zeros(len(positives)))
         self.rates = weights[near] / (width * sample.cuts.negatives.target)
         self._ahead = self.rates * (before - width) * parts[partly]
         middle = float(self.rates @ scores[near]) / float(self.rates.sum())

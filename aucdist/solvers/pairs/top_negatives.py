@@ -151,9 +151,9 @@ class MeanHinge:
     """
 
     def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
-        self._order = np.argsort(scores)
-        self.scores, self.h = scores[self._order], h
-        self._shares = weights[self._order] / (float(weights.sum()) or 1.0)
+        self.order = np.argsort(scores)
+        self.scores, self.h = scores[self.order], h
+        self._shares = weights[self.order] / (float(weights.sum()) or 1.0)
         moments = (self._shares, self._shares * self.scores, self._shares * self.scores * self.scores)
         self._sums = [running_sums(values) for values in moments]
 
@@ -174,16 +174,29 @@ class MeanHinge:
         )
         return values
 
-    def slopes(self, scores: np.ndarray, changes: np.ndarray | None = None) -> np.ndarray:
-        """Return the derivative of the mean hinge by the score, or the mean of the active positives' changes."""
-        shares, at = self._sums[0], self._sums[1]
-        if changes is not None:
-            of_changes = self._shares * changes[self._order]
-            shares, at = running_sums(of_changes), running_sums(of_changes * self.scores)
+    def derivative(
+        self, scores: np.ndarray, changes: Any, of_positives: np.ndarray, first: np.ndarray | int = 0
+    ) -> np.ndarray:
+        """Return the derivative of the mean hinge at each score where the scores of negatives and of positives change.
+
+        Parameters
+        ----------
+        changes : ndarray of shape (n_scores,), float64, or float
+        of_positives : ndarray of shape (n_positives,), float64
+            How the scores of the positives change, in their order at the beginning.
+        first : ndarray of shape (n_scores,), int64, or int
+            The number of positives, from the lowest score on, that make no pair with each negative.
+        """
         low, high, end = self._ends(scores)
-        inside = (end * (shares[high] - shares[low]) - (at[high] - at[low])) / (2.0 * self.h)
-        values: np.ndarray = shares[low] + inside
-        return values
+
+        def active(values: np.ndarray) -> np.ndarray:
+            values = self._shares * values
+            whole, at = running_sums(values), running_sums(values * self.scores)
+            inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
+            return whole[low] - whole[first] + inside
+
+        of_changes = of_positives[self.order]
+        return changes * active(np.ones(len(of_changes))) - active(of_changes)
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Return two close scores between which the mean hinge reaches a value."""

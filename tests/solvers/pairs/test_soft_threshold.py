@@ -56,7 +56,8 @@ def test_the_mean_hinge_and_its_slopes_are_those_of_single_pairs(drawn):
     # Running sums are rounded by the largest scores; within the band of a small h, their differences are divided by it.
     error = 1e-13 * (1.0 + np.abs(positives[0]).max() + np.abs(negatives).max())
     of_slopes = min(1.0, 1e-13 + error / h)
-    at, slopes, moved = hinge(negatives), hinge.slopes(negatives), hinge.slopes(negatives, changes)
+    at, slopes = hinge(negatives), hinge.derivative(negatives, 1.0, 0.0 * changes)
+    moved = -hinge.derivative(negatives, 0.0, changes)
     for j, score in enumerate(negatives):
         t = 1.0 + score - positives[0]
         # A pair at an end of the band may fall on either side, by rounding: the limits of its slope.
