@@ -341,7 +341,8 @@ class SampleAt:
                 hard = threshold_of(*of_negatives, target)
                 soft = soften(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
                 counts = counts * (soft or hard).parts(at[negatives])
-            which, first = negatives[counts > 0.0], 0
+            which = negatives[counts > 0.0]
+            first: Any = 0
             if codes is not None:
                 first = np.searchsorted(codes[positives[hinge.order]], codes[which])
             changes = hinge.derivative(at[which], change[which], change[positives], first)

@@ -266,7 +266,7 @@ def soften(
         return None
     starts = np.array([-width, 0.0])
     for _ in range(2):
-        starts = np.linspace(*starts, STARTS)
+        starts = np.linspace(starts[0], starts[-1], STARTS)
         weighs = weigh(knots, starts, width)
         k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
         starts, weighs = starts[k : k + 2], weighs[k : k + 2]
@@ -277,7 +277,7 @@ def soften(
     ends = np.concatenate([starts, starts + width])
     scores = np.unique(np.concatenate([knots[0], np.interp(ends, knots[1], knots[0])]))
     lower, upper = parts_of_bands(scores, knots, starts, width)
-    parts = share * lower + (1.0 - share) * upper
+    parts = np.where(lower == upper, lower, share * lower + (1.0 - share) * upper)  # exactly 1 above the band
     first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
     band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
     return Threshold(float(scores[first]), band=Band(scores[band], parts[band], width))
