@@ -21,7 +21,7 @@ from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.solvers.pairs.cell_kernels import fill_cells, index_edges
-from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, take_cut
+from aucdist.solvers.pairs.cuts import Cut, PairCuts, moved, shifts, take_cut
 from aucdist.solvers.pairs.loss import Anchors
 from aucdist.solvers.pairs.problem import CutMemory, ones, score_at_start, sort_by_class, sum_of_rows, unless_ones
 from aucdist.solvers.pairs.top_negatives import Counting, Threshold
@@ -241,7 +241,7 @@ class CellCuts(PairCuts):
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def cut_at(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
+    def cut_at(self, step: float, scores: np.ndarray, gap: float, h: float, width: float) -> Cut:
         """Return a cut at a step of the way to the point scored last, over whole negatives; see `PairCuts.cut_at`."""
         evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
@@ -251,7 +251,7 @@ class CellCuts(PairCuts):
         for trial in range(1, MOST_TRIES + 1):
             cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
             anchors, which = cells.as_anchors()
-            taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, threshold)
+            taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts(h), threshold)
             slack = float(taken["doubt"]) / self.mass
             near = np.zeros(len(edges.at) + 1)
             near[which] = taken["slope_sums"][1:-2] + taken["slope_sums"][2:-1]
@@ -263,7 +263,9 @@ class CellCuts(PairCuts):
         slopes, n = np.zeros(len(edges.at) + 1), len(anchors.scores)
         slopes[which] = self.loss.anchor_slopes(taken["slope_sums"], anchors, np.ones(n), np.arange(n))[1:-1]
         counting = Counting(anchors.weights, threshold if of_anchors is None else of_anchors)
-        return self.as_cut(step, taken, float(taken["loss"]) / self.mass + slack, slack, slopes, counting, len(shifts))
+        return self.as_cut(
+            step, taken, float(taken["loss"]) / self.mass + slack, slack, slopes, counting, len(shifts(h))
+        )
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradient of a cut; see `PairCuts.finish`."""

@@ -108,44 +108,6 @@ def key(score):
 
 
 @kernel
-def start_of_band(away, weights, target, width):
-    """Return the start of a band, in which the parts of rows rise from 0 to 1, so that the rows have the required weight.
-
-    What they weigh is linear between two rows, so a few steps of Newton's method find it, and bisections where one leads
-    outside of what encloses it.
-
-    `away`, of shape (n_rows,), float64: scores minus that of the threshold above which whole rows weigh what is wanted.
-    `weights`: of shape (n_rows,), float64.
-    `target`, float: what the rows that count are to weigh.
-    `width`, float: that of the band, above 0.
-    Returns a float from -width to 0.
-    """
-    low, high, start = -width, 0.0, -0.5 * width
-    for _ in range(60):
-        counted, inside = 0.0, 0.0
-        for o in range(away.shape[0]):
-            part = away[o] - start
-            if part >= width:
-                counted += weights[o]
-            elif part > 0.0:
-                counted += weights[o] * (part / width)
-                inside += weights[o]
-        excess = counted - target
-        if abs(excess) <= 1e-14 * target:
-            break
-        if excess > 0.0:
-            low = start
-        else:
-            high = start
-        start = start + excess * width / inside if inside > 0.0 else high
-        if not low < start < high:
-            start = 0.5 * (low + high)
-            if not low < start < high:
-                return high
-    return start
-
-
-@kernel
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
 

@@ -18,6 +18,10 @@ from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_at_start, sort_by_class, sum_of_rows
 from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, Threshold, scores_at
 
+STEPS_OF_STAIR = 5
+"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
+fit takes about the same number of passes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cut:
@@ -29,6 +33,8 @@ class Cut:
         Where it was taken.
     loss, slack : float
         The mean loss is at most the first, and at least the first minus the second.
+    counted_loss : float
+        The mean loss of the rows as they count for the cut.
     height : float
         At w = 0.
     slopes : ndarray of float64
@@ -44,6 +50,7 @@ class Cut:
     step: float
     loss: float
     slack: float
+    counted_loss: float
     height: float
     slopes: np.ndarray
     scale: float
@@ -111,6 +118,14 @@ def moved(memory: Any, step: float | None) -> Any:
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
+def shifts(h: float) -> np.ndarray:
+    """Return the shifts of the stair of half-width h: ascending, the middle one 0; only that for h = 0."""
+    if h == 0.0:
+        return np.zeros(1)
+    n = STEPS_OF_STAIR
+    return h * ((2 * np.arange(n) + 1 - n) / n)
+
+
 class PairCuts(PairProblem):
     """The hinge over the pairs that count, and its cuts, along lines from the present point.
 
@@ -141,7 +156,7 @@ class PairCuts(PairProblem):
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
-    def cut_at(self, step: float, scores: np.ndarray, gap: float, shifts: np.ndarray, width: float) -> Cut:
+    def cut_at(self, step: float, scores: np.ndarray, gap: float, h: float, width: float) -> Cut:
         """Return a cut at a step of the way from the present point to the one scored last.
 
         Parameters
@@ -150,23 +165,23 @@ class PairCuts(PairProblem):
             What the client has of the anchors' scores there.
         gap : float
             What is left of the objective's gap: it says how much slack the loss may have.
-        shifts : ndarray of shape (n_shifts,), float64
-            The cut is the mean of those at scores of the larger class that are shifted: see
-            `aucdist.solvers.pairs.kernels.cut_group`.
+        h : float
+            The half-width of the band of pairs. The cut is the mean of those at scores of the larger class that are shifted
+            by the `shifts` within it: see `aucdist.solvers.pairs.kernels.cut_group`.
         width : float
             The width of the band in which negatives count in part, where only the highest-scoring ones count.
         """
-        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, width)
+        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, h, width)
         anchors, order = self.sort_anchors(scores, of_cut.weights)
         of_rows = None if self.negatives.are_anchors else of_cut.threshold
         hard_loss: HardLoss | None = None
         if of_loss is not None:
             same = not self.negatives.are_anchors
             hard_loss = (None, of_loss.threshold) if same else (self.sort_anchors(scores, of_loss.weights)[0], None)
-        taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts, of_rows, hard_loss)
+        taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts(h), of_rows, hard_loss)
         slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, of_cut.weights, order)
         loss = float(taken["loss" if hard_loss is None else "hard_loss"] / self.mass)
-        return self.as_cut(step, taken, loss, 0.0, slopes, of_cut, len(shifts))
+        return self.as_cut(step, taken, loss, 0.0, slopes, of_cut, len(shifts(h)))
 
     def as_cut(
         self,
@@ -181,7 +196,10 @@ class PairCuts(PairProblem):
         """Return a cut from the summary of `take_cut`."""
         counted = float(taken.get("counted", counting.weights.sum()))
         scale = self.negatives.scale(counted) / n_shifts
-        return Cut(step, loss, slack, taken["height"] * (scale / self.mass), slopes, scale, taken["n_band"], counting)
+        return Cut(
+            step=step, loss=loss, slack=slack, counted_loss=float(taken["loss"]) * (n_shifts * scale / self.mass),
+            height=taken["height"] * (scale / self.mass), slopes=slopes, scale=scale, n_band=taken["n_band"], counting=counting,
+        )  # fmt: skip
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradient of a cut, of shape (n_features,); with `keep` its place becomes the present point."""

@@ -16,8 +16,9 @@ the next cut is taken.
 quadratic model of a smoothed loss. The cuts are those of the smoothed loss, whose band becomes narrower with the gap.
 Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
 
-**Cutting planes** are used if Newton steps no longer close the gap, or if there are fewer rows than features. A few
-thousand rows then contain nothing about most directions, and conjugate gradients took four times the passes on news20.
+**Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows
+than features. A few thousand rows then contain nothing about most directions, and conjugate gradients took four times
+the passes on news20.
 The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
 10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
 scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
@@ -54,7 +55,6 @@ from aucdist.solvers.pairs.newton import (
     Sample,
     SampleAt,
     newton_step,
-    shifts,
     step_to_zero,
 )
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
@@ -152,7 +152,8 @@ class CuttingPlanes:
     kind : type, optional
         `PairCuts` or `CellCuts`; by default by the number of anchors.
     second_order : bool, optional
-        Whether to take Newton steps; by default with an L2 penalty, and not more features than rows that count.
+        Whether to take Newton steps; by default with an L2 penalty, unless all negatives count and there are more features
+        than rows.
 
     Attributes
     ----------
@@ -177,11 +178,10 @@ class CuttingPlanes:
         self.bundle = Bundle(blocks.n_features)
         self._target_error = 0.0
         if second_order is None:
-            part = self.negatives.target / blocks.weight_neg if self.negatives.is_top_only else 1.0
-            n_counted = blocks.n_pos + part * blocks.n_neg
-            second_order = not self.penalty.has_corners and blocks.n_features <= n_counted
-        self._second_order = self._is_hinge_smooth = second_order
-        self._half_width, self._n_taken, self.gap = 0.0, 0, 1.0
+            few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
+            second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
+        self._second_order = second_order
+        self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
         self._few: FewRows | None = None
         if not from_sample or start is not None or self.penalty.has_corners:
             self._begin(start)
@@ -232,9 +232,11 @@ class CuttingPlanes:
         self.penalty, before = self.penalty.at(lam), self._n_taken
         if not hasattr(self, "cuts"):
             self._begin_at_sample()
-        self._is_hinge_smooth, self.gap = self._second_order, 1.0
-        if self._second_order or (self.negatives.is_top_only and not self.penalty.has_corners):
-            self._half_width = START if self.here.w.any() else WIDEST if self._second_order else WIDE
+        self.gap = 1.0
+        if self._second_order:
+            self._half_width = START if self.here.w.any() else WIDEST
+        if self.negatives.is_top_only and not self.penalty.has_corners:
+            self._width = self._half_width or WIDE
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
             self.add_cut(0.0, self.here.w, follow=True)
@@ -267,16 +269,21 @@ class CuttingPlanes:
             w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
             rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
             gradient = self.gradient + penalty.lam * w
-            move = newton_step(rows.pairs(h, h), gradient, w, penalty, damping, is_dense=self.sample.is_dense)
+            widths = h, self._width
+            if self.negatives.is_top_only:
+                self._narrow_band()  # before the step, which looks ahead
+            pairs = rows.pairs(h, self._width)
+            move = newton_step(pairs, gradient + pairs.ahead(), w, penalty, damping, is_dense=self.sample.is_dense)
             self.score(w + move)
-            step, first = self._line_search(others, move)
+            step, first = self._line_search(others, move, widths)
             if step < SHORT:
                 damping = max(4.0 * damping, 1e-4)
-                if self.gap >= 1.0:  # the start was not near the minimum
+                if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
                     self._half_width = max(self._half_width, WIDE)
             elif step > LONG:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
-            self._narrow_band()
+            if not self.negatives.is_top_only:
+                self._narrow_band()
             worst = before + self.smoothing_gap
             while not self.add_cut(step, w + step * move, follow=True, worst=worst):
                 step *= 0.2
@@ -293,8 +300,7 @@ class CuttingPlanes:
         nulls = 0
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
-        self._is_hinge_smooth = False
-        self._half_width = self._half_width if self.negatives.is_top_only else 0.0
+        self._half_width = 0.0
         for n_searches in itertools.count():
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
@@ -305,8 +311,8 @@ class CuttingPlanes:
                 continue
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
-                self._half_width *= 0.25
-            self._half_width = self._half_width if self._half_width > NARROWEST else 0.0
+                self._width *= 0.25
+            self._width = self._width if self._width > NARROWEST else 0.0
             if mu > 0.0:
                 target = self.bundle.proximal_point(self.penalty, self.here.w, mu)
             move = target - self.here.w
@@ -358,10 +364,16 @@ class CuttingPlanes:
                 mu, null_steps = 2.0 * mu, 0
 
     def _narrow_band(self) -> None:
-        """Narrow the band of smoothing until smoothing accounts for at most a fixed share of the gap."""
-        if self._half_width > 0.0 and self.smoothing_gap > 0.0:
-            allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
-            self._half_width = max(self._half_width * min(1.0, max(NARROWING, allowed / self.smoothing_gap)), NARROWEST)
+        """Narrow the bands of pairs and of the threshold until each accounts for at most a fixed share of the gap."""
+        allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
+
+        def narrowed(width: float, part: float) -> float:
+            if not (width > 0.0 and part > 0.0):
+                return width
+            return max(width * min(1.0, max(NARROWING, allowed / part)), NARROWEST)
+
+        self._half_width = narrowed(self._half_width, self.smoothing_gap - self.threshold_gap)
+        self._width = narrowed(self._width, self.threshold_gap)
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
@@ -382,10 +394,15 @@ class CuttingPlanes:
         """Score all rows at w, the end of the line that starts at the present point."""
         self._at_target, self._target_error = self.cuts.score(w), self.rounding.score(w)
 
-    def _line_search(self, sample: SampleAt, move: np.ndarray) -> tuple[float, float]:
-        """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope there."""
-        w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._half_width, self._half_width)
-        if self._half_width == 0.0:
+    def _line_search(
+        self, sample: SampleAt, move: np.ndarray, widths: tuple[float, float] | None = None
+    ) -> tuple[float, float]:
+        """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
+
+        `widths`: those of both bands at the last cut, where they are narrower now.
+        """
+        w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._half_width, self._width)
+        if self._half_width == 0.0 and self._width == 0.0:
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
             slopes = np.array([along(float(t)) + penalty.slope_along(w, move, float(t)) for t in STEPS])
             k = int(np.argmax(slopes > 0.0)) if (slopes > 0.0).any() else len(STEPS)
@@ -394,10 +411,12 @@ class CuttingPlanes:
                 step = float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
             return step if penalty.signs is None else min(step, 1.0), float(slopes[0])
         first = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0)
-        if not first < 0.0:
-            return 0.0, first
+        if widths is not None and widths != (self._half_width, self._width):
+            first += along(0.0) - sample.slope_along(move, *widths)(0.0)
         # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
         offset = first - along(0.0) - penalty.slope_along(w, move, 0.0)
+        if not first < 0.0:
+            return 0.0, first
         step = step_to_zero(lambda t: along(t) + penalty.slope_along(w, move, t) + offset, first)
         # Points beyond the target may lie outside the cone; between two of its points none does.
         return step if penalty.signs is None else min(step, 1.0), first
@@ -425,8 +444,7 @@ class CuttingPlanes:
         error = abs(1.0 - step) * here.error + abs(step) * self._target_error + 4.0 * EPS * (reach(here.w) + reach(w))
         scores = self.scores + step * (self._at_target - self.scores)
         gap = min(self.gap, 1.0) * self.objective(self.best)
-        shifted = shifts(self._half_width if self._is_hinge_smooth else 0.0)
-        cut = self.cuts.cut_at(step, scores, gap, shifted, self._half_width)
+        cut = self.cuts.cut_at(step, scores, gap, self._half_width, self._width)
         point = Point(w, cut.loss, cut.slack, error)
         self.value = self.objective(point)
         if self.value > worst:
@@ -439,6 +457,7 @@ class CuttingPlanes:
             self.here, self.cut, self.gradient = point, cut, gradient
             self.scores = self._at_target = scores
         self.smoothing_gap = cut.loss - (cut.height + float(gradient @ w))
+        self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
         self.bundle.add(cut.height, gradient)
         return True

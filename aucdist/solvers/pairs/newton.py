@@ -1,10 +1,10 @@
 """Newton's method on the smoothed loss of pairs, with a Hessian from a few thousand sampled rows.
 
 The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
-replaced by the mean of a few hinges that are shifted within a band of half-width h (`shifts`). Its derivative is a
-staircase instead of the slope of Nesterov's smoothing ("Smooth minimization of non-smooth functions", Mathematical
-Programming 103, 2005). Its cut is the mean of a few cuts, and like them a dual point. The second derivative is taken
-from the slope, over the pairs in the band:
+replaced by the mean of a few hinges that are shifted within a band of half-width h
+(`aucdist.solvers.pairs.cuts.shifts`). Its derivative is a staircase instead of the slope of Nesterov's smoothing
+("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
+and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
 
     H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
 
@@ -17,7 +17,7 @@ gradients.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,9 @@ from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.top_negatives import Threshold, soften, threshold_of
+from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soften, threshold_of, weigh_bands
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
-
-STEPS_OF_STAIR = 5
-"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
-fit takes about the same number of passes."""
 
 WIDEST, WIDE, START = 2.0, 0.3, 0.1
 """Half-widths of the band: the first one at weights of 0, where all margins are 0; the one of cutting planes; and the
@@ -45,16 +41,20 @@ pass."""
 NARROWEST = 1e-6
 """The smallest half-width. The rounding of scores is far below it."""
 
-HARD = 1e-9
-"""The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
-
 FEWEST_ROWS, ROWS_PER_FEATURE, SHARE_OF_ROWS, MOST_ROWS = 4_000, 20, 0.15, 10_000
 """The number of rows to draw from each class: a number for each feature, and at least a share of all rows, within the
 first and the last limit."""
 
+ROWS_OF_TOP = 20_000
+"""The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
+10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
+
 OUTSIDE, AROUND = 0.5, 2.5
 """Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
 first number times as many, because a line search reaches them."""
+
+BELOW = 0.25
+"""Of the highest-scoring negatives rows are drawn down to so many widths of their band below it."""
 
 COUNTED = 20_000
 """The approximate number of rows from which the number of rows in the band is estimated."""
@@ -82,14 +82,6 @@ FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
 step and the largest number of derivatives."""
 
 SEED = 3
-
-
-def shifts(h: float) -> np.ndarray:
-    """Return the shifts of the stair of half-width h: ascending, the middle one 0; only that for h = 0."""
-    if h == 0.0:
-        return np.zeros(1)
-    n = STEPS_OF_STAIR
-    return h * ((2 * np.arange(n) + 1 - n) / n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +211,9 @@ class Sample:
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
         self._drawn: tuple[Drawn, Drawn] | None = None
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
-        self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), FEWEST_ROWS, MOST_ROWS))
+        self._n = ROWS_OF_TOP
+        if not cuts.negatives.is_top_only:
+            self._n = int(np.clip(max(ROWS_PER_FEATURE * n_features, SHARE_OF_ROWS * n_rows), FEWEST_ROWS, MOST_ROWS))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
@@ -243,12 +237,19 @@ class Sample:
             self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
         if drawn is not None and (drawn[0].complete or (not anew and h <= drawn[0].h)):
             rows = self._score(drawn[0], w, cut)
-            if drawn[0].complete or rows.pairs(h, 0.0).n_others >= FEW * min(self._n, cut.n_band):
+            if drawn[0].complete or rows.is_enough(h, self._n):
                 return rows, rows if drawn[0].complete else self._score(drawn[1], w, cut)
-        near, stride = Intervals.around(scores, AROUND * h), max(1, cuts.n_others // COUNTED)
+        near, stride = self._near(scores, h, cut.counting.threshold), max(1, cuts.n_others // COUNTED)
         n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
         self._drawn = drawn = self._draw(min(n_band, cuts.n_others), near, h)
         return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
+
+    def _near(self, scores: np.ndarray, h: float, threshold: Threshold | None) -> Intervals:
+        """Return which scores plus 1 of the larger class are in the band: those in pairs, or those that about count."""
+        if threshold is None or self.cuts.negatives.are_anchors:
+            return Intervals.around(scores, AROUND * h)
+        width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
+        return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
 
     def _score(self, drawn: Drawn, w: np.ndarray, cut: Cut) -> "SampleAt":
         return SampleAt(drawn, drawn.rows.scores(self.cuts.sign * w), self.cuts, cut)
@@ -294,15 +295,17 @@ class SampleAt:
         self.drawn, self.scores, self.cuts, self.cut = drawn, scores, cuts, cut
         n, are_anchors = drawn.n_anchors, cuts.negatives.are_anchors
         self.negatives = slice(0, n) if are_anchors else slice(n, len(scores))
+        self.positives = slice(n, len(scores)) if are_anchors else slice(0, n)
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
 
-    def weights(self, threshold: Threshold | None, scores: np.ndarray) -> np.ndarray:
-        """Return the rows' weights, where only negatives beyond a threshold count."""
-        if threshold is None:
-            return self.drawn.weights
-        weights = self.drawn.weights.copy()
-        weights[self.negatives] *= threshold.parts(self.sign * scores[self.negatives])
-        return weights
+    def is_enough(self, h: float, n: int) -> bool:
+        """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
+        threshold, cuts = self.cut.counting.threshold, self.cuts
+        if threshold is None or cuts.negatives.are_anchors:
+            return self.pairs(h, 0.0).n_others >= FEW * min(n, self.cut.n_band)
+        counted = self.drawn.weights[self.negatives] * (threshold.parts(self.scores[self.negatives]) > 0.0)
+        total = float(counted.sum())
+        return total * total >= FEW * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(counted @ counted)
 
     def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
         """Return the scores with a range for each group, so that pairs of two groups are in no band."""
@@ -310,40 +313,40 @@ class SampleAt:
         return scores if codes is None else scores + codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def pairs(self, h: float, width: float) -> "Pairs":
-        """Return the pairs in the band of half-width h, where negatives count in part in a band of this width."""
-        weights = self.weights(self.cut.counting.threshold, self.scores)
+        """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
+        weights, threshold = self.drawn.weights, self.cut.counting.threshold
+        if threshold is not None:
+            weights = weights.copy()
+            weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
         return Pairs(self, weights, h, width)
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        change, n, subset = self.drawn.rows.scores(self.cuts.sign * move), self.drawn.n_anchors, self.cuts.negatives
-        negatives, h = self.negatives, h or HARD
-        arranged = np.argsort(self.apart(self.scores, h)[n:]) + n  # searching for nearly ascending numbers is faster
-        base = self.drawn.weights[negatives]
-        target = subset.target * float(base.sum()) / self.cuts.blocks.weight_neg if subset.is_top_only else 0.0
+        h, subset, codes, weights = h or HARD, self.cuts.negatives, self.drawn.codes, self.drawn.weights
+        scores, change = self.sign * self.scores, self.sign * self.drawn.rows.scores(self.cuts.sign * move)
+        positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
+        # Searching for nearly ascending numbers is faster.
+        negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
+        total = float(weights[negatives].sum())
+        target = subset.target * total / self.cuts.blocks.weight_neg
+        scale = float(weights[positives].sum()) / self.cuts.mass
+        if subset.is_top_only and target > 0.0:
+            scale = 1.0 / target
 
         def slope(step: float) -> float:
-            scores, threshold = self.scores + step * change, None
-            if subset.is_top_only and len(base):
-                of_negatives = self.sign * scores[negatives], base, target
-                hard = threshold_of(*of_negatives)
-                threshold = soften(hard, *of_negatives, width) or hard
-            weights, apart = self.weights(threshold, scores), self.apart(scores, h)
-            order = np.argsort(apart[:n])
-            a, of_anchors, changes = apart[:n][order], weights[:n][order], change[:n][order]
-            weighed = [of_anchors, of_anchors * a, of_anchors * changes, of_anchors * a * changes]
-            others = arranged[weights[arranged] > 0.0]
-            thresholds = 1.0 + apart[others]
-            low, high = np.searchsorted(a, thresholds - h), np.searchsorted(a, thresholds + h)
+            at, counts = self.apart(scores + step * change, h), weights[negatives]
+            hinge = MeanHinge(at[positives], weights[positives], h)
+            if subset.is_top_only and target > 0.0 and len(positives):
+                of_negatives = at[negatives], counts
+                hard = threshold_of(*of_negatives, target)
+                soft = soften(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
+                counts = counts * (soft or hard).parts(at[negatives])
+            which = negatives[counts > 0.0]
             first: Any = 0
-            if self.drawn.codes is not None:
-                first = np.searchsorted(self.drawn.codes[:n][order], self.drawn.codes[others])
-            sums = [running_sums(values) for values in weighed]
-            of_whole = [total[low] - total[first] for total in sums]
-            weight, at, moved, at_moved = (total[high] - total[low] for total in sums)
-            active = of_whole[0] + ((thresholds + h) * weight - at) / (2.0 * h)
-            active_moved = of_whole[2] + ((thresholds + h) * moved - at_moved) / (2.0 * h)
-            return float(weights[others] @ (change[others] * active - active_moved)) / self.cuts.mass
+            if codes is not None:
+                first = np.searchsorted(codes[positives[hinge.order]], codes[which])
+            changes = hinge.derivative(at[which], change[which], change[positives], first)
+            return float(counts[counts > 0.0] @ changes) * scale
 
         return slope
 
@@ -351,8 +354,9 @@ class SampleAt:
 class Pairs:
     """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
 
-    With a share of the negatives those near the threshold add a term: with the score their part rises at the rate 1 / width, and
-    the threshold moves with the mean of their scores.
+    With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
+    rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
+    minus the mean score of the positives that are active with it, for which those at the middle of the band stand.
 
     Parameters
     ----------
@@ -360,7 +364,7 @@ class Pairs:
         The weights of the drawn rows, as far as they count.
     h : float
     width : float
-        The width of the band in which negatives count in part; 0 where all count or none does in part.
+        That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
     """
 
     def __init__(self, sample: SampleAt, weights: np.ndarray, h: float, width: float):
@@ -378,9 +382,11 @@ class Pairs:
         self.scale = 1.0 / (2.0 * h * cuts.mass)
         self.weights = weights[which]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
-        self.at_threshold, threshold = np.zeros(0), sample.cut.counting.threshold
-        if width > 0.0 and threshold is not None and threshold.high is not None:
-            which = np.concatenate([which, *self._near(sample, threshold, threshold.high)])
+        # What the negatives near the threshold add: see `_near`.
+        self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
+        self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.counting.threshold
+        if threshold is not None and threshold.band is not None:
+            which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
         self._drawn, self._which = drawn.rows.rows, which
 
     @cached_property
@@ -388,22 +394,26 @@ class Pairs:
         """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._drawn, self._which)
 
-    def _near(self, sample: SampleAt, threshold: Threshold, high: float) -> list[np.ndarray]:
-        """Return the negatives that count in part, and keep what they add to a product for each of them."""
-        drawn, cuts = sample.drawn, sample.cuts
-        scores = sample.sign * sample.scores
-        negatives = np.arange(len(scores))[sample.negatives]
+    def _near(self, sample: SampleAt, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
+        """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
+        drawn, rows = sample.drawn, np.arange(len(sample.scores))
+        scores, weights = sample.sign * sample.scores, drawn.weights
+        negatives, positives = rows[sample.negatives], rows[sample.positives]
         parts = threshold.parts(scores[negatives])
-        near = negatives[(parts > 0.0) & (parts < 1.0)]
-        positive = np.ones(len(scores), dtype=bool)
-        positive[sample.negatives] = False
-        middle = 0.5 * (threshold.score + high)
-        of_positives = drawn.weights[positive]
-        active = float(of_positives @ (scores[positive] - middle < 1.0)) / max(float(of_positives.sum()), 1e-300)
-        if not active > 0.0:
-            return []
-        self.at_threshold = drawn.weights[near] * (active / ((high - threshold.score) * cuts.negatives.target))
-        return [near]
+        partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
+        near = negatives[partly]
+        if not len(near):
+            return near
+        width = width or before
+        hinge = MeanHinge(scores[positives], weights[positives], h)
+        self._active = hinge.derivative(scores[near], 1.0, np.zeros(len(positives)))
+        self.rates = weights[near] / (width * sample.cuts.negatives.target)
+        self._ahead = self.rates * (before - width) * parts[partly]
+        middle = float(self.rates @ scores[near]) / float(self.rates.sum())
+        coefs = np.zeros(len(scores))
+        coefs[positives] = weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
+        accumulate(drawn.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
+        return near
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
         """Return for each row the sum of a value over its partners in the band."""
@@ -414,13 +424,21 @@ class Pairs:
 
     def product(self, p: np.ndarray) -> np.ndarray:
         """Return the second derivative of the mean times a vector."""
-        n, out = self.n_pairs, np.zeros(len(p))
-        change = np.empty(n + len(self.at_threshold))
+        n = self.n_pairs
+        change = np.empty(n + len(self.rates))
         project(self.rows, p, change)
         coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
-        if len(self.at_threshold):
-            mean = float(self.at_threshold @ change[n:]) / float(self.at_threshold.sum())
-            coefs = np.concatenate([coefs, self.at_threshold * (change[n:] - mean)])
+        changes = self._active * (change[n:] - float(self._middle @ p))
+        return self._sum_of_rows(coefs, self.rates * changes)
+
+    def ahead(self) -> np.ndarray:
+        """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
+        return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
+
+    def _sum_of_rows(self, coefs: np.ndarray, of_near: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows times coefficients, of which those near the threshold change only how much each counts."""
+        of_near = self._active * (of_near - self.rates * (float(of_near.sum()) / (float(self.rates.sum()) or 1.0)))
+        coefs, out = np.concatenate([coefs, of_near]), -float(of_near.sum()) * self._middle
         accumulate(self.rows, np.arange(len(coefs)), coefs, out)
         return out
 
@@ -440,14 +458,15 @@ class Pairs:
         B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
         total = self.scale * (total + total.T + B.T @ B)
         if len(near):
-            near = near - self.at_threshold @ near / self.at_threshold.sum()
-            near *= np.sqrt(self.at_threshold)[:, np.newaxis]
+            near = self._active[:, np.newaxis] * (near - self._middle)
+            near -= self.rates @ near / self.rates.sum()
+            near *= np.sqrt(self.rates)[:, np.newaxis]
             total += near.T @ near
         return total
 
     def squares(self) -> np.ndarray:
         """Return the approximate diagonal of the matrix, without the term of the classes' mean scores."""
-        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.at_threshold]))
+        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.rates * self._active**2]))
 
 
 def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import search_index
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.solvers.pairs.bundle import Bundle
-from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, key, start_of_band
+from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, key
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.kernels import cut, n_active
 from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, RAMP, AnchorGroups, ScoredRows, one_run
@@ -128,32 +128,6 @@ def test_counts_of_every_level_are_those_of_plain_python():
             assert weight[cell] == pytest.approx(weights[alike].sum())
         prefix = int(key(1.0 / 3.0)) >> shift
     assert rows.max() > 20  # rows of equal scores: one third occurs often
-
-
-@pytest.mark.parametrize("width", [1e-6, 0.3, 2.0, 1e3])
-@pytest.mark.parametrize("decimals", [1, 12])
-@pytest.mark.parametrize("wanted", [0.5, 7.5, 30.0])
-def test_a_band_starts_where_bisection_finds_it(width, decimals, wanted):
-    r = np.random.default_rng(4)
-    scores, weights = r.normal(size=60).round(decimals), r.uniform(0.5, 2.0, 60)
-    ranked, left = sorted(range(60), key=lambda o: -scores[o]), wanted
-    for o in ranked:
-        threshold, left = scores[o], left - weights[o]
-        if left <= 0.0:
-            break
-    away = scores - threshold
-    low, high = -width, 0.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        parts = [min(max((a - middle) / width, 0.0), 1.0) for a in away]
-        low, high = (
-            (middle, high) if sum(w * p for w, p in zip(weights, parts, strict=True)) > wanted else (low, middle)
-        )
-    found = start_of_band(away, weights, wanted, width)
-    assert -width <= found <= 0.0
-    counted = (weights * np.clip((away - found) / width, 0.0, 1.0)).sum()
-    assert counted == pytest.approx(wanted, rel=1e-12)
-    assert found == pytest.approx(high, abs=1e-9 * width)
 
 
 # ---- ramp kernels ------------------------------------------------------------------------------

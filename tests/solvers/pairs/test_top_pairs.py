@@ -1,6 +1,7 @@
 """The pairwise hinge over the highest-scoring negatives against subsets, programmes of other people, and plain Python."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,12 +17,13 @@ from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.top_negatives import (
+    MeanHinge,
     Threshold,
     TopNegatives,
     soften,
-    soften_in_blocks,
     threshold_in_blocks,
     threshold_of,
+    weigh_bands,
 )
 
 N_PROBLEMS = 120
@@ -167,34 +169,47 @@ def test_more_leaves_than_rows_that_count() -> None:
 def test_the_parts_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
-    soft = soften(threshold_of(scores, weights, 7.5), scores, weights, 7.5, width)
+    hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
+    soft = soften(threshold_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
     parts = soft.parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
-    assert parts @ weights == pytest.approx(7.5, rel=1e-5)
-    assert parts @ weights <= 7.5 * (1.0 + 1e-6)
+    assert (np.diff(parts[np.argsort(scores)]) >= 0.0).all()
+    assert parts @ weights == pytest.approx(7.5, rel=1e-5 if offset else 1e-12)
+    values, low, high = hinge(scores), hinge(scores).min() - width, hinge(scores).max()
+    for _ in range(100):
+        start = 0.5 * (low + high)
+        exact = np.clip((values - start) / width, 0.0, 1.0)
+        low, high = (start, high) if exact @ weights > 7.5 else (low, start)
+    np.testing.assert_allclose(parts, exact, atol=1.0 / 32.0)  # the bands that are tried are half as far apart
 
 
-def test_no_width_or_equal_scores_leave_the_hard_threshold():
-    for scores, width in ((np.arange(9.0), 0.0), (np.full(9, 1e17), 1.0)):
-        assert soften(threshold_of(scores, np.ones(9), 3.0), scores, np.ones(9), 3.0, width) is None
+def test_no_width_leaves_the_hard_threshold():
+    scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
+    assert (
+        soften(threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))) is None
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("width", [1e-3, 0.3, 5.0])
-def test_the_threshold_over_blocks_is_that_of_all_rows(width, weighted):
+@pytest.mark.parametrize("width", [0.0, 1e-3, 0.3, 5.0])
+def test_how_much_negatives_count_over_blocks_is_that_of_all_rows(width, weighted, monkeypatch):
     X, y = small(5, 60, d=3)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    cuts = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3))).cuts
-    w = np.array([1.0, -0.5, 0.3])
-    cuts.score(w)
-    scores, weights = X[y < 0] @ w, weight[y < 0]
-    target = 0.3 * weights.sum()
-    hard = threshold_of(scores, weights, target)
-    found, exact = (
-        soften_in_blocks(cuts.blocks, hard, target, width, 1.0), soften(hard, scores, weights, target, width)
-    )  # fmt: skip
-    assert found.score == pytest.approx(exact.score, abs=0.1 * width)
-    assert found.parts(scores) @ weights == pytest.approx(0.3 * weights.sum(), rel=0.02)
+    planes = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3)))
+    scores = planes.cuts.score(np.array([1.0, -0.5, 0.3]))
+    counted = []
+    for most in (60, 59):
+        monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+        counted.append(planes.negatives.countings(planes.cuts.blocks, 1.0, scores, planes.cuts.weights, 0.1, width))
+    of_negatives = X[y < 0] @ np.array([1.0, -0.5, 0.3])
+    for at_once, in_blocks in zip(*counted, strict=True):
+        if at_once is None:
+            assert in_blocks is None
+            assert width == 0.0
+            continue
+        parts = at_once.threshold.parts(of_negatives)
+        np.testing.assert_allclose(in_blocks.threshold.parts(of_negatives), parts, rtol=1e-9, atol=1e-12)
+        assert parts @ weight[y < 0] == pytest.approx(0.3 * weight[y < 0].sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -212,11 +227,11 @@ def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
     assert again.certificate.primal == pytest.approx(best, rel=2e-6)
 
 
-def test_a_band_within_the_rounding_of_the_scores_is_none():
+@pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
+@pytest.mark.parametrize("positives", [0.0, 1e15])
+def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(scores, positives):
     """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
-    scores = np.array([1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25])
-    hard = threshold_of(scores, np.ones(4), 2.0)
+    scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = soften(hard, scores, np.ones(4), 2.0, width)
+        soft = soften(threshold_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights))
         assert soft is None or soft.parts(scores).sum() >= 1.0
-    assert soften(hard, scores, np.ones(4), 2.0, 1e-4) is None
