@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -57,10 +57,6 @@ class FittedMap(ABC):
         Raises InputError if it has another number of features, or a value that the map has no place for.
         """
 
-    def encode_counted(self, block: Block) -> Block:
-        """Return the encoded rows without those of weight 0, such as rows outside a fold."""
-        return self.encode(with_weight(block))
-
     @abstractmethod
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function, given those of the features."""
@@ -97,15 +93,26 @@ def with_weight(block: Block) -> Block:
     """Return the rows whose weight is above 0; where they all weigh 1 they have no weights."""
     if block.weight is None:
         return block
-    there = block.weight > 0
-    if not there.all():
-        block = block.take(np.flatnonzero(there), index=block.index)
+    counted = block.weight > 0
+    if not counted.all():
+        block = block.take(np.flatnonzero(counted), index=block.index)
     return replace(block, weight=None) if (block.weights() == 1.0).all() else block
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Encodes the rows of a block, without those of weight 0, such as rows outside a fold. A record, so that checkpoints keep it."""
+
+    fitted: FittedMap
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block of the encoded rows."""
+        return self.fitted.encode(with_weight(block))
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the encoded rows, each block computed where it is stored."""
-    mapped = changed(blocks, fitted.encode_counted)
+    mapped = changed(blocks, Encoded(fitted))
     mapped._unmapped, mapped.feature_map = blocks, fitted
     return mapped
 
