@@ -101,7 +101,7 @@ def with_weight(block: Block) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Encodes the rows of a block, without those of weight 0, such as rows outside a fold. A record, so that checkpoints keep it."""
+    """Encodes the rows of a block without those of weight 0, such as rows outside a fold; checkpoints keep such a record."""
 
     fitted: FittedMap
 
