@@ -47,7 +47,7 @@ HANGS = 600
 NAMED = [
     (
         "solvers/pairs/kernels.py",
-        "    while left > 0 and not anchors[left - 1] - score < 1.0:\n        left -= 1\n",
+        "    while left > NONE and not anchors[left - ONE] - score < 1.0:\n        left -= ONE\n",
         "",
         "tests/solvers/pairs/test_pair_kernels.py",
     ),

@@ -58,7 +58,7 @@ LARGE = {"a9a": "a9a", "magic04": "magic04"} | {
 
 def test_the_largest_run_is_the_kept_one() -> None:
     (run,) = pd.read_csv(KEPT / "large-runs.csv").nlargest(1, "rows").to_dict("records")
-    assert f"{run['rows'] / 1e6:.0f} million rows of {run['features']} features" in SAID
+    assert f"{run['rows'] / 1e6:.0f} million simulated rows of {run['features']} features" in SAID
     assert f"[{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.0f} GiB]" in SAID
 
 
@@ -123,7 +123,7 @@ def test_the_tables_of_auto_have_the_kept_figures() -> None:
     said = (
         "mean AUC of {:.3f} and a mean average precision of {:.3f}",
         "LightGBM has {:.3f} and {:.3f}",
-        "{:.3f} and {:.3f}. In the mean over the splits of a table",
+        "{:.3f} and {:.3f}. Against the better of the two",
     )
     for system, text in zip(("auto", "LightGBM", "HGB"), said, strict=True):
         assert text.format(means[f"AUC {system}"], means[f"AP {system}"]) in SAID

@@ -160,7 +160,7 @@ def test_training_rows_that_are_later_than_test_rows() -> None:
 
 def test_known_rows() -> None:
     assert known_rows(0, 100) == []
-    assert known_rows(1, 100)[0].startswith("One of 100 test rows has the features of a training row: 1.0%")
+    assert known_rows(1, 100)[0].startswith("One of 100 test rows has the features of a training row: 1.0 %")
     assert known_rows(30, 100)[0].startswith("30 of the 100 test rows that were looked up have")
 
 

@@ -178,7 +178,7 @@ def test_a_path_is_calibrated():
     ("parameters", "message"),
     [
         ({"calibration": "platt"}, "unknown calibration 'platt'. Allowed: gev, logit, isotonic"),
-        ({"prior": 0.1}, "calibration must not be None"),
+        ({"prior": 0.1}, "or leave prior out"),
         ({"calibration": "logit", "prior": 0.0}, "prior is 0.0; a number above 0 and below 1"),
     ],
 )
