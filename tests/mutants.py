@@ -59,8 +59,8 @@ NAMED = [
     ),
     (
         "solvers/pairs/newton.py",
-        " / self.cuts.mass\n\n        return slope",
-        "\n\n        return slope",
+        "weights[positives].sum()) / self.cuts.mass\n",
+        "weights[positives].sum())\n",
         "tests/solvers/pairs/test_pair_kernels.py",
     ),
     (
@@ -77,8 +77,8 @@ NAMED = [
     ),
     (
         "data/formats/svmlight.py",
-        'if number is None or b"_" in raw:',
-        "if number is None:",
+        'sound = topics or b"_" not in raw',
+        "sound = True",
         "tests/data/formats/test_svmlight.py",
     ),
 ]
