@@ -271,6 +271,7 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
 
     def in_units(edges: np.ndarray, j: int) -> np.ndarray:
+        """Return edges in the units of the column."""
         return edges if unit_rows else edges_in_units(edges, j, model.preprocessor)
 
     if isinstance(fitted, BinMap):

@@ -99,6 +99,7 @@ def date_part(timestamp: str, part: str) -> str:
     """
 
     def field(name: str) -> str:
+        """Return the expression of a part of the time."""
         return f"CAST(EXTRACT({name} FROM {timestamp}) AS DOUBLE PRECISION)"
 
     if part in ("year", "month"):

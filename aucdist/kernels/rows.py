@@ -155,6 +155,8 @@ def by_kind(**options):
     """
 
     def decorator(pick):
+        """Return the function that `pick` chooses for."""
+
         @functools.wraps(pick)
         def function(*args):
             return pick(*args)(*args)

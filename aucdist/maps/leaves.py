@@ -304,6 +304,7 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
     pairings: list[tuple[list[int], list[int], int]] = []
 
     def leaves_below(place: int) -> list[int]:
+        """Return the leaves below a node, and narrow what reaches those on each side of its split."""
         if place < 0:
             return [-1 - place]
         left, right = leaves_below(int(forest.left[place])), leaves_below(int(forest.right[place]))

@@ -210,6 +210,7 @@ def partial_auc_test(
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
 
     def measured(counts: ScoreCounts) -> Measured:
+        """Return the partial area, and what each row adds to its error."""
         pos, neg = placements_up_to(counts, max_fpr)
         area = float(counts.pos @ pos) / counts.rows_pos
         return area, (pos - area) / counts.rows_pos, (neg - float(counts.neg @ neg) / counts.rows_neg) / counts.rows_neg

@@ -198,6 +198,7 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     flagged_pos, flagged_neg = np.cumsum(pos), np.cumsum(neg)
 
     def without_one(true: np.ndarray, true_below: np.ndarray, false: np.ndarray, false_below: np.ndarray) -> np.ndarray:
+        """Return the sums of precision over the positives, each without one row."""
         # Thresholds above the row's score still flag what they did, and those at or below it flag one row less.
         above, below = (pos * t / np.maximum(t + f, 1e-300) for t, f in ((true, false), (true_below, false_below)))
         return np.cumsum(above) - above + np.cumsum(below[::-1])[::-1]

@@ -153,6 +153,7 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
     def points(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+        """Return the points of the curve that can be told apart."""
         recall, precision = pr_curve(counts)
         kept = thin(recall, precision)
         return recall[kept], precision[kept]

@@ -56,6 +56,7 @@ def _joined(search: Json) -> Json:
         return search
 
     def joined(parameters: Json) -> Json:
+        """Return the parameters with the directions as a part of the feature map."""
         others, features = {k: v for k, v in parameters.items() if k != "monotone"}, parameters["features"]
         if parameters["monotone"] is None:
             return others

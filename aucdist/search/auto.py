@@ -323,6 +323,7 @@ def try_settings(
     rough = clone(estimator).set_params(tol=search.tol)
 
     def answer(jobs: list[FitJob]) -> list[list[Result]]:
+        """Do the jobs, and report each."""
         nonlocal n_tasks
         n_tasks, results = n_tasks + len(jobs), []
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):

@@ -151,6 +151,7 @@ def race(
     racing, left, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
 
     def fit(entrants: list[RacingMap]) -> None:
+        """Fit maps on the folds so far, and rank all maps that are in the race."""
         for k, fold in enumerate(folds[:n]):
             jobs = [(entrant, entrant.jobs(fold, k)) for entrant in entrants]
             answers = iter(answer([job for _, of_map in jobs for job in of_map]))

@@ -396,6 +396,7 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
 @contextmanager
 def _sound(url: str) -> Iterator[None]:
     def say(e: BaseException) -> str:
+        """Return what is wrong with the file, in words."""
         page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
         return "it holds a page of the web" if page else first_line(e)
 

@@ -300,6 +300,7 @@ def _surveyed(
     """Survey all parts, and return their reader, the stored parts and the surveys."""
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
+        """Survey the parts of the source, and return the items to read and the surveys."""
         if hold is None:
             return range(len(parts)), list(each(partial(survey_part, source, schema), parts))
         items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])

@@ -348,6 +348,7 @@ def check_sheet(file: Any, where: str) -> None:
     farthest = ""
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        """Count the rows and cells that the elements of a sheet announce."""
         nonlocal rows, columns, cells, row, column, farthest
         kind, place = tag.rpartition(":")[2], attributes.get("r", "")
         if kind == "row":

@@ -70,10 +70,12 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
     names = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
 
     async def part(first: int, last: int) -> tuple[bytes, str, int]:
+        """Return a range of the object, its ETag, and the size of the object."""
         progress = Progress()
         answer = await watched(fs._call_s3("get_object", **names, Range=f"bytes={first}-{last - 1}"), progress)
 
         async def received(body: Any) -> bytes:
+            """Read the body of an answer, which may not be longer than what was asked for."""
             data = bytearray()
             while chunk := await body.read(CHUNK):  # the checksum is compared at the end
                 data += chunk

@@ -78,6 +78,7 @@ def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
     progress, where, folder = Progress(), shown(url), Path(file.name).parent
 
     async def receive() -> None:
+        """Receive the file, and write it piece by piece."""
         session, checked = await fs.set_session(), 0
         async with session.get(fs.encode_url(reveal(url)), **fs.kwargs) as answer:
             fs._raise_not_found_for_status(answer, where)

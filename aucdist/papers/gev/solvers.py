@@ -129,6 +129,7 @@ def _conjugate_gradients(
     n_products = 0
 
     def product(direction: np.ndarray) -> np.ndarray:
+        """Return the second derivative times a direction, and count the products."""
         nonlocal n_products
         n_products += 1
         of_losses: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
@@ -223,6 +224,7 @@ class Newton(LinkSolver):
         """
 
         def on_sample(drawn: Block) -> Iterator[LinkRound]:
+            """Return the rounds over a sample."""
             lam = max(problem.lam, ABOVE_NOISE * sample.noise(drawn))
             return Newton().minimise(replace(problem, blocks=LocalBlocks([drawn]), lam=lam))
 
@@ -278,6 +280,7 @@ class Lipschitz(LinkSolver):
             diagonal = curvature * bound + problem.penalty
 
             def step(gradient: np.ndarray) -> np.ndarray:
+                """Return the step along the gradient, each weight with its own length."""
                 return gradient / diagonal
 
         before = problem.origin() if start is None else start.astype(np.float64)
@@ -330,6 +333,7 @@ def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, leng
     penalty = problem.penalty
 
     def slopes(steps: np.ndarray) -> np.ndarray:
+        """Return the derivative of the objective along the line at each step."""
         loss_slope = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
         penalty_slope: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
         return loss_slope + penalty_slope

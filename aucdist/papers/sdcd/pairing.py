@@ -365,6 +365,7 @@ class PairSolver(Solver):
         pairing = Pairing(blocks, self.minority_bytes, before, groups)
 
         def turns() -> Iterator[Turn]:
+            """Yield the turns, each with its number of steps."""
             size, left, taken = total if self.steps is not None and blocks.n_blocks == 1 else n, total, 0
             for number in itertools.count(1):
                 if left <= 0:

@@ -376,6 +376,7 @@ class SVRG(Solver):
         epochs = 0
 
         def direction(slope: np.ndarray) -> np.ndarray:
+            """Return the direction of an epoch of SVRG."""
             nonlocal epochs
             epochs += 1
             reached: np.ndarray = descent.blocks.reduce(svrg_epoch, moments.means, slope, lam, (seed, epochs))[

@@ -321,6 +321,7 @@ class UnivariateLBFGS(Solver):
         rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, exponential=True)
 
         def evaluate(w: np.ndarray) -> Point:
+            """Return the objective and its gradient."""
             return _objective(loss, w, lam)
 
         zero, passes, bound = np.zeros(blocks.n_features), 1, (0.0, 0.0)

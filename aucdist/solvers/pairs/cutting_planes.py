@@ -147,8 +147,6 @@ class CuttingPlanes:
         lam.
     start : ndarray of shape (n_features,) or None
         Zero by default.
-    from_sample : bool, default=False
-        Whether to start at the solution over a sample where the data are large and there is no start.
     kind : type, optional
         `PairCuts` or `CellCuts`; by default by the number of anchors.
     second_order : bool, optional
@@ -165,7 +163,7 @@ class CuttingPlanes:
 
     def __init__(
         self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *,
-        kind: type[PairCuts] | None = None, second_order: bool | None = None, from_sample: bool = False,
+        kind: type[PairCuts] | None = None, second_order: bool | None = None,
     ):  # fmt: skip
         self.penalty, groups = objective.penalty, objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
@@ -174,8 +172,14 @@ class CuttingPlanes:
             kind = PairCuts
         elif kind is None:
             kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
-        self._kind, self._problem = kind, (blocks, objective)
+        w = np.zeros(blocks.n_features)
+        if start is not None:
+            w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
+        self.cuts = kind(blocks, self.negatives, w, groups=groups)
+        self.sample = Sample(self.cuts)
         self.bundle = Bundle(blocks.n_features)
+        self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
+        self.scores = self._at_target = self.cuts.first_scores
         self._target_error = 0.0
         if second_order is None:
             few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
@@ -183,34 +187,6 @@ class CuttingPlanes:
         self._second_order = second_order
         self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
         self._few: FewRows | None = None
-        if not from_sample or start is not None or self.penalty.has_corners:
-            self._begin(start)
-
-    def _begin(self, start: np.ndarray | None) -> None:
-        """Score the rows at the first point."""
-        blocks, objective = self._problem
-        w = np.zeros(blocks.n_features)
-        if start is not None:
-            w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
-        self.cuts = self._kind(blocks, self.negatives, w, groups=objective.groups)
-        self.sample = Sample(self.cuts)
-        self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
-        self.scores = self._at_target = self.cuts.first_scores
-
-    def _begin_at_sample(self) -> None:
-        """Begin at the solution over a sample where the data are large, and otherwise at zero."""
-        blocks, objective = self._problem
-        part = 1.0 if objective.subset is None else objective.subset.weight(blocks) / blocks.weight_neg
-
-        def rounds(drawn: Block) -> Iterator[Round] | None:
-            """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
-            # So much smaller is the sample of the negatives that count.
-            if self.penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
-                return None
-            return CuttingPlanes(*objective.on_sample(blocks, drawn)).rounds(self.penalty.lam)
-
-        last, self._n_taken = sample.solve_on_sample(blocks, rounds, NEAR, objective.n_to_draw)
-        self._begin(None if last is None else last.w)
 
     def objective(self, point: Point) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -230,8 +206,6 @@ class CuttingPlanes:
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the present point and the cuts so far."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
-        if not hasattr(self, "cuts"):
-            self._begin_at_sample()
         self.gap = 1.0
         if self._second_order:
             self._half_width = START if self.here.w.any() else WIDEST
@@ -273,7 +247,9 @@ class CuttingPlanes:
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, which looks ahead
             pairs = rows.pairs(h, self._width)
-            move = newton_step(pairs, gradient + pairs.ahead(), w, penalty, damping, is_dense=self.sample.is_dense)
+            if self.negatives.is_top_only:
+                gradient += pairs.ahead()
+            move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.sample.is_dense)
             self.score(w + move)
             step, first = self._line_search(others, move, widths)
             if step < SHORT:
@@ -368,6 +344,7 @@ class CuttingPlanes:
         allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
 
         def narrowed(width: float, part: float) -> float:
+            """Return the width of a band that accounts for this part of the gap."""
             if not (width > 0.0 and part > 0.0):
                 return width
             return max(width * min(1.0, max(NARROWING, allowed / part)), NARROWEST)
@@ -410,13 +387,13 @@ class CuttingPlanes:
             if 0 < k < len(STEPS):
                 step = float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
             return step if penalty.signs is None else min(step, 1.0), float(slopes[0])
-        first = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0)
+        first, of_sample = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
         if widths is not None and widths != (self._half_width, self._width):
-            first += along(0.0) - sample.slope_along(move, *widths)(0.0)
-        # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
-        offset = first - along(0.0) - penalty.slope_along(w, move, 0.0)
+            first += of_sample - sample.slope_along(move, *widths)(0.0)
         if not first < 0.0:
             return 0.0, first
+        # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
+        offset = first - of_sample - penalty.slope_along(w, move, 0.0)
         step = step_to_zero(lambda t: along(t) + penalty.slope_along(w, move, t) + offset, first)
         # Points beyond the target may lie outside the cone; between two of its points none does.
         return step if penalty.signs is None else min(step, 1.0), first
@@ -480,8 +457,27 @@ class AllPairs(Solver):
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far; see `PairObjective.of` for the options."""
-        return CuttingPlanes(blocks, PairObjective.of(blocks, lam, **options), start, from_sample=True).rounds(lam)
+        return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
 
     def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
         """Return the cutting planes, which solve for one lam after another; options as of `rounds`."""
         return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
+
+
+def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
+    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    penalty, subset, passes = objective.penalty, objective.subset, 0
+    part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
+
+    def on_sample(drawn: Block) -> Iterator[Round] | None:
+        """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
+        # So much smaller is the sample of the negatives that count.
+        if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
+            return None
+        return minimise_hinge(*objective.on_sample(blocks, drawn))
+
+    if start is None and not penalty.has_corners:
+        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
+        start = None if last is None else last.w
+    for state in CuttingPlanes(blocks, objective, start).rounds(penalty.lam):
+        yield replace(state, passes=passes + state.passes)

@@ -327,16 +327,17 @@ class SampleAt:
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly ascending numbers is faster.
         negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
-        total = float(weights[negatives].sum())
-        target = subset.target * total / self.cuts.blocks.weight_neg
-        scale = float(weights[positives].sum()) / self.cuts.mass
-        if subset.is_top_only and target > 0.0:
+        scale, target = float(weights[positives].sum()) / self.cuts.mass, 0.0
+        if subset.is_top_only:
+            target = subset.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
+        if target > 0.0:
             scale = 1.0 / target
 
         def slope(step: float) -> float:
+            """Return the derivative at a step."""
             at, counts = self.apart(scores + step * change, h), weights[negatives]
             hinge = MeanHinge(at[positives], weights[positives], h)
-            if subset.is_top_only and target > 0.0 and len(positives):
+            if target > 0.0 and len(positives):
                 of_negatives = at[negatives], counts
                 hard = threshold_of(*of_negatives, target)
                 soft = soften(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
@@ -520,6 +521,7 @@ def newton_step(
     total = lam + damping * float(squares.mean())
 
     def product(p: np.ndarray) -> np.ndarray:
+        """Return the damped second derivative times a vector."""
         return pairs.product(p) + total * p
 
     if signs is None:

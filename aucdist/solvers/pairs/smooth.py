@@ -44,7 +44,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem
@@ -157,6 +157,7 @@ def pair_lbfgs(
     passes, from_hinge = 0, False
 
     def on_sample(drawn: Block) -> Iterator[Round]:
+        """Return the rounds over a sample."""
         return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=NEAR)
 
     if start is None:
@@ -187,8 +188,8 @@ def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndar
     """
     minima, passes = [], 0
     for subset in (objective.subset, None):
-        planes = CuttingPlanes(blocks, replace(objective, loss=HINGE, subset=subset), from_sample=True)
-        solution = solve(planes.rounds(objective.penalty.lam), tol=START_GAP, max_passes=START_PASSES)
+        rounds = minimise_hinge(blocks, replace(objective, loss=HINGE, subset=subset))
+        solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         minima.append(solution.w)
         passes += solution.passes
     return [w for w in minima if w.any()] or minima[:1], passes

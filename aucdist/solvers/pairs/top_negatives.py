@@ -190,6 +190,7 @@ class MeanHinge:
         low, high, end = self._ends(scores)
 
         def active(values: np.ndarray) -> np.ndarray:
+            """Return for each score the mean of a value over the positives that are active with it."""
             values = self._shares * values
             whole, at = running_sums(values), running_sums(values * self.scores)
             inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
@@ -484,6 +485,7 @@ class CountedNegatives:
             )
 
         def counting(threshold: Threshold) -> Counting:
+            """Return how much rows count at a threshold."""
             return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)
 
         return (counting(hard), None) if soft is None else (counting(soft), counting(hard))

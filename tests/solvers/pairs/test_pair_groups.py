@@ -40,6 +40,16 @@ def test_hinge_over_all_pairs_by_themselves(first):
     assert np.quantile(away, 0.75) < 1e-5  # where liblinear comes to its end, both agree
 
 
+def test_rows_of_one_class_make_pairs_by_their_grades():
+    (p,) = some_problems([105])
+    assert p.blocks().weight_neg == 0.0
+    c = solve(all_pairs(p.blocks(), p.lam, **p.options), tol=1e-6, max_passes=2000).certificate
+    best = best_hinge(p.X, p.pairs, p.lam)
+    assert c.status == "converged"
+    assert c.dual - c.rounding <= best
+    assert c.primal <= best * (1 + 2e-6)
+
+
 def test_l1_beside_a_linear_programme():
     for p in some_problems(range(30)):
         c = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-5, max_passes=1000).certificate
