@@ -59,8 +59,8 @@ NAMED = [
     ),
     (
         "solvers/pairs/newton.py",
-        "weights[positives].sum()) / self.cuts.mass\n",
-        "weights[positives].sum())\n",
+        "weights[positives].sum()) / self.cuts.mass, 0.0\n",
+        "weights[positives].sum()), 0.0\n",
         "tests/solvers/pairs/test_pair_kernels.py",
     ),
     (
