@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Sha256, read_json
+from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json
 from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import (
     BlockReader,
@@ -44,6 +46,21 @@ IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
 """The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
+
+
+@with_config(OPEN)
+class Started(TypedDict):
+    """What `IN_PROGRESS` says, as far as others read it."""
+
+    model_sha256: str
+
+
+@with_config(OPEN)
+class Done(TypedDict):
+    """What `DONE` says, as far as others read it."""
+
+    rows: Count
+    parts: Count
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field, model_validator, with_config
-from typing_extensions import TypedDict
+from pydantic import Field, model_validator
 
 from aucdist import batch_scoring
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
+from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -220,8 +219,8 @@ def _count(
         where = files.shown(scores)
         if not files.exists(f"{scores}/{batch_scoring.DONE}"):
             raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
-        done = read_json(f"{scores}/{batch_scoring.DONE}", Done)
-        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", Started)["model_sha256"] != watched.digest:
+        done = read_json(f"{scores}/{batch_scoring.DONE}", batch_scoring.Done)
+        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", batch_scoring.Started)["model_sha256"] != watched.digest:
             raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
         if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
             raise InputError(
@@ -383,21 +382,6 @@ def promise(watched: Watched) -> tuple[float | None, Json | None]:
     if missing := [column for column in watched.columns if column not in table]:
         raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
     return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
-
-
-@with_config(OPEN)
-class Done(TypedDict):
-    """What `aucdist score` writes at the end of its folder."""
-
-    rows: Count
-    parts: Count
-
-
-@with_config(OPEN)
-class Started(TypedDict):
-    """What `aucdist score` writes at the beginning."""
-
-    model_sha256: str
 
 
 @functools.lru_cache(maxsize=2)

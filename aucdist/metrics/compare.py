@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, refuse
+from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
 from aucdist.metrics.intervals import check_level, t_quantile, unseen_bound
 from aucdist.metrics.partial import check_max_fpr, placements_up_to
 from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
@@ -145,7 +145,7 @@ def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0
     """Return the macro AUC and its confidence interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
     check_level(level)
     area, parts = macro_auc(members, scores)
-    variance = float(parts @ parts)
+    variance = dot(parts, parts)
     if variance == 0 or area in (0.0, 1.0):
         return area, *unseen_bound(area, int(_fewest(members).min()), level)
     n_pos = members.sum(axis=0)
@@ -212,8 +212,8 @@ def partial_auc_test(
     def measured(counts: ScoreCounts) -> Measured:
         """Return the partial area, and what each row adds to its error."""
         pos, neg = placements_up_to(counts, max_fpr)
-        area = float(counts.pos @ pos) / counts.rows_pos
-        return area, (pos - area) / counts.rows_pos, (neg - float(counts.neg @ neg) / counts.rows_neg) / counts.rows_neg
+        area = dot(counts.pos, pos) / counts.rows_pos
+        return area, (pos - area) / counts.rows_pos, (neg - dot(counts.neg, neg) / counts.rows_neg) / counts.rows_neg
 
     return _flip_influences(y, (first, second), measured, level, most=max_fpr, scale=scale)
 
@@ -298,7 +298,7 @@ def sign_flip_test(
     value, carriers = float(parts.sum()), carried > 0
     errors = parts - value * carried
     n_deciding = int(np.count_nonzero(np.abs(parts[carriers]) > 1e-12 * most / carriers.sum()))
-    error = math.sqrt(float(errors @ errors))
+    error = math.sqrt(dot(errors, errors))
     if error <= 1e-12 * max(most * float(carried.max()), abs(value) / math.sqrt(len(parts))):
         n = int(carriers.sum())
         reach = most * (1 - (1 - level) ** (1 / n))
@@ -308,7 +308,7 @@ def sign_flip_test(
     order = np.argsort(-(np.abs(parts) + abs(value) * carried), kind="stable")
     head, tail = order[:FLIPPED], order[FLIPPED:]
     sums, shares = (_subsets(len(head)) @ column[head] + column[tail].sum() / 2 for column in (parts, carried))
-    moments = parts[tail] @ parts[tail], parts[tail] @ carried[tail], carried[tail] @ carried[tail]
+    moments = [dot(a[tail], b[tail]) for a, b in ((parts, parts), (parts, carried), (carried, carried))]
 
     def share_beyond(difference: float, sign: int) -> float:
         """Return how often a random half of the rows, less its share of the difference, sums to <= 0 (1) or >= 0 (-1)."""

@@ -294,6 +294,11 @@ def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:
         )
 
 
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the sum of products. BLAS would add them up in another order with another number of threads."""
+    return float(np.sum(a * b))
+
+
 def counts_of(
     y_true: Any, y_score: Any, sample_weight: Any = None, pos_label: Any = None, *, one_class: bool = False
 ) -> ScoreCounts:

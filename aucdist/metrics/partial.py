@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import (
     Estimate,
     IntervalWarning,
@@ -95,7 +95,7 @@ def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> 
     inside = slice(up[0], right[0])
     u = np.concatenate(([up[1]], fpr[inside], [max_fpr]))
     v = np.concatenate(([min_tpr], tpr[inside], [right[1]])) - min_tpr
-    area = float(np.diff(u) @ (v[1:] + v[:-1])) / 2
+    area = dot(np.diff(u), v[1:] + v[:-1]) / 2
     return min(area / ((1 - min_tpr) * max_fpr), 1.0)
 
 
@@ -198,8 +198,8 @@ def _standardized(area: float, max_fpr: float) -> float:
 def variance_of(values: np.ndarray, counts: np.ndarray) -> float:
     """Return the sample variance of values with the numbers of their rows; 0 for a single row."""
     n = float(counts.sum())
-    mean = float(counts @ values) / n
-    return float(counts @ (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
+    mean = dot(counts, values) / n
+    return dot(counts, (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
 
 
 def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:

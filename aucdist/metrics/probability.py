@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import check_level, two_sided_z, wilson
 
 SMALLEST = 1e-15
@@ -21,14 +21,14 @@ SMALLEST = 1e-15
 def brier(counts: ScoreCounts) -> float:
     """Return the Brier score; see `aucdist.metrics.brier_score_loss`."""
     p, weight = _probabilities(counts)
-    return float(counts.pos @ (1.0 - p) ** 2 + counts.neg @ p**2) / float(weight.sum())
+    return (dot(counts.pos, (1.0 - p) ** 2) + dot(counts.neg, p**2)) / float(weight.sum())
 
 
 def log_loss(counts: ScoreCounts) -> float:
     """Return the log loss, which is finite: see `SMALLEST`, and `aucdist.metrics.log_loss`."""
     p, weight = _probabilities(counts)
     p = np.clip(p, SMALLEST, 1.0 - SMALLEST)
-    return -float(counts.pos @ np.log(p) + counts.neg @ np.log1p(-p)) / float(weight.sum())
+    return -(dot(counts.pos, np.log(p)) + dot(counts.neg, np.log1p(-p))) / float(weight.sum())
 
 
 def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
@@ -46,13 +46,13 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
 def calibration_loss(counts: ScoreCounts) -> float:
     """Return the mean squared difference from the hull; see `aucdist.metrics.calibration_loss`."""
     p, weight = _probabilities(counts)
-    return float(weight @ (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
+    return dot(weight, (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
 
 
 def refinement_loss(counts: ScoreCounts) -> float:
     """Return the Brier score of the hull; see `aucdist.metrics.refinement_loss`."""
     p, weight = hull_probabilities(counts), _weight(counts)
-    return float(weight @ (p * (1.0 - p))) / float(weight.sum())
+    return dot(weight, p * (1.0 - p)) / float(weight.sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import (
     Estimate,
     IntervalWarning,
@@ -105,8 +105,8 @@ def delong_variance(counts: ScoreCounts) -> float:
     area = auc(counts)
     pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
     neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)
-    spread_pos = float(counts.pos @ (pos_placements - area) ** 2) / (counts.rows_pos - 1)
-    spread_neg = float(counts.neg @ (neg_placements - area) ** 2) / (counts.rows_neg - 1)
+    spread_pos = dot(counts.pos, (pos_placements - area) ** 2) / (counts.rows_pos - 1)
+    spread_neg = dot(counts.neg, (neg_placements - area) ** 2) / (counts.rows_neg - 1)
     return spread_pos / counts.rows_pos + spread_neg / counts.rows_neg
 
 
@@ -158,7 +158,7 @@ def average_precision(counts: ScoreCounts) -> float:
     """Return the average precision; see `aucdist.metrics.average_precision_score`."""
     pos, neg = (column[::-1].astype(np.float64) for column in exact_columns(counts))
     flagged_pos = np.cumsum(pos)
-    return float((pos / flagged_pos[-1]) @ (flagged_pos / (flagged_pos + np.cumsum(neg))))
+    return dot(pos / flagged_pos[-1], flagged_pos / (flagged_pos + np.cumsum(neg)))
 
 
 def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
@@ -176,8 +176,8 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     if min(n_pos, n_neg) < 2 or value == 1.0:
         return Estimate(value, *unseen_bound(value, min(n_pos, n_neg), level), level, "exact-bound")
     pos_influence, neg_influence = precision_jackknife(counts)
-    spread_pos = float(counts.pos @ pos_influence**2) * n_pos / (n_pos - 1)
-    spread_neg = float(counts.neg @ neg_influence**2) * n_neg / (n_neg - 1)
+    spread_pos = dot(counts.pos, pos_influence**2) * n_pos / (n_pos - 1)
+    spread_neg = dot(counts.neg, neg_influence**2) * n_neg / (n_neg - 1)
     variance = spread_pos + spread_neg
     return Estimate(value, *share_interval(value, variance, n_pos, level), level, "score")
 
@@ -210,8 +210,8 @@ def precision_jackknife(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     more = n_neg / (n_neg - 1)
     fewer = more * np.maximum(flagged_neg - 1, 0.0)
     without_neg = without_one(flagged_pos, flagged_pos, more * flagged_neg, fewer) / n_pos
-    pos_influence = (n_pos - 1) / n_pos * (float(pos @ without_pos) / n_pos - without_pos)
-    neg_influence = (n_neg - 1) / n_neg * (float(neg @ without_neg) / n_neg - without_neg)
+    pos_influence = (n_pos - 1) / n_pos * (dot(pos, without_pos) / n_pos - without_pos)
+    neg_influence = (n_neg - 1) / n_neg * (dot(neg, without_neg) / n_neg - without_neg)
     return pos_influence[::-1], neg_influence[::-1]
 
 

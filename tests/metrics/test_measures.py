@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from sklearn import metrics as sk
+from threadpoolctl import threadpool_limits
 
+from aucdist import metrics
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, find_measure
@@ -68,3 +70,46 @@ def test_counts_of_other_scores(rows):
     for name in ("values", "pos", "neg"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert (found.rows_pos, found.rows_neg, found.weighted) == (counts.rows_pos, counts.rows_neg, False)
+
+
+IN_ONE_ORDER = [
+    *(name for name, measure in MEASURES.items() if measure.needs != "groups"),
+    *("partial_auc@0.2", "shrunk_partial_auc@0.2", "two_way_partial_auc@0.2,0.9", "precision_at_recall@0.5"),
+]
+
+
+@pytest.mark.parametrize("measure", IN_ONE_ORDER)
+def test_a_measure_has_the_same_bits_with_any_number_of_blas_threads(many_rows, measure):
+    """Products of long vectors are not BLAS's, which adds up the parts of two threads in another order than one."""
+    counts = ScoreCounts.from_scores(*many_rows)
+    assert_same_with_two_threads(lambda: find_measure(measure).of(counts, 0.4))
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        metrics.roc_auc_interval,
+        metrics.average_precision_interval,
+        lambda y, p: metrics.partial_roc_auc_interval(y, p, max_fpr=0.2),
+        lambda y, p: metrics.roc_auc_difference(y, p, np.roll(p, 1)),
+        lambda y, p: metrics.partial_roc_auc_difference(y, p, np.sqrt(np.roll(p, 1)), max_fpr=0.2),
+    ],
+)
+def test_an_interval_has_the_same_bits_with_any_number_of_blas_threads(many_rows, interval):
+    assert_same_with_two_threads(lambda: interval(*many_rows))
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(50_000) < 0.2, 1, -1)
+    return y, 1 / (1 + np.exp(-r.normal(size=len(y)) - y))
+
+
+def assert_same_with_two_threads(measured):
+    """Check that one thread and two give the same number; 50,000 products are enough for BLAS to divide them."""
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            results.append(measured())
+    assert results[0] == results[1]

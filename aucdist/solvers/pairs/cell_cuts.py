@@ -51,8 +51,8 @@ class CellMemory(CutMemory):
     Attributes
     ----------
     anchor_weight : ndarray of shape (n_anchors,), float64, or None
-    anchor_scores, anchor_best : ndarray of shape (n_anchors,), float64
-        The same of the smaller class as `weight`, `scores` and `best` of the larger one.
+    anchor_scores, anchor_present : ndarray of shape (n_anchors,), float64
+        The same of the smaller class as `weight`, `scores` and `present` of the larger one.
     drawn : ndarray of int64
         The positions among the anchors of those whose scores are sent.
     cells : ndarray of shape (n_anchors,), int32
@@ -63,7 +63,7 @@ class CellMemory(CutMemory):
 
     anchor_weight: np.ndarray | None
     anchor_scores: np.ndarray
-    anchor_best: np.ndarray
+    anchor_present: np.ndarray
     drawn: np.ndarray
     cells: np.ndarray
     counting: np.ndarray | None
@@ -77,7 +77,7 @@ class CellMemory(CutMemory):
         """Return the anchors' scores: those of the point that was scored last, or at a step of the way to it."""
         if step is None:
             return self.anchor_scores
-        return self.anchor_best + step * (self.anchor_scores - self.anchor_best)
+        return self.anchor_present + step * (self.anchor_scores - self.anchor_present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +157,13 @@ def sort_and_draw(block: Block, memory: None, w: np.ndarray, sign: int, every: i
     weights = block.weights()[sorted_.anchors]
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     scores, squares = score_at_start(block, sign * w)
-    best, anchor_best = scores.take(sorted_.others), scores.take(sorted_.anchors)
+    present, anchor_present = scores.take(sorted_.others), scores.take(sorted_.anchors)
     at_start = CellMemory(
-        **vars(replace(sorted_, scores=best)), best=best, anchor_weight=unless_ones(weights), anchor_scores=anchor_best,
-        anchor_best=anchor_best, drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=None, squares=squares,
+        **vars(replace(sorted_, scores=present)), present=present, anchor_weight=unless_ones(weights),
+        anchor_scores=anchor_present, anchor_present=anchor_present, drawn=drawn, cells=np.zeros(0, dtype=np.int32),
+        counting=None, squares=squares,
     )  # fmt: skip
-    return at_start, {**counts, "scores": [anchor_best[drawn]], "weights": [weights[drawn]]}
+    return at_start, {**counts, "scores": [anchor_present[drawn]], "weights": [weights[drawn]]}
 
 
 def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -> tuple[CellMemory, Summary]:
@@ -197,8 +198,8 @@ def finish_by_cells(
     if memory.counting is not None:
         of_anchors *= memory.counting
     gradient = sum_of_rows(block, memory, of_anchors)
-    best = memory.anchor_best if step is None else memory.anchor_scores_at(step)
-    return replace(moved(memory, step), anchor_best=best, anchor_scores=best), {"gradient": gradient}
+    present = memory.anchor_present if step is None else memory.anchor_scores_at(step)
+    return replace(moved(memory, step), anchor_present=present, anchor_scores=present), {"gradient": gradient}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

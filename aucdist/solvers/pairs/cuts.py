@@ -72,8 +72,8 @@ def sort_at_start(
     """Sort the rows by class and score them at the start, which is the present point."""
     sorted_, weights = sort_by_class(block, memory, sign, groups)
     scores, squares = score_at_start(block, sign * w)
-    best = scores.take(sorted_.others)
-    at_start = CutMemory(**vars(replace(sorted_, scores=best)), best=best, squares=squares)
+    present = scores.take(sorted_.others)
+    at_start = CutMemory(**vars(replace(sorted_, scores=present)), present=present, squares=squares)
     return at_start, {**weights, "scores": [scores.take(sorted_.anchors)]}
 
 
@@ -111,8 +111,8 @@ def finish_cut(
 
 def moved(memory: Any, step: float | None) -> Any:
     """Return the memory after a cut, without what only the cut needed."""
-    best = memory.best if step is None else scores_at(memory, step)
-    return replace(memory, best=best, scores=best, coefs=np.zeros(0))
+    present = memory.present if step is None else scores_at(memory, step)
+    return replace(memory, present=present, scores=present, coefs=np.zeros(0))
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

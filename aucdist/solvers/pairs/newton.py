@@ -142,7 +142,7 @@ def draw_rows(
         places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * likely if most < 1.0 else 1.0))
         uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
-            share = np.where(near.holds(1.0 + memory.best[places]), shares[1], shares[2])
+            share = np.where(near.holds(1.0 + memory.present[places]), shares[1], shares[2])
         share = np.where(share < 1.0, share * likely[places], 1.0)
         for number, lot in enumerate((uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]):
             chosen = np.flatnonzero(lot <= share)
@@ -162,7 +162,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 @without_rows
 def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple[Any, Summary]:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
-    scores = 1.0 + memory.best[::stride]
+    scores = 1.0 + memory.present[::stride]
     return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 

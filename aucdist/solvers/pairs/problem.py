@@ -57,13 +57,13 @@ class CutMemory(PairMemory):
 
     Attributes
     ----------
-    best : ndarray of shape (n_others,), float64
+    present : ndarray of shape (n_others,), float64
         Scores of the larger class at the present point.
     squares : ndarray of shape (n_samples,), float32, or None
         The squared length of each row, once rows were drawn by it (`aucdist.solvers.pairs.newton`).
     """
 
-    best: np.ndarray
+    present: np.ndarray
     squares: np.ndarray | None = field(default=None, kw_only=True)
 
 

@@ -317,9 +317,9 @@ def scores_at(memory: Any, step: float | None) -> np.ndarray:
     if step is None:
         scores: np.ndarray = memory.scores
         return scores
-    scores = memory.scores - memory.best
+    scores = memory.scores - memory.present
     scores *= step
-    scores += memory.best
+    scores += memory.present
     return scores
 
 
