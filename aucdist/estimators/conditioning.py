@@ -22,6 +22,7 @@ from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import Keep, ViewBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows
+from aucdist.metrics.counts import dot
 from aucdist.solvers.base import Solution, Status
 from aucdist.solvers.rounding import EPS
 
@@ -64,7 +65,7 @@ class Shift:
 
     def along(self, w: np.ndarray) -> float:
         """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
-        return float(w[self.columns] @ self.values)
+        return dot(w[self.columns], self.values)
 
 
 def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solution:

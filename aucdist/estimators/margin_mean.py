@@ -20,7 +20,7 @@ from aucdist.estimators.base import BlockClassifier, Fitted
 from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.kernels.rows import CsrRows
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
@@ -384,7 +384,7 @@ class MarginMeanClassifier(BlockClassifier):
             self.margin_threshold_ = threshold = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
-            offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
+            offset = 0.0 if self._scaling.shift is None else -dot(w, self._scaling.shift)
             self.coef_ = w[np.newaxis, :]
             counts = count_scores(blocks, w)
             threshold = best_threshold(counts)

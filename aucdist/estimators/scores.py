@@ -16,7 +16,7 @@ from aucdist.estimators.validation import is_dask
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.costs import CostCounts, costs_of_labels
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts, labels_of
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot, labels_of
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.probability_maps import ProbabilityMap
 
@@ -47,8 +47,9 @@ def count_scores(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
     """Return the mean of scores and their standard deviation, 1 where all are equal."""
     weight, values = counts.pos + counts.neg, counts.middles()
-    mean = float(weight @ values / weight.sum())
-    return mean, float(np.sqrt(weight @ (values - mean) ** 2 / weight.sum())) or 1.0
+    total = float(weight.sum())
+    mean = dot(weight, values) / total
+    return mean, float(np.sqrt(dot(weight, (values - mean) ** 2) / total)) or 1.0
 
 
 def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostCounts:

@@ -184,3 +184,23 @@ def test_blocks_bring_their_own(rows):
         InputError, match=r"n_jobs is 2, which is for arrays: blocks and the workers .* have threads of their own"
     ):
         PairwiseHingeClassifier(n_jobs=2).fit(blocks)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PairwiseHingeClassifier(lam=1e-2, calibration="logit"),
+        PairwiseHingeClassifier(lam=1e-2, features="bins", calibration="isotonic"),
+        PairwiseSquareClassifier(lam=1e-2, features={"map": "nystroem", "landmarks": 20}, calibration="gev"),
+        LinkClassifier(lam=1e-2),
+    ],
+)
+def test_a_fit_has_the_same_bits_with_any_number_of_blas_threads(model):
+    """BLAS divides sums of more than 10,000 products among its threads, and adds up the parts in another order."""
+    X, y = small(n_pos=2_000, n_neg=12_000, d=3)
+    fitted = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            ours = clone(model).fit(X, y)
+            fitted.append((ours.coef_.tobytes(), ours.decision_function(X).tobytes(), ours.probability_.to_json()))
+    assert fitted[0] == fitted[1]
