@@ -155,7 +155,7 @@ def by_kind(**options):
     """
 
     def decorator(pick):
-        """Return the function that `pick` chooses for."""
+        """Return a function that calls the implementation that `pick` chooses for its arguments."""
 
         @functools.wraps(pick)
         def function(*args):
@@ -255,6 +255,7 @@ def _table_axpys_otherwise(rows, which, coefs, n, out):
 @intrinsic
 def _prefetch(typing_context, array, position):
     def generate(context, builder, signature, args):
+        """Emit the instruction of the processor that fetches a line of its cache."""
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         address = builder.bitcast(builder.gep(data, [args[1]]), byte)
@@ -285,11 +286,13 @@ def _prefetch_row_by_type(rows, i):
     per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
 
     def csr(rows, i):
+        """Fetch the values and the columns that are stored for the row."""
         for s in range(rows.offsets[i], rows.offsets[i + 1], per_line):
             prefetch(rows.values, s)
             prefetch(rows.indices, s)
 
     def dense(rows, i):
+        """Fetch the values of the row."""
         width = rows.values.shape[1]
         for f in range(0, width, per_line):
             prefetch(rows.values, i * width + f)

@@ -125,6 +125,7 @@ class Axes:
         mark = f'<path transform="translate({{:.1f}} {{:.1f}}) scale({markersize / 2:g})" d="M0,0{marker}"{look}/>'
 
         def draw() -> str:
+            """Return the line and its marks as SVG, once the axes know their ranges."""
             across, up = self.x.place(x), self.y.place(y)
             marks = (mark.format(*at) for at in zip(across, up, strict=True) if np.isfinite(at).all())
             return f'<path d="{_path(across, up)}"{stroke}/>' * bool(line) + "".join(marks if marker else ())
@@ -137,6 +138,7 @@ class Axes:
         shape = f'z" fill="{color}" fill-opacity="{alpha:.3g}"/>'
 
         def draw() -> str:
+            """Return the area as SVG, once the axes know their ranges."""
             return f'<path d="{_path(self.x.place(x), self.y.place(y))}{shape}'
 
         self._add(x, y, draw, label, f'<path d="M0,-5h22v10h-22{shape}')
