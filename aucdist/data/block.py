@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments
+from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
@@ -420,12 +420,34 @@ def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -
     `coefs`: of shape (n_samples,), float64.
     `centred`: take x_i less the mean that the coefficients give.
     """
-    n_cells = len(rows.basis.offsets) - 1
-    cells = np.zeros((n_cells, n_cells))
-    code_moments(rows, coefs, cells)
-    cells = np.tril(cells) + np.tril(cells, -1).T
+    cells = _moments_of_cells(rows, coefs)
     if centred and (total := coefs.sum()) != 0.0:
         histogram = np.diag(cells).copy()
         cells -= np.outer(histogram, histogram / total)
-    A = basis_matrix(rows.basis)
+    return _of_features(rows.basis, cells)
+
+
+def pair_moments(
+    rows: BinRows, low: np.ndarray, high: np.ndarray, weights: np.ndarray, partners: np.ndarray
+) -> np.ndarray:
+    """Return the sum of ``w_i w_j (x_i - x_j)(x_i - x_j)'`` over pairs, float64 of shape (n_features, n_features).
+
+    `rows`, `low`, `high`, `weights`: which rows are partners, as of `aucdist.kernels.codes.window_moments`.
+    `partners`, of shape (n_samples,), float64: the weight of each row's pairs.
+    """
+    cells = _moments_of_cells(rows, partners)
+    across = np.zeros(cells.shape)
+    window_moments(rows, low, high, weights, np.zeros(len(cells)), across)
+    return _of_features(rows.basis, cells - (across + across.T))
+
+
+def _moments_of_cells(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
+    n_cells = len(rows.basis.offsets) - 1
+    cells = np.zeros((n_cells, n_cells))
+    code_moments(rows, coefs, cells)
+    return np.tril(cells) + np.tril(cells, -1).T
+
+
+def _of_features(basis: CodeBasis, cells: np.ndarray) -> np.ndarray:
+    A = basis_matrix(basis)
     return np.asarray(A.T @ (A.T @ cells).T)

@@ -155,6 +155,34 @@ def code_moments(rows, coefs, out):
                     into[starts[k] + row[k]] += coefs[i]
 
 
+@kernel
+def window_moments(rows, low, high, weights, sums, out):
+    """Add the sum of ``weights[i] c_i s_i'`` to out, where s_i is the sum of ``weights[j] c_j`` over the partners j of row i.
+
+    `rows`: BinRows: first the n rows i, then those that are partners. A c has a 1 for each cell of a row.
+    `low` and `high`, of shape (n,), int64: ascending: partners low[i] to high[i] - 1, at least one, are those of row i.
+    `weights`: of shape (n_samples,), float64.
+    `sums`, of shape (n_cells,), float64: zeros, in which s_i is kept.
+    `out`: of shape (n_cells, n_cells), float64.
+    """
+    codes, starts, n = rows.codes, rows.basis.starts, low.shape[0]
+    n_codes, n_cells = codes.shape[1], sums.shape[0]
+    first, end = n, n
+    for i in range(n):
+        while end < n + high[i]:
+            for j in range(n_codes):
+                sums[starts[j] + codes[end, j]] += weights[end]
+            end += 1
+        while first < n + low[i]:
+            for j in range(n_codes):
+                sums[starts[j] + codes[first, j]] -= weights[first]
+            first += 1
+        for j in range(n_codes):
+            into = out[starts[j] + codes[i, j]]
+            for cell in range(n_cells):
+                into[cell] += weights[i] * sums[cell]
+
+
 # ---- codes of values --------------------------------------------------------------------------------------------------
 
 

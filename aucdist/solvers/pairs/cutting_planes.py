@@ -32,8 +32,9 @@ model predicted the value (after Kiwiel, "Proximity control in bundle methods fo
 minimization", Mathematical Programming 46, 1990).
 """
 
-import itertools
-from collections.abc import Iterator
+import bisect
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,24 +89,24 @@ ASTRAY = 0.5
 its start. The rows that were drawn then do not stand for all rows."""
 
 PATIENT, FALLEN = 16, 0.5
-"""If the first number of Newton steps have not reduced what is left of the objective to the second number, as a share,
-the solver changes to cutting planes. With 8 or 20 steps, a9a with 5 % of the negatives takes 101 to 150 passes; with 12
-or 16 it takes 62."""
+"""A method has stalled if the first number of its rounds have not reduced what is left of the objective to the second
+number, as a share. The solver then changes from Newton steps to cutting planes, and from these to the interior-point
+method. With 8 or 20 Newton steps, a9a with 5 % of the negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
 
 UNCHANGED = 3
 """The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
 gap."""
 
 ROWS_PER_ROUND = 20
-"""The interior-point method starts after one line search for each this many rows. The cost of its steps grows with the
-number of rows, and fits of text converge in some dozens of line searches."""
+"""The interior-point method starts after one line search for each this many rows at the earliest, since the cost of its steps
+grows with the number of rows."""
 
 BEYOND = 0.03
 """The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
 Sonnenburg, 0.1)."""
 
-STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3])
-"""The steps at which a line search between cuts evaluates the derivative, in units of the distance to the target."""
+STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)
+"""The steps among which a line search between cuts finds the zero of the derivative, in units of the distance to the target."""
 
 TOO_SHORT, FAR = 0.05, 0.3
 """A line search that ends below the first number shows that the target was too far off. One that ends above the second
@@ -238,7 +239,7 @@ class CuttingPlanes:
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
             left.append(self.gap * self.objective(self.best))
-            if len(left) > PATIENT and left[-1] > FALLEN * left[-1 - PATIENT]:
+            if has_stalled(left):
                 break
             w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
             rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
@@ -273,18 +274,16 @@ class CuttingPlanes:
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
         mu = self._first_weight() if self.negatives.is_top_only and not self.here.w.any() else 0.0
-        nulls = 0
+        nulls, left, interior_points = 0, list[float](), self._interior_points()
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._half_width = 0.0
-        for n_searches in itertools.count():
+        while True:
+            if len(left) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others and has_stalled(left):
+                yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
-            if (
-                n_searches == (self.cuts.n_anchors + self.cuts.n_others) // ROWS_PER_ROUND
-                and self._take_interior_minimum()
-            ):
-                continue
+            left.append(self.gap * self.objective(self.best))
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
                 self._width *= 0.25
@@ -305,22 +304,20 @@ class CuttingPlanes:
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, self.penalty.lam)
 
-    def _take_interior_minimum(self) -> bool:
-        """Move to the minimum of `aucdist.solvers.pairs.few_rows` if there are few rows; return whether it moved."""
+    def _interior_points(self) -> Iterator[tuple[float, np.ndarray]]:
+        """Go from point to point of `aucdist.solvers.pairs.few_rows` if there are few rows, and yield as the other methods do."""
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
         if not few or penalty.signs is not None or self.negatives.is_top_only:
-            return False
+            return
         self._few = self._few or FewRows(cuts.blocks, cuts.groups, cuts.mass)
-        minimum = self._few.solve(penalty.lam)
-        if minimum is None:
-            return False
-        w, height, gradient = minimum
-        self.score(w)
-        self.add_cut(1.0, w)
-        self.bundle.add(height, gradient)
-        return True
+        for w, height, gradient in self._few.solve(penalty.lam):
+            self.score(w)
+            self.add_cut(1.0, w)
+            self.bundle.add(height, gradient)
+            target, bound = self.bundle.best_combination(penalty)
+            yield bound, target
 
     def _proximal_steps(self) -> Iterator[tuple[float, np.ndarray]]:
         """Yield the bundle's bound and the weights it comes from, and then take cuts there."""
@@ -381,12 +378,13 @@ class CuttingPlanes:
         w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._half_width, self._width)
         if self._half_width == 0.0 and self._width == 0.0:
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
-            slopes = np.array([along(float(t)) + penalty.slope_along(w, move, float(t)) for t in STEPS])
-            k = int(np.argmax(slopes > 0.0)) if (slopes > 0.0).any() else len(STEPS)
-            step = float(STEPS[min(k, len(STEPS) - 1)])
+            slope = functools.cache(lambda t: along(t) + penalty.slope_along(w, move, t))
+            k = bisect.bisect_right(STEPS, 0.0, key=slope)  # the slope rises along the line
+            step = STEPS[min(k, len(STEPS) - 1)]
             if 0 < k < len(STEPS):
-                step = float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
-            return step if penalty.signs is None else min(step, 1.0), float(slopes[0])
+                low, high = STEPS[k - 1 : k + 1]
+                step = low + (high - low) * slope(low) / (slope(low) - slope(high))
+            return step if penalty.signs is None else min(step, 1.0), slope(STEPS[0])
         first, of_sample = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
         if widths is not None and widths != (self._half_width, self._width):
             first += of_sample - sample.slope_along(move, *widths)(0.0)
@@ -438,6 +436,11 @@ class CuttingPlanes:
         self._n_taken += 1
         self.bundle.add(cut.height, gradient)
         return True
+
+
+def has_stalled(left: Sequence[float]) -> bool:
+    """Return whether the last `PATIENT` rounds have not reduced what is left of the objective enough."""
+    return len(left) > PATIENT and left[-1] > FALLEN * left[-1 - PATIENT]
 
 
 class AllPairs(Solver):

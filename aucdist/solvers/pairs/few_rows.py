@@ -13,6 +13,7 @@ dual point for the loop of `aucdist.solvers.pairs.cutting_planes`, whose certifi
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
@@ -32,6 +33,10 @@ gigabytes, and the values of all rows, which are sent to the client, take at mos
 MOST_STEPS, PATIENCE = 50, 2
 """The largest number of steps, and the number of steps without a much smaller gap after which they end, because
 rounding prevents a smaller one."""
+
+CLOSER = 0.1
+"""The fit ends at the first point that is near enough for it, and the last of the steps take most of the time: for 592 rows
+of 765 columns, 20 of them lead to a gap of 1 %, and 45 to the last one."""
 
 TO_BORDER = 0.995
 """A step goes this share of the way to the boundary of the feasible set."""
@@ -70,16 +75,39 @@ class FewRows:
             np.ix_(self.rows, self.rows)
         ]
 
-    def solve(self, lam: float) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """Return an approximate minimiser for the penalty ``lam/2 |w|^2``, and the height and the gradient of a dual point.
+    def solve(self, lam: float) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
+        """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.
 
-        None where no step has finite weights and a dual value above 0.
+        A pair is yielded when the gap between both values is `CLOSER` times that of the pair before, and at the end. Nothing is
+        yielded if no step has finite weights and a dual value above 0.
         """
-        with np.errstate(all="ignore"):
-            primal, dual = self._dual_variables(lam)
-        if primal is None or dual is None:
-            return None
-        return self._sum_of_rows(primal) / lam, math.fsum(dual), -self._sum_of_rows(dual)
+        W, K = self.weights, self.products / lam
+        # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
+        iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
+        lowest, highest, gap, yielded, in_vain = np.inf, 0.0, np.inf, np.inf, 0
+        best = bound = np.zeros(0)
+        for _ in range(MOST_STEPS):
+            primal, dual, t, product = self._values(K, iterate)
+            if primal < lowest:
+                lowest, best = primal, np.clip(iterate[0], 0.0, W)
+            if dual > highest:
+                highest, bound = dual, np.clip(iterate[0], 0.0, W)
+            before, gap = gap, lowest - highest
+            in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
+            if in_vain > PATIENCE or not product > 0.0:
+                break
+            if len(bound) and gap <= CLOSER * min(yielded, lowest):
+                yielded = gap
+                yield self._point(lam, best, bound)
+            step = self._step(K, iterate, t, product)
+            if step is None:
+                break
+            iterate = iterate + step
+        if len(best) and len(bound) and gap < yielded:
+            yield self._point(lam, best, bound)
+
+    def _point(self, lam: float, best: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        return self._sum_of_rows(best) / lam, math.fsum(bound), -self._sum_of_rows(bound)
 
     def margins(self, scores: np.ndarray) -> np.ndarray:
         """Return the margin of each pair."""
@@ -90,58 +118,52 @@ class FewRows:
         n = self.n_pos
         return np.concatenate([np.bincount(self.i, b, n), -np.bincount(self.j, b, len(self.rows) - n)])
 
-    def _dual_variables(self, lam: float) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return the variables whose weights have the lowest objective, and those with the highest dual value."""
-        K, W, n, n_rows = self.products / lam, self.weights, self.n_pos, len(self.rows)
-        lowest, highest, best, bound, gap, in_vain = np.inf, 0.0, None, None, np.inf, 0
-        # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
-        iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
-        for _ in range(MOST_STEPS):
-            b, to_upper, low, high = iterate
-            c = self.coefficients(b)
-            scores = K @ c
-            t, half_square = 1.0 - self.margins(scores), 0.5 * float(c @ scores)
-            primal, dual = half_square + float(W @ np.maximum(t, 0.0)), float(b.sum()) - half_square
-            if primal < lowest:
-                lowest, best = primal, np.clip(b, 0.0, W)
-            if dual > highest:
-                highest, bound = dual, np.clip(b, 0.0, W)
-            product, before, gap = mean_product(iterate), gap, lowest - highest
-            in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            if in_vain > PATIENCE or not product > 0.0:
-                break
-            scaling = 1.0 / (low / b + high / to_upper)
-            scaling_matrix = np.zeros((n, n_rows - n))
-            scaling_matrix[self.i, self.j] = scaling
-            row_scaling = np.abs(self.coefficients(scaling))
-            K_pos, K_neg = K[:, :n], K[:, n:]
-            system = np.concatenate(
-                [K_pos * row_scaling[:n] - K_neg @ scaling_matrix.T, K_neg * row_scaling[n:] - K_pos @ scaling_matrix],
-                axis=1,
+    @np.errstate(all="ignore")
+    def _values(self, K: np.ndarray, iterate: np.ndarray) -> tuple[float, float, np.ndarray, float]:
+        """Return the objective, the dual value, 1 less the margin of each pair, and the mean product."""
+        b = iterate[0]
+        c = self.coefficients(b)
+        scores = K @ c
+        t, half_square = 1.0 - self.margins(scores), 0.5 * float(c @ scores)
+        primal = half_square + float(self.weights @ np.maximum(t, 0.0))
+        return primal, float(b.sum()) - half_square, t, mean_product(iterate)
+
+    @np.errstate(all="ignore")
+    def _step(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
+        """Return the step of the predictor-corrector method; None where its matrix is singular."""
+        n, n_rows = self.n_pos, len(self.rows)
+        b, to_upper, low, high = iterate
+        scaling = 1.0 / (low / b + high / to_upper)
+        scaling_matrix = np.zeros((n, n_rows - n))
+        scaling_matrix[self.i, self.j] = scaling
+        row_scaling = np.abs(self.coefficients(scaling))
+        K_pos, K_neg = K[:, :n], K[:, n:]
+        system = np.concatenate(
+            [K_pos * row_scaling[:n] - K_neg @ scaling_matrix.T, K_neg * row_scaling[n:] - K_pos @ scaling_matrix],
+            axis=1,
+        )
+        system[np.diag_indices(n_rows)] += 1.0
+        factor, pivots, failed = dgetrf(system)
+        if failed:
+            return None
+        step = np.zeros((4, 1))
+        # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
+        for corrects in (False, True):
+            reached = mean_product(iterate + longest_step(iterate, step) * step)
+            target = product * (reached / product) ** 3 if corrects else 0.0
+            rest_low, rest_high = target - step[0] * step[2], target - step[1] * step[3]
+            residual = t + rest_low / b - rest_high / to_upper
+            change, _ = dgetrs(factor, pivots, K @ self.coefficients(scaling * residual))
+            step_b = scaling * (residual - self.margins(change))
+            step = np.stack(
+                [
+                    step_b,
+                    -step_b,
+                    (rest_low - low * step_b) / b - low,
+                    (rest_high + high * step_b) / to_upper - high,
+                ]
             )
-            system[np.diag_indices(n_rows)] += 1.0
-            factor, pivots, failed = dgetrf(system)
-            if failed:
-                break
-            step = np.zeros((4, 1))
-            # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
-            for corrects in (False, True):
-                reached = mean_product(iterate + longest_step(iterate, step) * step)
-                target = product * (reached / product) ** 3 if corrects else 0.0
-                rest_low, rest_high = target - step[0] * step[2], target - step[1] * step[3]
-                residual = t + rest_low / b - rest_high / to_upper
-                change, _ = dgetrs(factor, pivots, K @ self.coefficients(scaling * residual))
-                step_b = scaling * (residual - self.margins(change))
-                step = np.stack(
-                    [
-                        step_b,
-                        -step_b,
-                        (rest_low - low * step_b) / b - low,
-                        (rest_high + high * step_b) / to_upper - high,
-                    ]
-                )
-            iterate = iterate + TO_BORDER * longest_step(iterate, step) * step
-        return best, bound
+        return TO_BORDER * longest_step(iterate, step) * step
 
     def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
         """Return the sum of the rows times their coefficients, each of which is rounded once for each of its groups.

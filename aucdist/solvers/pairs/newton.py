@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from aucdist.data.block import Block, column_squares, matrix_of_rows, row_squares, rows_at, stacked
+from aucdist.data.block import Block, column_squares, matrix_of_rows, pair_moments, row_squares, rows_at, stacked
 from aucdist.engine.blocks import Summary, without_rows
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.loss import running_sums
@@ -445,20 +446,26 @@ class Pairs:
 
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
-        every, n = matrix_of_rows(self.rows), self.n_anchors
-        every = every if isinstance(every, np.ndarray) else every.toarray()
-        A, B, near = every[:n], every[n : self.n_pairs], every[self.n_pairs :]
-        # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
-        below = running_sums(self.weights[n:, np.newaxis] * B)
         low, high = self._of_anchors
-        half = below.take(low, axis=0)
-        half -= below.take(high, axis=0)
-        half *= self.weights[:n, np.newaxis]
-        half += (0.5 * self.partners[:n, np.newaxis]) * A
-        total: np.ndarray = A.T @ half
-        B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
-        total = self.scale * (total + total.T + B.T @ B)
-        if len(near):
+        n, n_pairs, rows = self.n_anchors, self.n_pairs, self.rows
+        if isinstance(rows, BinRows):  # a row has a few cells, where a matrix has a number for each feature
+            total = self.scale * pair_moments(rows_at(rows, np.arange(n_pairs)), low, high, self.weights, self.partners)
+        else:
+            every = matrix_of_rows(rows)
+            every = every if isinstance(every, np.ndarray) else every.toarray()
+            A, B = every[:n], every[n:n_pairs]
+            # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
+            below = running_sums(self.weights[n:, np.newaxis] * B)
+            half = below.take(low, axis=0)
+            half -= below.take(high, axis=0)
+            half *= self.weights[:n, np.newaxis]
+            half += (0.5 * self.partners[:n, np.newaxis]) * A
+            total = A.T @ half
+            B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
+            total = self.scale * (total + total.T + B.T @ B)
+        if len(self.rates):
+            near = matrix_of_rows(rows_at(rows, np.arange(n_pairs, n_pairs + len(self.rates))))
+            near = near if isinstance(near, np.ndarray) else near.toarray()
             near = self._active[:, np.newaxis] * (near - self._middle)
             near -= self.rates @ near / self.rates.sum()
             near *= np.sqrt(self.rates)[:, np.newaxis]

@@ -1,5 +1,7 @@
 """The interior-point method where rows are few and features are more: against liblinear, and its dual points pair by pair."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -29,6 +31,13 @@ def problem(seed, n_pos, n_neg, scale=1.0, *, ties=False, weighted=False, groupe
     return X, y, weight, group, pairs_of(y, group, weight)
 
 
+@pytest.fixture
+def soon(monkeypatch):
+    """Let other methods count as stalled after two rounds, which small problems would end before."""
+    monkeypatch.setattr(cutting_planes, "PATIENT", 1)
+    monkeypatch.setattr(cutting_planes, "FALLEN", 0.0)
+
+
 def blocks(X, y, weight, group, n_blocks=1):
     block = Block.of(X, y, weight=weight, group=group if group.any() else None)
     return LocalBlocks(partition(block, n_blocks))
@@ -49,31 +58,33 @@ def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, l
     rows = blocks(X, y, weight, group)
     few = few_rows(rows)
     assert sorted(few.weights) == pytest.approx(sorted(pairs[2]), rel=1e-12)
-    minimum = few.solve(lam)
-    if minimum is None:
-        assert scale > 1.0
-        return
-    w, height, gradient = minimum
-    # A tangent from below: nowhere above the mean of the hinges.
-    for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
-        loss = mean_loss(hinge, v, X, pairs)
-        reach = np.abs(v) @ np.abs(X).max(axis=0)
-        assert height + gradient @ v <= loss + 1e-13 * (1.0 + reach)
-    primal = 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)
-    dual = height - gradient @ gradient / (2.0 * lam)
-    assert dual <= primal * (1 + 1e-9)
+    minima = list(few.solve(lam))
+    assert minima or scale > 1.0
+    gaps = []
+    for w, height, gradient in minima:
+        # A tangent from below: nowhere above the mean of the hinges.
+        for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
+            loss = mean_loss(hinge, v, X, pairs)
+            reach = np.abs(v) @ np.abs(X).max(axis=0)
+            assert height + gradient @ v <= loss + 1e-13 * (1.0 + reach)
+        primal = 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)
+        dual = height - gradient @ gradient / (2.0 * lam)
+        assert dual <= primal * (1 + 1e-9)
+        gaps.append(primal - dual)
     if scale == 1.0:
-        assert primal - dual <= 1e-6 * primal
+        assert gaps[-1] <= 1e-6 * primal
+        assert all(later <= 0.2 * gap + 1e-9 * primal for gap, later in itertools.pairwise(gaps[:-1]))
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.usefixtures("soon")
 def test_the_optimum_is_liblinears(seed):
     X, y, weight, group, pairs = problem(seed, 8, 15, weighted=seed % 2 == 0, grouped=seed % 3 == 0)
     lam = 10.0 ** (-(seed % 4))
     solution = solve(AllPairs().rounds(blocks(X, y, weight, group, 1 + seed % 3), lam), tol=1e-6, max_passes=50)
     certificate = solution.certificate
     assert certificate.status == "converged"
-    assert solution.passes <= 5
+    assert solution.passes <= 12
     best = best_hinge(X, pairs, lam)  # up to 1e-4 above the optimum
     assert best * (1 - 1e-4) <= certificate.primal <= best * (1 + 1e-6)
     assert certificate.dual - certificate.rounding <= best
@@ -90,15 +101,16 @@ def test_all_kinds_of_rows_give_the_same():
     wide = r.normal(size=(60, 1000))
     model = PairwiseHingeClassifier(features="bins").fit(wide, wide[:, 0] > 0)
     assert model.certificate_.status == "converged"
-    assert len(model.history_) <= 6  # 798 by cutting planes alone
+    assert len(model.history_) <= 60  # 798 by cutting planes alone
 
 
+@pytest.mark.usefixtures("soon")
 def test_a_path_takes_few_passes_for_each_lam(monkeypatch):
     X, y, weight, group, _ = problem(4, 10, 20)
     rows = blocks(X, y, weight, group)
     path = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
     for lam in (1.0, 1e-2, 1e-4):
-        assert solve(path.rounds(lam), tol=1e-5, max_passes=50).passes <= 4
+        assert solve(path.rounds(lam), tol=1e-5, max_passes=50).passes <= 10
     monkeypatch.setattr(cutting_planes, "MOST_ROWS", 29)
     planes = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
     assert solve(planes.rounds(1e-4), tol=1e-5, max_passes=50).passes > 10
@@ -109,7 +121,7 @@ def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
     X[:, 0] *= 1e200
     rows = blocks(X, y, weight, group)
     few = few_rows(rows)
-    assert few.solve(1.0) is None
+    assert list(few.solve(1.0)) == []
 
 
 def test_weights_whose_products_are_0_leave_their_pairs_out():
@@ -119,14 +131,13 @@ def test_weights_whose_products_are_0_leave_their_pairs_out():
     few = few_rows(rows)
     assert few.weights.min() > 0.0
     assert len(few.weights) < 20
-    minimum = few.solve(1e-2)
-    assert minimum is not None
-    assert minimum[1] == pytest.approx(
-        few_rows(blocks(X, y, (weight > 1.0) * 1.0, np.zeros(9, dtype=int))).solve(1e-2)[1]
-    )
+    *_, (_, height, _) = few.solve(1e-2)
+    *_, (_, alone, _) = few_rows(blocks(X, y, (weight > 1.0) * 1.0, np.zeros(9, dtype=int))).solve(1e-2)
+    assert height == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("grade_weight", ["difference", "one"])
+@pytest.mark.usefixtures("soon")
 def test_grades_and_a_single_positive(grade_weight):
     X, *_ = problem(7, 6, 9)
     grades = np.arange(15) % 4
@@ -143,6 +154,7 @@ def test_grades_and_a_single_positive(grade_weight):
     assert best * (1 - 5e-3) <= one.certificate.primal <= best * (1 + 1e-6)
 
 
+@pytest.mark.usefixtures("soon")
 def test_blocks_and_threads_do_not_change_the_bits():
     X, y, *_ = problem(9, 30, 50)
     whole = Block.of(X, y)

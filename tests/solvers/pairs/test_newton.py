@@ -1,10 +1,12 @@
 """Newton steps on the smoothed pairs: their second derivative and slopes against plain Python, and the optimum they lead to."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support.code_sets import random_codes, slow_matrix
 from support.grouped_pairs import best_hinge, pairs_of
 from support.optima import optimum
 from support.oracle import pairwise_objective
@@ -40,17 +42,23 @@ def pairs_in_plain_python(X, y, weight, group):
                 yield i, j, weight[i] * weight[j]
 
 
-@pytest.mark.parametrize(("classes", "form"), [((8, 15), np.asarray), ((15, 8), sp.csr_array)])
+@pytest.mark.parametrize(("classes", "form"), [((8, 15), np.asarray), ((15, 8), sp.csr_array), ((8, 15), None)])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, classes, form):
     X, y = small(*classes, d=4)
     r, h, w = np.random.default_rng(0), 0.4, np.array([0.3, -0.2, 0.5, 0.1])
-    weight, move = r.uniform(0.5, 2.0, len(y)), r.normal(size=4)
+    if form is None:
+        codes = random_codes(len(y), 1)
+        X = slow_matrix(codes)
+        w = 0.3 * r.normal(size=X.shape[1])
+    weight, move = r.uniform(0.5, 2.0, len(y)), r.normal(size=len(w))
     group = r.integers(0, 3, len(y)) if grouped else np.zeros(len(y), dtype=int)
-    block = Block.of(form(X), y, weight=weight, group=group if grouped else None)
+    block = Block.of(X if form is None else form(X), y, weight=weight, group=group if grouped else None)
+    if form is None:
+        block = replace(block, rows=codes)
     groups = pair_groups(LocalBlocks([block])) if grouped else None
     _, sample = at_a_point(block, w, h, groups=groups)
-    H, mass, slopes = np.zeros((4, 4)), 0.0, np.zeros(2)
+    H, mass, slopes = np.zeros((len(w), len(w))), 0.0, np.zeros(2)
     for i, j, m in pairs_in_plain_python(X, y, weight, group):
         d = X[i] - X[j]
         mass += m
@@ -58,6 +66,7 @@ def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, cl
             H += m * np.outer(d, d) / (2.0 * h)
         for k, step in enumerate((0.0, 0.7)):
             slopes[k] -= m * np.clip((1.0 - d @ (w + step * move) + h) / (2.0 * h), 0.0, 1.0) * (d @ move)
+    assert H.any()
     pairs = sample.pairs(h, 0.0)
     np.testing.assert_allclose(pairs.matrix(), H / mass, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(pairs.product(move), H @ move / mass, rtol=1e-9, atol=1e-12)
