@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, window_moments
+from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_rows, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
@@ -330,23 +330,25 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]
 
 
-_MATRICES: dict[Any, sp.csr_matrix] = {}
-"""By the number of the values of a basis, and what they were changed by, for as long as these are in memory."""
+_MADE: dict[Any, Any] = {}
+"""What was made of the values of a basis, by their identity, for as long as they are in memory."""
 
 
-def basis_matrix(basis: CodeBasis, change: Callable[[np.ndarray], np.ndarray] | None = None) -> sp.csr_matrix:
-    """Return the values of all basis functions in all cells, or what they change to, of shape (n_cells, n_features), float64.
+def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
+    """Return the values of all basis functions in all cells, of shape (n_cells, n_features), float64; made once for a basis."""
+    return _made_once(basis, _matrix_of_basis)
 
-    The matrix of a basis is made once: each Newton step asks for it, and making it took longer than the step.
-    """
-    key = id(basis.values), change
-    if key in _MATRICES:
-        return _MATRICES[key]
-    weakref.finalize(basis.values, _MATRICES.pop, key, None)
-    if change is not None:
-        matrix = basis_matrix(basis).copy()
-        matrix.data = change(matrix.data)
-        return _MATRICES.setdefault(key, matrix)
+
+def _made_once(basis: CodeBasis, make: Callable[..., Any], *options: Any) -> Any:
+    """Return what `make` makes of a basis. Each Newton step asks for it, and making it can take longer than the step."""
+    key = id(basis.values), make, *options
+    if key not in _MADE:
+        weakref.finalize(basis.values, _MADE.pop, key, None)
+        _MADE[key] = make(basis, *options)
+    return _MADE[key]
+
+
+def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
     n_cells = len(basis.offsets) - 1
     matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (n_cells, basis.n_features))
     parts = []
@@ -359,7 +361,22 @@ def basis_matrix(basis: CodeBasis, change: Callable[[np.ndarray], np.ndarray] | 
             cells = sp.csr_matrix(sums.reshape(end - first, -1))
             part = sp.csr_matrix((cells.data, used[cells.indices], cells.indptr), part.shape)
         parts.append(part)
-    return _MATRICES.setdefault(key, sp.csr_matrix(sp.vstack(parts)) if parts else matrix)
+    return sp.csr_matrix(sp.vstack(parts)) if parts else matrix
+
+
+def _change_basis(basis: CodeBasis, function: Callable[[np.ndarray], np.ndarray]) -> CodeBasis:
+    """Return the basis of a function of all values, one that is 0 at 0.
+
+    A step from 0 to a value becomes one to the function of that value. Only codes of one feature have a basis function with
+    several steps, whose heights are the differences of the function between them.
+    """
+    values, columns = function(basis.values), basis.columns
+    summed = np.repeat(np.repeat(basis.widths > 0, np.diff(basis.starts)), np.diff(basis.offsets))
+    several = np.flatnonzero(summed & (np.bincount(columns[summed], minlength=basis.n_features) > 1)[columns])
+    several = several[np.argsort(columns[several], kind="stable")]
+    for steps in np.split(several, np.flatnonzero(np.diff(columns[several])) + 1):
+        values[steps] = np.diff(function(basis.values[steps].cumsum()), prepend=0.0)
+    return basis._replace(values=values)
 
 
 def matrix_of(rows: BinRows) -> sp.csr_matrix:
@@ -383,12 +400,7 @@ def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Row
     """Return the rows with a function of each of their values, one that is 0 at 0."""
     if not isinstance(rows, BinRows):
         return rows._replace(values=function(rows.values.astype(np.float64, copy=False)))
-    basis, matrix = rows.basis, basis_matrix(rows.basis, function)
-    changed = CodeBasis(
-        basis.starts, np.zeros_like(basis.widths), matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int32, copy=False), matrix.data, basis.n_features,
-    )  # fmt: skip
-    return BinRows(rows.codes, changed)
+    return BinRows(rows.codes, _made_once(rows.basis, _change_basis, function))
 
 
 def column_squares(rows: Rows, coefs: np.ndarray) -> np.ndarray:
@@ -443,11 +455,17 @@ def pair_moments(
 
 def _moments_of_cells(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
     n_cells = len(rows.basis.offsets) - 1
-    cells = np.zeros((n_cells, n_cells))
-    code_moments(rows, coefs, cells)
-    return np.tril(cells) + np.tril(cells, -1).T
+    lower = np.zeros((n_cells, n_cells))
+    code_moments(rows, coefs, lower)
+    cells = lower + lower.T
+    np.fill_diagonal(cells, lower.diagonal())
+    return cells
 
 
 def _of_features(basis: CodeBasis, cells: np.ndarray) -> np.ndarray:
-    A = basis_matrix(basis)
-    return np.asarray(A.T @ (A.T @ cells).T)
+    """Return ``A' cells A``, where A has the values of the basis functions in the cells, and `cells` is symmetric."""
+    for _ in range(2):
+        out = np.zeros((len(cells), basis.n_features))
+        fold_rows(basis, cells, out)
+        cells = np.ascontiguousarray(out.T)
+    return cells

@@ -90,6 +90,13 @@ def fold(basis, table, out):
             out[basis.columns[k]] += basis.values[k] * table[c]
 
 
+@kernel
+def fold_rows(basis, tables, out):
+    """Add ``A' tables[k]`` to each out[k], of shape (n, n_features), as `fold` does."""
+    for k in range(tables.shape[0]):
+        fold(basis, tables[k], out[k])
+
+
 # ---- rows and tables --------------------------------------------------------------------------------------------------
 
 

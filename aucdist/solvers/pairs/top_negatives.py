@@ -32,7 +32,7 @@ Departures from the paper: the solver takes Newton steps on the smoothed loss, o
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -154,8 +154,11 @@ class MeanHinge:
         self.order = np.argsort(scores)
         self.scores, self.h = scores[self.order], h
         self._shares = weights[self.order] / (float(weights.sum()) or 1.0)
-        moments = (self._shares, self._shares * self.scores, self._shares * self.scores * self.scores)
-        self._sums = [running_sums(values) for values in moments]
+        self._sums = running_sums(self._shares), running_sums(self._shares * self.scores)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return running_sums(self._shares * self.scores * self.scores)
 
     def _ends(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return how many positives are below the band of each score, how many are below its end, and the end."""
@@ -166,7 +169,7 @@ class MeanHinge:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the mean hinge at each score."""
         low, high, end = self._ends(scores)
-        share, first, second = ((total[high] - total[low]) for total in self._sums)
+        share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
         # The limits keep the rounding of the squares of large scores out.
         values: np.ndarray = (
@@ -189,15 +192,13 @@ class MeanHinge:
         """
         low, high, end = self._ends(scores)
 
-        def active(values: np.ndarray) -> np.ndarray:
-            """Return for each score the mean of a value over the positives that are active with it."""
-            values = self._shares * values
-            whole, at = running_sums(values), running_sums(values * self.scores)
+        def active(whole: np.ndarray, at: np.ndarray) -> np.ndarray:
+            """Return for each score the mean of a value over the positives that are active with it, from its running sums."""
             inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
             return whole[low] - whole[first] + inside
 
-        of_changes = of_positives[self.order]
-        return changes * active(np.ones(len(of_changes))) - active(of_changes)
+        values = self._shares * of_positives[self.order]
+        return changes * active(*self._sums) - active(running_sums(values), running_sums(values * self.scores))
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Return two close scores between which the mean hinge reaches a value."""
