@@ -322,14 +322,9 @@ def _mean_curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
 # ---- its tasks ------------------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=2)
-def _scaled_rows(source: str, fingerprint: str, scale: str) -> Block:
-    data = read_dataset({"source": json.loads(source), "fingerprint": fingerprint})
-    return fit_scaling(data, scale, data.block).transform(data.block)
-
-
 def _training_rows(task: Task) -> Block:
-    return _scaled_rows(json.dumps(task["source"]), task["fingerprint"], task["scale"])
+    data = read_dataset(task)
+    return fit_scaling(data, task["scale"], data.block).transform(data.block)
 
 
 @functools.lru_cache(maxsize=8)

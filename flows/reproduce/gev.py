@@ -6,7 +6,7 @@
 import itertools
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -26,8 +26,6 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.solvers.base import Round
-from flows.config.base import Strict
-from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
     Kind,
@@ -35,6 +33,7 @@ from flows.reproduce.kind import (
     Result,
     Results,
     Splits,
+    System,
     Task,
     TaskKey,
     Version,
@@ -59,13 +58,15 @@ class Links(Kind):
 
     def report(self, results: Results) -> Report:
         """Return the figures."""
-        scores, figures = np.linspace(-self.reach, self.reach, 401), []
-        for suffix, heading in (("cdf", "Distribution function"), ("pdf", "Density")):
-            curves = []
-            for xi in self.shapes:
-                values = gev_density(xi, scores) if suffix == "pdf" else Link("gev", xi).probabilities(scores)[0]
-                curves.append(Curve(f"xi = {xi:g}", scores, values))
-            figures.append(Figure(heading, curves, "Score", heading))
+        scores = np.linspace(-self.reach, self.reach, 401)
+        functions: dict[str, Callable[[float], np.ndarray]] = {
+            "Distribution function": lambda xi: Link("gev", xi).probabilities(scores)[0],
+            "Density": lambda xi: gev_density(xi, scores),
+        }
+        figures = [
+            Figure(heading, [Curve(f"xi = {xi:g}", scores, function(xi)) for xi in self.shapes], "Score", heading)
+            for heading, function in functions.items()
+        ]
         return Report(self.title, figures=figures)
 
 
@@ -82,10 +83,9 @@ TOLERANCE = 0.1
 SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 
-class ShapeSystem(Strict):
+class ShapeSystem(System):
     """A method that estimates xi."""
 
-    model: ModelConfig
     table: str
     """The printed table and figure, as the heading of the section"""
     sets: int = Field(default=1, ge=1)
@@ -263,18 +263,16 @@ class Optimisers(ProtocolKind):
 
     def report(self, results: Results) -> Report:
         """Return the figure and the table, and on how many data sets each solver is the fastest."""
-        lines, figures = [], []
+        lines: list[tuple[Any, ...]] = []
+        figures = []
         for dataset in self.datasets:
             for run in results_of(results, dataset, "all")[:1]:
-                measured = {name: run[name] for name in ("seconds", "rounds")}
-                lines.append(pd.DataFrame(measured).rename_axis("system").assign(dataset=dataset, xi=run["xi"]))
+                lines += [(dataset, s, seconds, run["rounds"][s], run["xi"]) for s, seconds in run["seconds"].items()]
                 if dataset in self.drawn:
                     curves = [Curve(s, np.arange(0.0, len(v)), np.array(v)) for s, v in run["log_loss"].items()]
                     heading, about = f"{self.figure}: {dataset}", f"xi {run['xi']:.3f}"
                     figures.append(Figure(heading, curves, "Iteration", "Log loss", about))
-        cells = (
-            pd.DataFrame(columns=OPTIMISER_COLUMNS) if not lines else pd.concat(lines).reset_index()[OPTIMISER_COLUMNS]
-        )
+        cells = pd.DataFrame(lines, columns=OPTIMISER_COLUMNS)
         fastest = cells["seconds"] == cells.groupby("dataset")["seconds"].transform("min")
         shown = cells.assign(highlight=np.where(fastest, "better", ""))
         text = "{seconds:.4g}", "{rounds} iterations", "xi {xi:.3f}"
@@ -300,10 +298,9 @@ COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value
 """
 
 
-class ProbabilitySystem(Strict):
+class ProbabilitySystem(System):
     """A model with probabilities."""
 
-    model: ModelConfig
     smote: bool = False
     """Fit to rows whose classes SMOTE has balanced"""
 
@@ -362,7 +359,7 @@ class Probabilities(ProtocolKind):
 
     def cells(self, results: Results) -> pd.DataFrame:
         """Return the cells of the data sets on which all systems were run, with the paper's marks of those behind the best."""
-        cells = [pd.DataFrame(columns=[*COLUMNS, "best", "mark"])]
+        cells: list[Any] = []
         for measure in self.tables:
             for dataset in self.datasets:
                 values = pd.DataFrame(
@@ -377,12 +374,9 @@ class Probabilities(ProtocolKind):
                 mark = np.select([best, p < 0.05, p < 0.1], ["", "**", "*"], "")
                 about = {"measure": measure, "dataset": dataset, "system": means.index, "mean": means}
                 deviation = values.std().fillna(0.0)
-                cells.append(
-                    pd.DataFrame(
-                        about | {"deviation": deviation, "rank": rank, "p_value": p, "best": best, "mark": mark}
-                    )
-                )
-        return pd.concat(cells if len(cells) == 1 else cells[1:], ignore_index=True)
+                found = about | {"deviation": deviation, "rank": rank, "p_value": p, "best": best, "mark": mark}
+                cells += pd.DataFrame(found).to_dict("records")
+        return pd.DataFrame(cells, columns=[*COLUMNS, "best", "mark"])
 
 
 def oversample(train: Block, seed: int) -> Block:

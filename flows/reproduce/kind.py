@@ -302,7 +302,7 @@ def read_dataset(task: Task) -> Dataset:
 
     Raises RunError if the data differ from those that the client read.
     """
-    data = _read(Source.model_validate(task["source"]).model_dump_json())
+    data = _read(json.dumps(task["source"]))
     if data.fingerprint != task["fingerprint"]:
         raise RunError(f"{task['source']['source']}: a worker reads other data there than the client did")
     return data

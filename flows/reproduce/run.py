@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from aucdist.data.sources import refuse_absent
@@ -25,7 +24,7 @@ from flows.compute.clusters import open_cluster
 from flows.compute.stages import ResultCache
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import config_of, configs_folder, explain, read_mapping
+from flows.config.loading import config_of, configs_folder, explain, read_mapping, yaml_text
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
@@ -117,39 +116,30 @@ class ReproduceOptions(Strict):
     """The folder or URL of the results. By default it is runs."""
 
     def resolved(self) -> Paper:
-        """Return the configuration of the paper."""
-        return load_paper(self.paper, quick=self.quick, cluster=self.cluster, output=self.output)
+        """Read the paper's configuration.
 
-
-def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, output: str | None = None) -> Paper:
-    """Read a paper's configuration.
-
-    `paper`: the name of a folder in ``configs/reproduce``, or the path of a YAML file.
-    `quick`: use the small part that the file defines.
-    `cluster` and `output`: replace those of the file: the name of a file in ``configs/cluster`` or a path; a folder or
-        a URL.
-    Raises InputError if the configuration is wrong; the message names the file and the key.
-    """
-    path = Path(paper)
-    if not path.is_file():
-        folder = configs_folder("reproduce")
-        names = sorted(p.parent.name for p in folder.glob(f"*/{FILE}"))
-        if paper not in names:
-            raise unknown("paper", paper, names)
-        path = folder / paper / FILE
-    raw = read_mapping(path)
-    experiments = raw.get("experiments")
-    for experiment in experiments.values() if isinstance(experiments, dict) else ():
-        if isinstance(experiment, dict) and isinstance(experiment.get("targets"), str):
-            targets = path.parent / experiment["targets"]
-            try:
-                rows = csv.DictReader(io.StringIO(targets.read_text(encoding="utf-8")))
-            except (OSError, UnicodeDecodeError) as e:
-                raise InputError(f"cannot read {targets}: {e}") from None
-            experiment["targets"] = [{k: v for k, v in row.items() if v != ""} for row in rows]
-    settings = [] if cluster is None else [f"cluster={cluster}"]
-    config = config_of(Paper, raw, str(path), path.parent, settings, output)
-    return config.quick_version() if quick else config
+        Raises InputError if the configuration is wrong; the message names the file and the key.
+        """
+        path = Path(self.paper)
+        if not path.is_file():
+            folder = configs_folder("reproduce")
+            names = sorted(p.parent.name for p in folder.glob(f"*/{FILE}"))
+            if self.paper not in names:
+                raise unknown("paper", self.paper, names)
+            path = folder / self.paper / FILE
+        raw = read_mapping(path)
+        experiments = raw.get("experiments")
+        for experiment in experiments.values() if isinstance(experiments, dict) else ():
+            if isinstance(experiment, dict) and isinstance(experiment.get("targets"), str):
+                targets = path.parent / experiment["targets"]
+                try:
+                    rows = csv.DictReader(io.StringIO(targets.read_text(encoding="utf-8")))
+                except (OSError, UnicodeDecodeError) as e:
+                    raise InputError(f"cannot read {targets}: {e}") from None
+                experiment["targets"] = [{k: v for k, v in row.items() if v != ""} for row in rows]
+        settings = [] if self.cluster is None else [f"cluster={self.cluster}"]
+        config = config_of(Paper, raw, str(path), path.parent, settings, self.output)
+        return config.quick_version() if self.quick else config
 
 
 SECONDS_BETWEEN_NOTES = 5.0
@@ -185,8 +175,12 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         if len(reports[name].lines.columns):
             csv = reports[name].lines.to_csv(index=False, float_format="%.6g", lineterminator="\n")
             write_bytes(f"{folder}/{name}.csv", csv.encode())
-    page = render_paper_page(config.title, config.departures, reports.values(), datasets, _yaml(config))
-    write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
+    resolved = config.model_dump(mode="json", exclude_none=True)
+    for experiment in resolved["experiments"].values():
+        experiment.pop("targets", None)  # they are in a CSV file of their own
+    yaml = yaml_text(resolved)
+    page = render_paper_page(config.title, config.departures, reports.values(), datasets, yaml)
+    write_bytes(f"{folder}/config.yaml", yaml.encode())
     write_bytes(f"{folder}/report.html", page.encode())
     return {"run": shown(folder), "tables": {name: report.counts for name, report in reports.items() if report.counts}}
 
@@ -207,12 +201,12 @@ def _results(
         for name, experiment in config.experiments.items()
         for key, task in experiment.tasks(versions[name])
     }
-    cache, entries = ResultCache(f"{folder}/tasks"), {}
-    for (name, key), task in tasks.items():  # the fingerprint of the data identifies a result, but not their source
-        label = f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}"
-        entries[name, key] = label, task | {"source": None}
-    cached = {task_id: cache.get(*entry) for task_id, entry in entries.items()}
-    results: dict[TaskId, Result] = {task_id: result for task_id, result in cached.items() if result is not None}
+    cache = ResultCache(f"{folder}/tasks")
+    entries = {  # the fingerprint of the data identifies a result, but not their source
+        (name, key): (f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}", task | {"source": None})
+        for (name, key), task in tasks.items()
+    }
+    results = {task_id: result for task_id, entry in entries.items() if (result := cache.get(*entry)) is not None}
     missing = {task_id: task for task_id, task in tasks.items() if task_id not in results}
     observer.stage(f"{len(missing)} tasks" + (f", {len(results)} more are in the cache" if results else ""))
     if not missing:
@@ -244,10 +238,3 @@ def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, C
         yield from ((ids[future], future.result) for future in as_completed(ids))
     finally:
         pool.shutdown(wait=False)
-
-
-def _yaml(config: Paper) -> str:
-    resolved = config.model_dump(mode="json", exclude_none=True)
-    for experiment in resolved["experiments"].values():
-        experiment.pop("targets", None)  # they are in a CSV file of their own
-    return yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support.contestants import means
-from support.small_paper import only, run, write
+from support.small_paper import load_paper, only, run, write
 
 import benchmarks.__main__ as benchmarks
 from aucdist.data.shards.simulate import simulate
@@ -16,7 +16,7 @@ from benchmarks.peers.referee import run_contest
 from benchmarks.peers.suite import SYSTEMS
 from benchmarks.peers.system import System
 from flows.cli import app
-from flows.reproduce.run import load_paper, reproduce
+from flows.reproduce.run import reproduce
 
 
 @pytest.fixture

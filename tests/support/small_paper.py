@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from flows.progress.console import LineObserver
-from flows.reproduce.run import load_paper, reproduce
+from flows.reproduce.run import Paper, ReproduceOptions, reproduce
 
 GRID = [0.01, 1.0]
 PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"
@@ -52,6 +52,11 @@ def write(folder: Path, config: dict[str, Any], targets: str = PRINTED) -> Path:
     path = folder / "paper.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False))
     return path
+
+
+def load_paper(paper: str, **options: Any) -> Paper:
+    """Return the configuration of a paper, with these options of the command."""
+    return ReproduceOptions(paper=paper, **options).resolved()
 
 
 def run(path: Path, **options: Any) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-
-from flows.reproduce.run import load_paper
+from support.small_paper import load_paper
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import genextreme, wilcoxon
 from sklearn.metrics import brier_score_loss, roc_auc_score
-from support.small_paper import run, write
+from support.small_paper import load_paper, run, write
 
 from aucdist import LinkClassifier
 from aucdist.data.block import each_of
@@ -24,7 +24,6 @@ from aucdist.errors import InputError
 from aucdist.objectives.links import Link
 from flows.reproduce.gev import Probabilities, gev_density, oversample, p_value, simulate_rows
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.run import load_paper
 
 LINK = {"estimator": "LinkClassifier", "solver": "newton"}
 

@@ -7,13 +7,13 @@ from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
-from support.small_paper import only, paper, write
+from support.small_paper import load_paper, only, paper, write
 
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.loading import configs_folder
 from flows.reproduce.page import render_paper_page, summary_entries
-from flows.reproduce.run import KINDS, load_paper
+from flows.reproduce.run import KINDS
 from flows.reproduce.table import Table
 
 

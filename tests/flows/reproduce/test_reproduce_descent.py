@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.hinge_twins import l1_minimum
-from support.small_paper import paper, run, write
+from support.small_paper import load_paper, paper, run, write
 
 from aucdist import HingeClassifier
 from aucdist.data.shards.reading import read
@@ -15,7 +15,6 @@ from aucdist.data.sources import find
 from aucdist.errors import InputError
 from flows.reproduce.curves import REFERENCE, Claim, Descent
 from flows.reproduce.kind import TaskKey, read_version
-from flows.reproduce.run import load_paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.small_paper import LineObserver, reproduce, run, write
+from support.small_paper import LineObserver, load_paper, reproduce, run, write
 
 from aucdist import MarginMeanClassifier
 from aucdist.data.shards.reading import read
@@ -18,7 +18,6 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.gmean import reached
-from flows.reproduce.run import load_paper
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value

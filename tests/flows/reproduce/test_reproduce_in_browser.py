@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from support.browser import CLIPPED, WINDOW, browser, installed
+from support.small_paper import load_paper
 
 from flows.reproduce.kind import Kind, TaskKey, Version
 from flows.reproduce.page import render_paper_page
-from flows.reproduce.run import load_paper
 
 
 def results_of_all(experiment: Kind) -> dict[TaskKey, Any]:
