@@ -44,7 +44,6 @@ from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,
-    Combination,
     Pairing,
     PairSolver,
     PairSteps,
@@ -131,8 +130,6 @@ class Mean:
 
     def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
         """Return the average over these and further steps, given the average of the further ones."""
-        if n_steps == 0:
-            return self
         share = n_steps / (self.n_steps + n_steps)
         return Mean(
             self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual)
@@ -197,7 +194,7 @@ def ascend_dual(
     block: Block, memory: SamplingMemory, w: np.ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
-    duals, how, n_steps = Duals.of(block, memory), steps.combination, int(turn.shares[block.index])
+    duals, n_steps = Duals.of(block, memory), int(turn.shares[block.index])
     rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
     table, local = duals.table.copy(), w.copy()
     # The number of steps times table and w, less their sums over the steps.
@@ -205,7 +202,7 @@ def ascend_dual(
     for taken, drawn in steps.draws(block, memory, turn):
         t = 0
         while t < len(drawn):
-            ascent = AscentSteps(first, steps.scale, steps.combination.sigma, float(taken + t), table.used, table.room)
+            ascent = AscentSteps(first, steps.scale, steps.sigma, float(taken + t), table.used, table.room)
             n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table.entries, local, behind)
             t, behind_dual = t + n_taken, behind_dual + more
             table = DualTable(table.entries, used)
@@ -213,11 +210,11 @@ def ascend_dual(
                 table = table.enlarged()
     mean = Mean() if turn.number & (turn.number - 1) == 0 else duals.mean
     if steps.average and n_steps > 0:
-        dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
-        mean = mean.plus(n_steps, how.moved(duals.contribution, w, local - behind / n_steps), dual)
-    if how.gamma < 1.0:
-        table = duals.table.towards(table, how.gamma, np.inf if len(memory.weights[0]) else 1.0)
-    own = Duals(table, how.moved(duals.contribution, w, local), mean)
+        dual = duals.table.total() + steps.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
+        mean = mean.plus(n_steps, steps.moved(duals.contribution, w, local - behind / n_steps), dual)
+    if steps.gamma < 1.0:
+        table = duals.table.towards(table, steps.gamma, np.inf if len(memory.weights[0]) else 1.0)
+    own = Duals(table, steps.moved(duals.contribution, w, local), mean)
     summary = {"w": own.contribution, "dual": table.total()}
     if steps.average:
         known = mean.n_steps > 0
@@ -321,8 +318,8 @@ class SDCD(PairSolver):
         start = _checked_start(start, blocks, lam, groups)
         before = 0 if start is None else start.steps
         pairing, turns = self.turns(blocks, before, groups)
-        rounding, how = rounding_of_pairs(blocks, groups), Combination.of(self.combine, pairing)
-        steps = PairSteps(seed, pairing.sign, lam * pairing.mass, how, self.shuffled, self.average)
+        rounding = rounding_of_pairs(blocks, groups)
+        steps = pairing.steps(seed, lam * pairing.mass, self.combine, shuffled=self.shuffled, average=self.average)
         w = np.zeros(blocks.n_features) if start is None else _send_duals(pairing, start.duals, steps)
         bound = (0.0, 0.0)
         for turn in turns:

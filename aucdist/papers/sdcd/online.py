@@ -46,7 +46,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows, ResumableRound, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
-from aucdist.papers.sdcd.pairing import Combination, PairSolver, PairSteps, SamplingMemory, Turn
+from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn
 from aucdist.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
@@ -75,10 +75,10 @@ def descend_pairs(
     block: Block, memory: SamplingMemory, total: np.ndarray, time: int, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from the sum `total` of `time` steps, and return its term of the next sum."""
-    local, rows, how = total.copy(), memory.rows(block, steps.sign), steps.combination
+    local, rows = total.copy(), memory.rows(block, steps.sign)
     for taken, drawn in steps.draws(block, memory, turn):
-        gradient_steps(rows, drawn, steps.scale, how.sigma, time + how.sigma * taken, local)
-    return memory.after(turn, block, None), {"total": how.moved(np.zeros_like(total), total, local)}
+        gradient_steps(rows, drawn, steps.scale, steps.sigma, time + steps.sigma * taken, local)
+    return memory.after(turn, block, None), {"total": steps.moved(np.zeros_like(total), total, local)}
 
 
 class MSGD(PairSolver):
@@ -124,11 +124,10 @@ class MSGD(PairSolver):
             (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
         )
         pairing, turns = self.turns(blocks, before)
-        rounding, time = rounding_of_pairs(blocks), before
-        steps = PairSteps(seed, pairing.sign, lam, Combination.of("add", pairing))
+        rounding, time, steps = rounding_of_pairs(blocks), before, pairing.steps(seed, lam)
         for turn in turns:
             terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)["total"]
-            total, time = terms if steps.combination.alone else total + terms, before + turn.taken
+            total, time = terms if steps.alone else total + terms, before + turn.taken
             w = total / (lam * time)
             primal = pairwise_objective(pairing.blocks, w, lam)
             error = objective_error(rounding, w, primal)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, as_rows
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+from aucdist.kernels.rows import CsrRows, Rows
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, Constraints, count
 from aucdist.solvers.base import Solver
@@ -122,20 +122,17 @@ def collect_minority(
 
 
 def receive_minority(
-    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], weights: np.ndarray, first: int, starts: np.ndarray
+    block: Block, memory: SamplingMemory, rows: Rows, weights: np.ndarray, first: int, starts: np.ndarray
 ) -> tuple[SamplingMemory, Summary]:
     """Replace the part of the minority by another one, and return the number of pairs with it.
 
     Parameters
     ----------
-    fields : tuple of ndarray
-        Those of its rows.
     weights : ndarray
         The weights of its rows; of length 0 where each pair weighs one.
     starts : ndarray of shape (n_groups + 1,), int64
         Where its rows of each group begin and end.
     """
-    rows = DenseRows(*fields) if len(fields) == 1 else CsrRows(*fields)
     bounds, codes = runs_of(memory.codes)
     n_minority = starts[codes + 1] - starts[codes]
     before = np.append(0, np.cumsum(np.diff(bounds) * n_minority))
@@ -202,8 +199,14 @@ class Pairing:
         X = X.tocsr()[order] if sp.issparse(X) else X[order]
         weights = ONES if self.groups is None else np.concatenate(summary["weights"])[order]
         starts = np.clip(self._starts - first, 0, end - first)
-        sizes = self.blocks.reduce(receive_minority, tuple(as_rows(X)), weights, first, starts)["n_pairs"]
+        sizes = self.blocks.reduce(receive_minority, as_rows(X), weights, first, starts)["n_pairs"]
         self._pairs_before, self.part = np.cumsum([0, *sizes]), part
+
+    def steps(self, seed: int, scale: float, combine: str = "add", **kind: bool) -> "PairSteps":
+        """Return the steps on these blocks; `combine` is one of `COMBINATIONS`, and `kind` has the rest of `PairSteps`."""
+        k = float(self.n_working)
+        sigma, gamma = (k, 1.0) if combine == "add" else (1.0, 1.0 / k)
+        return PairSteps(seed, self.sign, scale, sigma, gamma, self.blocks.n_blocks == 1, **kind)
 
     def shares(self, n_steps: int) -> np.ndarray:
         """Return how many of the steps each block takes, in proportion to its pairs with the part sent: int64, (n_blocks,)."""
@@ -212,43 +215,19 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class Combination:
-    """How the changes that the blocks make are combined.
+class PairSteps:
+    """The parameters of the steps of all rounds, and how the changes that the blocks make are combined.
 
     Attributes
     ----------
+    scale : float
+        lam, times the weight of all pairs for steps in the dual.
     sigma : float
         The factor by which a block overstates its own changes while it works, so that all changes can be added up.
     gamma : float
         The share of its changes that a block retains.
     alone : bool
         Whether there is one block only, which is the sequential algorithm.
-    """
-
-    sigma: float
-    gamma: float
-    alone: bool
-
-    @classmethod
-    def of(cls, combine: str, pairing: Pairing) -> "Combination":
-        """Return the rule for these blocks; `combine` is one of `COMBINATIONS`."""
-        k = pairing.n_working
-        sigma, gamma = (float(k), 1.0) if combine == "add" else (1.0, 1.0 / k)
-        return cls(sigma, gamma, pairing.blocks.n_blocks == 1)
-
-    def moved(self, mine: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """Return a block's term of a sum over blocks after its copy of the sum has changed from `before` to `after`."""
-        return after if self.alone else mine + (self.gamma / self.sigma) * (after - before)
-
-
-@dataclass(frozen=True)
-class PairSteps:
-    """The parameters of the steps of all rounds.
-
-    Attributes
-    ----------
-    scale : float
-        lam, times the weight of all pairs for steps in the dual.
     shuffled : bool
         Whether pairs are taken in a random order, or else drawn independently of each other.
     average : bool
@@ -258,9 +237,15 @@ class PairSteps:
     seed: int
     sign: int
     scale: float
-    combination: Combination
+    sigma: float
+    gamma: float
+    alone: bool
     shuffled: bool = False
     average: bool = False
+
+    def moved(self, mine: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Return a block's term of a sum over blocks after its copy of the sum has changed from `before` to `after`."""
+        return after if self.alone else mine + (self.gamma / self.sigma) * (after - before)
 
     def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, np.ndarray]]:
         """Yield the pairs of the block's steps of a round, `CHUNK` at a time, after the number of steps before them.
