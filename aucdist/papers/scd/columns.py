@@ -116,14 +116,9 @@ def send_labels(block: Block, shares: ClassWeight) -> Summary:
     return {"labels": [block.y.astype(np.float64)], "shares": [row_shares(block, shares)]}
 
 
-def keep_rows(block: Block, memory: None, rows: SweptRows) -> tuple[SweptRows, Summary]:
-    """Keep the labels and shares of all rows with a block of columns."""
-    return rows, {}
-
-
-def margins_of_features(block: Block, memory: SweptRows, w: np.ndarray) -> tuple[SweptRows, Summary]:
-    """Return the part of the margins that comes from the block's features."""
-    return memory, {"margins": block.sums(w[block.row_id])}
+def keep_rows(block: Block, memory: None, rows: SweptRows, w: np.ndarray) -> tuple[SweptRows, Summary]:
+    """Keep the labels and shares of all rows with a block of columns; return the part of the margins from its features."""
+    return rows, {"margins": block.sums(w[block.row_id])}
 
 
 def sweep(
@@ -146,17 +141,6 @@ def sweep(
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
-
-
-def _in_feature_order(parts: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
-    """Return the weights that the blocks reached, in the order of the features, the intercept last."""
-    whole = w.copy()
-    for b, own in enumerate(parts):
-        n = len(range(b, len(w) - 1, n_blocks))
-        whole[b:-1:n_blocks] = own[:n]
-        if len(own) > n:
-            whole[-1] = own[n]
-    return whole
 
 
 class SCD(PrimalSolver):
@@ -185,8 +169,7 @@ class SCD(PrimalSolver):
         labels, shares = np.concatenate(summary["labels"]), np.concatenate(summary["shares"])
         columns = columns_of(blocks)
         rows = SweptRows(labels, shares, state.intercept, columns.n_blocks == 1)
-        columns.reduce(keep_rows, rows)
-        margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
+        margins = labels * state.w[-1] + columns.reduce(keep_rows, rows, state.w)["margins"]
         mean = np.zeros_like(margins)
         # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
         per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
@@ -202,7 +185,12 @@ class SCD(PrimalSolver):
                 point[:, b : -1 : columns.n_blocks] = own
             point[:, -1] = active[labels < 0].sum(), active[labels > 0].sum()
             yield state.end_round(mean_hinge(shares, mean if state.average else margins), point)
-            reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
+            reached, moved = state.w.copy(), swept["margins"]
+            for b, own in enumerate(swept["w"]):
+                of_block = reached[b : -1 : columns.n_blocks]
+                of_block[:] = own[: len(of_block)]
+            if state.intercept:
+                reached[-1] = swept["w"][0][-1]
             if rows.alone:
                 state.w, margins = reached, moved
                 continue
