@@ -35,6 +35,7 @@ from aucdist.papers.epochs import random_order
 from aucdist.papers.tpauc.kernels import SquareTerms, square_epoch
 from aucdist.papers.tpauc.moments import (
     PairMoments,
+    PerClass,
     class_moments,
     gradient,
     lower_bound,
@@ -83,19 +84,21 @@ def moments_of_both_classes(block: Block, full: bool) -> Summary:
 
 
 def score_rows(
-    block: Block, memory: object, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float], n_moves: int
+    block: Block, memory: SquareDescentMemory | None, w: np.ndarray, weights: PerClass, means: PerClass, n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
-    """Compute the scores at w, with no moves yet, and return what `move_scores` returns.
+    """Compute the scores at w, at first without moves, else in place of those that were moved there.
 
-    `weights`: the total weights of the negatives and of the positives.
+    Return what `move_scores` returns. `weights`: the total weights of the classes.
     """
-    share = row_factors(block, weights, 1)
-    memory = SquareDescentMemory(share, block.scores(w), np.zeros((n_moves, block.n_samples)))
+    scores = block.scores(w)
+    if memory is None:
+        memory = SquareDescentMemory(row_factors(block, weights, 1), scores, np.zeros((n_moves, block.n_samples)))
+    memory = replace(memory, scores=scores)
     return memory, _within_classes(block, memory, means)
 
 
 def move_scores(
-    block: Block, memory: SquareDescentMemory, step: np.ndarray, means: tuple[float, float]
+    block: Block, memory: SquareDescentMemory, step: np.ndarray, means: PerClass
 ) -> tuple[SquareDescentMemory, Summary]:
     """Move the scores along the directions, and return their within-class variance and S w at the new weights.
 
@@ -106,24 +109,14 @@ def move_scores(
     return memory, _within_classes(block, memory, means)
 
 
-def score_again(
-    block: Block, memory: SquareDescentMemory, w: np.ndarray, means: tuple[float, float]
-) -> tuple[SquareDescentMemory, Summary]:
-    """Compute the scores at w in place of those that were moved there, and return what `move_scores` returns."""
-    memory = replace(memory, scores=block.scores(w))
-    return memory, _within_classes(block, memory, means)
-
-
-def _within_classes(block: Block, memory: SquareDescentMemory, means: tuple[float, float]) -> Summary:
+def _within_classes(block: Block, memory: SquareDescentMemory, means: PerClass) -> Summary:
     """Return the block's part of w'S w and of S w, with S the sum of the two class covariances."""
     centred = memory.scores - np.where(block.y > 0, means[1], means[0])
     coefs = memory.share * centred
     return {"variance": float(coefs @ centred), "covariance_w": block.sums(coefs)}
 
 
-def variance_within_classes(
-    block: Block, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
-) -> Summary:
+def variance_within_classes(block: Block, w: np.ndarray, weights: PerClass, means: PerClass) -> Summary:
     """Return the scores' within-class variance at w, and S w. The memory is left alone."""
     return score_rows(block, None, w, weights, means, 0)[1]
 
@@ -156,8 +149,7 @@ def within_class_covariance(blocks: Blocks, moments: PairMoments, w: np.ndarray)
 
 
 def errors_of_square(
-    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairMoments, *,
-    drift: float = 0.0, full: bool = False,
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairMoments, drift: float = 0.0
 ) -> tuple[float, float]:  # fmt: skip
     """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
 
@@ -169,14 +161,14 @@ def errors_of_square(
     w : ndarray of shape (n_features,)
     slope : ndarray of shape (n_features,)
         The gradient at w.
+    moments : PairMoments
+        Where they hold whole scatter matrices, the value comes from these.
     drift : float
         How far scores that are sums of moves may be off besides.
-    full : bool
-        Whether the value comes from the scatter matrices: columns that nearly cancel in the scores do not cancel in these.
     """
     miss = abs(1.0 - float(w @ moments.difference))
     deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
-    if full:
+    if moments.covariance.ndim == 2:  # columns that nearly cancel in the scores do not cancel in scatter matrices
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
     apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
     sums = rounding.over_rows + rounding.over_columns
@@ -187,9 +179,7 @@ def errors_of_square(
     return value_error, value_error + rounding.half_square(slope, slope_error) / lam
 
 
-def certified_round(
-    blocks: Blocks, moments: PairMoments, w: np.ndarray, lam: float, rounding: Rounding, passes: int
-) -> Round:
+def certified_round(blocks: Blocks, moments: PairMoments, w: np.ndarray, lam: float, passes: int) -> Round:
     """Return w as a round, with its exact objective over all pairs and the lower bound from its gradient, by one pass.
 
     If w has diverged, the objective is not finite.
@@ -198,10 +188,9 @@ def certified_round(
         variance, covariance_w = within_class_covariance(blocks, moments, w)
         primal = value(w, moments.difference, variance, lam)
         slope = gradient(w, moments.difference, covariance_w, lam)
-        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, moments)
-        return Round(
-            w, primal, lower_bound(primal, slope, lam), passes, primal_error=primal_error, dual_error=dual_error
-        )
+        primal_error, dual_error = errors_of_square(Rounding.of(blocks), w, lam, primal, slope, moments)
+        bound = lower_bound(primal, slope, lam)
+        return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
 class SubspaceDescent:
@@ -221,8 +210,8 @@ class SubspaceDescent:
         self.rounding = Rounding.of(blocks)
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
-        self._drift, self._errors = 0.0, np.zeros(n_moves)
-        self._take(self.blocks.reduce(score_rows, w, moments.weights, moments.scores_of_means(w), n_moves))
+        self._errors = np.zeros(n_moves)
+        self._score()
 
     def rounds(self, direction: Direction, passes: float, per_round: float) -> Iterator[Round]:
         """Yield a round at the current weights, then one after each move, until the weights no longer change.
@@ -238,8 +227,7 @@ class SubspaceDescent:
         while True:
             primal_error, error = self._bounds()
             if primal_error > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
-                self._drift = 0.0
-                self._take(self.blocks.reduce(score_again, self.w, self.moments.scores_of_means(self.w)))
+                self._score()
                 passes += 1
                 primal_error, error = self._bounds()
             dual = higher(dual, (lower_bound(self.primal, self.gradient, self.lam), error))
@@ -253,9 +241,7 @@ class SubspaceDescent:
                 return
 
     def _bounds(self) -> tuple[float, float]:
-        return errors_of_square(
-            self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, drift=self._drift
-        )  # fmt: skip
+        return errors_of_square(self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, self._drift)
 
     def _move(self, z: np.ndarray) -> None:
         """Move to the minimum in the subspace of z and the last moves."""
@@ -278,6 +264,12 @@ class SubspaceDescent:
         self._drift += move_error + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
         self.w = self.w + self.moves[0]
         self._take(self.blocks.reduce(move_scores, step, self.moments.scores_of_means(self.w)))
+
+    def _score(self) -> None:
+        """Compute the scores, the objective and the gradient at the weights."""
+        moments, self._drift = self.moments, 0.0
+        means = moments.scores_of_means(self.w)
+        self._take(self.blocks.reduce(score_rows, self.w, moments.weights, means, len(self.moves)))
 
     def _take(self, summary: Summary) -> None:
         """Set the objective and the gradient, given the variance of the scores within the classes."""

@@ -44,7 +44,7 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
     primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
     away = project_onto_cone(w - slope / lam, signs) - w
     bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
-    primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes, full=True)
+    primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes)
     dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
     return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
@@ -82,7 +82,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
         )
     moments, sizes, rounding, passes = _moments(blocks, groups)
     for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
-        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, sizes, full=True)
+        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, sizes)
         bound = lower_bound(primal, slope, lam)
         yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 

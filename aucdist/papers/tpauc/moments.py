@@ -20,6 +20,9 @@ from aucdist.data.block import Block, basis_matrix, code_histogram, row_squares,
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
+PerClass = tuple[float, float]
+"""A number of each class, the negative one first."""
+
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
@@ -137,7 +140,7 @@ class PairMoments:
     difference: np.ndarray
     covariance: np.ndarray
     means: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
-    weights: tuple[float, float] = (0.0, 0.0)
+    weights: PerClass = (0.0, 0.0)
 
     @classmethod
     def of(cls, neg: ClassMoments, pos: ClassMoments) -> "PairMoments":
@@ -145,7 +148,7 @@ class PairMoments:
         covariance = pos.scatter / pos.weight + neg.scatter / neg.weight
         return cls(pos.mean - neg.mean, covariance, np.stack([neg.mean, pos.mean]), (neg.weight, pos.weight))
 
-    def scores_of_means(self, w: np.ndarray) -> tuple[float, float]:
+    def scores_of_means(self, w: np.ndarray) -> PerClass:
         """Return the scores of the class means at w."""
         return float(self.means[0] @ w), float(self.means[1] @ w)
 
@@ -204,10 +207,10 @@ def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
 FACTORS = ("corrected", "print")
 
 
-def row_factors(block: Block, weights: tuple[float, float], n_samples: int, factor: str = "corrected") -> np.ndarray:
+def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "corrected") -> np.ndarray:
     """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
 
-    `weights` and `n_samples` are those of all blocks, the weight of the negative class first.
+    `weights` and `n_samples` are those of all blocks.
     """
     share = block.weights() / np.where(block.y > 0, weights[1], weights[0])
     return share * n_samples if factor == "corrected" else share

@@ -54,7 +54,7 @@ from aucdist.papers.tpauc.kernels import (
 from aucdist.papers.tpauc.moments import (
     FACTORS,
     VALUE_AT_ZERO,
-    PairMoments,
+    PerClass,
     lower_bound,
     products_with,
     row_factors,
@@ -121,11 +121,11 @@ class EpochSolver(Solver):
 
 
 def prepare_steps(
-    block: Block, memory: None, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
+    block: Block, memory: None, means: np.ndarray, weights: PerClass, n_samples: int, factor: str
 ) -> tuple[tuple[np.ndarray, ...], Summary]:
     """Prepare the gradient steps of the block's rows: the first four of `SquareTerms`.
 
-    Return the largest curvature of a row's own term. `weights` and `n_samples` are those of all rows, the negative class first.
+    Return the largest curvature of a row's own term. `weights` and `n_samples` are those of all rows.
     """
     difference = means[1] - means[0]
     products = products_with(block, means)
@@ -170,7 +170,7 @@ class TPAUC(EpochSolver):
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
-        moments, rounding = moments_of(blocks), Rounding.of(blocks)
+        moments = moments_of(blocks)
         means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
         if means.shape != moments.means.shape or not np.isfinite(means).all():
             raise InputError(
@@ -180,9 +180,7 @@ class TPAUC(EpochSolver):
         prepared = blocks.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
         difference = means[1] - means[0]
         eta = self.eta or 1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
-        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), partial(
-            two_pass_epoch, eta=eta, lam=lam
-        )
+        return lambda w, n: certified_round(blocks, moments, w, lam, n), partial(two_pass_epoch, eta=eta, lam=lam)
 
 
 # ---- OPAUC ------------------------------------------------------------------------------------------------------------
@@ -252,13 +250,10 @@ class OPAUC(EpochSolver):
             )
         if rank is None:
             rank = RANK if d > MOST_FEATURES else "full"
-        moments, rounding = moments_of(blocks), Rounding.of(blocks)
+        moments = moments_of(blocks)
         eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)["largest"]) + lam)
         epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))
-        return lambda w, n: certified_round(blocks, moments, w, lam, rounding, n), epoch
-
-
-LossAndGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
+        return lambda w, n: certified_round(blocks, moments, w, lam, n), epoch
 
 
 def univariate_epoch_of(
@@ -289,14 +284,14 @@ class UniExp(EpochSolver):
         Their default length is 1 over the largest curvature of a row's square loss, so that steps cannot diverge; a quarter for
         the exponential, which has no largest curvature: it grows with negative margins.
         """
-        rounding, n = Rounding.of(blocks), blocks.n_samples
-        loss, weights = _loss_and_gradient(blocks, self.exponential), (blocks.weight_neg, blocks.weight_pos)
+        problem, n = UnivariateProblem(blocks, lam, exponential=self.exponential), blocks.n_samples
+        weights = blocks.weight_neg, blocks.weight_pos
         factor = 4.0 if self.exponential else 1.0
         eta = self.eta or 1.0 / (factor * max(blocks.sum(largest_curvature, weights, n)["largest"]) + lam)
         steps = UnivariateSteps(self.exponential, eta, lam)
         row_factor = partial(row_factors, weights=weights, n_samples=n)
         epoch = partial(univariate_epoch_of, row_factor=row_factor, steps=steps)
-        return lambda w, passes: _round_at(_objective(loss, w, lam), lam, passes, rounding), epoch
+        return lambda w, passes: problem.round(problem.evaluate(w), passes), epoch
 
 
 class UniSqu(UniExp):
@@ -318,24 +313,18 @@ class UnivariateLBFGS(Solver):
 
         Both classes must be there. Where the losses at `start` overflow it is taken as zero.
         """
-        rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, exponential=True)
-
-        def evaluate(w: np.ndarray) -> Point:
-            """Return the objective and its gradient."""
-            return _objective(loss, w, lam)
-
-        zero, passes, bound = np.zeros(blocks.n_features), 1, (0.0, 0.0)
-        first = evaluate(zero if start is None else start.astype(np.float64))
+        problem, zero, passes = UnivariateProblem(blocks, lam, exponential=True), np.zeros(blocks.n_features), 1
+        first, bound = problem.evaluate(zero if start is None else start.astype(np.float64)), (0.0, 0.0)
         if not np.isfinite(first.value):
-            first, passes = evaluate(zero), 2
-        for point, n_tries in descend(evaluate, first):
+            first, passes = problem.evaluate(zero), 2
+        for point, n_tries in descend(problem.evaluate, first):
             passes += n_tries
-            newest = _round_at(point, lam, passes, rounding)
+            newest = problem.round(point, passes)
             bound = higher(bound, (newest.dual, newest.dual_error))
             yield replace(newest, dual=bound[0], dual_error=bound[1])
 
 
-def largest_curvature(block: Block, weights: tuple[float, float], n_samples: int) -> Summary:
+def largest_curvature(block: Block, weights: PerClass, n_samples: int) -> Summary:
     """Return the largest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
     factors = row_factors(block, weights, n_samples)
     return {"largest": [float((factors * (1.0 + row_squares(block.rows))).max(initial=0.0))]}
@@ -344,25 +333,49 @@ def largest_curvature(block: Block, weights: tuple[float, float], n_samples: int
 # ---- value and gradient -----------------------------------------------------------------------------------------------
 
 
-def _loss_and_gradient(blocks: Blocks, exponential: bool) -> LossAndGradient:
-    """Return the function that gives the mean loss minimised over b, and its gradient, exactly and in one pass."""
-    return partial(_exponential, blocks) if exponential else partial(_square, blocks, moments_of(blocks))
+class UnivariateProblem:
+    """The objective P of a univariate loss, exponential or square."""
+
+    def __init__(self, blocks: Blocks, lam: float, *, exponential: bool):
+        self.blocks, self.lam, self.rounding = blocks, lam, Rounding.of(blocks)
+        self.moments = None if exponential else moments_of(blocks)
+
+    def evaluate(self, w: np.ndarray) -> Point:
+        """Return weights with their objective and its gradient; neither is finite where weights have diverged."""
+        with np.errstate(all="ignore"):
+            value, slope = self._loss(w)
+            return Point(w, value + 0.5 * self.lam * float(w @ w), slope + self.lam * w)
+
+    def _loss(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the mean loss minimised over b, and its gradient, exactly and in one pass."""
+        blocks, moments = self.blocks, self.moments
+        if moments is not None:
+            variance, covariance_w = within_class_covariance(blocks, moments, w)
+            miss = 1.0 - 0.5 * float(w @ moments.difference)
+            return 0.5 * variance + miss * miss, covariance_w - miss * moments.difference
+        # The root of the product of the mean losses of the classes.
+        sums = blocks.sum(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
+        value = float(np.sqrt(sums["pos"] * sums["neg"]))
+        return value, 0.5 * value * (sums["slope_pos"] / sums["pos"] + sums["slope_neg"] / sums["neg"])
+
+    def round(self, point: Point, passes: int) -> Round:
+        """Return a point with the bound that its gradient gives, and bounds on the rounding errors of both.
+
+        The relative error of the exponential is that of the score and of the sum. That of the square, where it is a share of a
+        score which is at most 1 + the root of the value, is at most twice as large.
+        """
+        w, primal, lam, rounding = point.w, point.value, self.lam, self.rounding
+        with np.errstate(all="ignore"):
+            value = primal - 0.5 * lam * float(w @ w)
+            share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
+            primal_error = share * (1.0 + value) + rounding.penalty(w, primal)
+            slope_error = (2.0 * share * (1.0 + value)) * rounding.largest
+            dual_error = primal_error + rounding.half_square(point.gradient, slope_error) / lam
+            bound = lower_bound(primal, point.gradient, lam)
+        return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
-def _square(blocks: Blocks, known: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:
-    variance, covariance_w = within_class_covariance(blocks, known, w)
-    miss = 1.0 - 0.5 * float(w @ known.difference)
-    return 0.5 * variance + miss * miss, covariance_w - miss * known.difference
-
-
-def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the root of the product of the mean losses of the classes, and its gradient."""
-    sums = blocks.sum(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
-    value = float(np.sqrt(sums["pos"] * sums["neg"]))
-    return value, 0.5 * value * (sums["slope_pos"] / sums["pos"] + sums["slope_neg"] / sums["neg"])
-
-
-def _exponential_sums(block: Block, w: np.ndarray, weights: tuple[float, float]) -> Summary:
+def _exponential_sums(block: Block, w: np.ndarray, weights: PerClass) -> Summary:
     scores, share = block.scores(w), row_factors(block, weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
@@ -373,27 +386,3 @@ def _exponential_sums(block: Block, w: np.ndarray, weights: tuple[float, float])
         accumulate(block.rows, mine, -label * losses, slope)
         summary |= {name: losses.sum(), f"slope_{name}": slope}
     return summary
-
-
-def _objective(loss_and_gradient: LossAndGradient, w: np.ndarray, lam: float) -> Point:
-    """Return weights with their objective and its gradient; neither is finite where weights have diverged."""
-    with np.errstate(all="ignore"):
-        value, slope = loss_and_gradient(w)
-        return Point(w, value + 0.5 * lam * float(w @ w), slope + lam * w)
-
-
-def _round_at(point: Point, lam: float, passes: int, rounding: Rounding) -> Round:
-    """Return a point with the bound that its gradient gives, and bounds on the rounding errors of both.
-
-    The relative error of the exponential is that of the score and of the sum. That of the square, where it is a share of a score
-    which is at most 1 + the root of the value, is at most twice as large.
-    """
-    w, primal = point.w, point.value
-    with np.errstate(all="ignore"):
-        value = primal - 0.5 * lam * float(w @ w)
-        share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
-        primal_error = share * (1.0 + value) + rounding.penalty(w, primal)
-        slope_error = (2.0 * share * (1.0 + value)) * rounding.largest
-        dual_error = primal_error + rounding.half_square(point.gradient, slope_error) / lam
-        bound = lower_bound(primal, point.gradient, lam)
-    return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
