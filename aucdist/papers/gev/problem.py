@@ -29,7 +29,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from aucdist.data.block import Block
 from aucdist.data.block import second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.objectives.links import LinkLoss
 from aucdist.papers.epochs import LabelledRows
@@ -251,16 +250,14 @@ def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Su
     """Return the sum of the rows' outer products, each times its weight and its curvature at theta; a row ends with a 1."""
     coefs, d = curvature_of(block, theta, loss), block.n_features
     total = np.zeros((d + 1, d + 1))
-    if isinstance(block.rows, CsrRows):
-        sparse_moments(block.rows, coefs, total)
-        total[d, :d] = block.sums(coefs)
+    if not isinstance(block.rows, DenseRows):
+        if isinstance(block.rows, CsrRows):
+            sparse_moments(block.rows, coefs, total)
+            total += np.tril(total, -1).T
+        else:
+            total[:d, :d] = second_moments_of_codes(block.rows, coefs)
+        total[d, :d] = total[:d, d] = block.sums(coefs)
         total[d, d] = coefs.sum()
-        return {"moments": np.tril(total) + np.tril(total, -1).T}
-    if isinstance(block.rows, BinRows):
-        total[:d, :d] = second_moments_of_codes(block.rows, coefs)
-        total[d, :d] = block.sums(coefs)
-        total[d, d] = coefs.sum()
-        total[:d, d] = total[d, :d]
         return {"moments": total}
     root = np.sqrt(coefs)
     part = np.empty((min(MOMENT_ROWS, block.n_samples), d + 1))

@@ -227,11 +227,11 @@ def bayes_shape(
     factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
     positions: Sequence[np.ndarray] = [mode] * N_CHAINS
     workers = blocks.without_memory()
-    workers.reduce(keep_all_rows, data, blocks.n_blocks)
+    workers.reduce(keep_all_rows, data)
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
         proposals, n_of_chain = Proposals(means, precision, factor, LEAST_XI, most_xi), max(1, round(size / N_CHAINS))
-        seeds = [block_seed(seed, number, chain) for chain in range(N_CHAINS)]
-        chains = workers.reduce(run_chains, proposals, n_of_chain, positions, seeds)["chains"]
+        starts = [(position, block_seed(seed, number, chain)) for chain, position in enumerate(positions)]
+        chains = workers.reduce(run_chains, proposals, n_of_chain, starts, blocks.n_blocks)["chains"]
         _, positions, samples, accepted = zip(*sorted(chains, key=itemgetter(0)), strict=True)
         taken = N_CHAINS * n_of_chain
         means = np.sum([chain.total for chain in samples], axis=0) / taken
@@ -273,34 +273,24 @@ def send_rows(block: Block) -> Summary:
     return {"parts": [block]}
 
 
-@dataclass(frozen=True, eq=False)
-class ChainMemory:
-    """The rows of all blocks, which the block's chains sample with, and which of the chains these are."""
-
-    data: Block
-    chains: range
-
-
-def keep_all_rows(block: Block, memory: object, data: Block, n_blocks: int) -> tuple[ChainMemory, Summary]:
+def keep_all_rows(block: Block, memory: None, data: Block) -> tuple[Block, Summary]:
     """Keep the rows of all blocks with this block."""
-    return ChainMemory(data, range(block.index % n_blocks, N_CHAINS, n_blocks)), {}
+    return data, {}
 
 
 @without_rows
 def run_chains(
-    block: int,
-    memory: ChainMemory,
-    proposals: Proposals,
-    n_samples: int,
-    positions: Sequence[np.ndarray],
-    seeds: list[int],
-) -> tuple[ChainMemory, Summary]:
-    """Continue the block's share of the chains; return number, last position, samples and accepted steps of each."""
+    block: int, memory: Block, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], n_blocks: int
+) -> tuple[Block, Summary]:  # fmt: skip
+    """Continue the block's share of the chains over the rows of all blocks, each from its position, with its seed.
+
+    Return number, last position, samples and accepted steps of each.
+    """
     chains = []
-    for k in memory.chains:
-        position = positions[k].copy()
-        samples = Samples(np.zeros(len(position)), np.empty(n_samples), np.empty(n_samples))
-        data = LabelledRows.of(memory.data)
-        n_accepted = metropolis(data, proposals, seeds[k], _skipped(n_samples), position, samples)
+    for k in range(block, N_CHAINS, n_blocks):
+        position, samples = starts[k][0].copy(), Samples(np.zeros(len(starts[k][0])), *np.empty((2, n_samples)))
+        n_accepted = metropolis(
+            LabelledRows.of(memory), proposals, starts[k][1], _skipped(n_samples), position, samples
+        )
         chains.append((k, position, samples, n_accepted))
     return memory, {"chains": chains}

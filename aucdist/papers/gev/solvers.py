@@ -35,6 +35,9 @@ MOST_PRODUCTS = 100
 LEAST_CURVATURE = 1e-12
 """The curvature that is added for an intercept without a penalty, in case no row has any curvature left."""
 
+Points = Iterator[tuple[LinkPoint, LinkPoint, int]]
+"""The best point so far, the newest one, and the passes so far."""
+
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
 """Solves a linear system, and returns the solution and the passes that this took."""
 
@@ -109,36 +112,30 @@ def hessian_solver(problem: LinkProblem, point: LinkPoint) -> CountedSolve:
         moments[-1, -1] += LEAST_CURVATURE
         solve = problem.solver(moments, fixed=problem.fixed(point))
         return lambda b: (solve(b), 0)
+    from scipy.sparse.linalg import LinearOperator, cg  # here, because it takes time to load, and few fits need it
+
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
     diagonal[-1] += LEAST_CURVATURE
-    tolerance = min(0.1, np.sqrt(point.gradient_norm))
-    free = 1.0 - problem.fixed(point)
-    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance, free)
+    tolerance, free = min(0.1, np.sqrt(point.gradient_norm)), 1.0 - problem.fixed(point)
 
+    def solve_by_products(b: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return x, whose entries are 0 where `free` is 0, as those of b must be, and the number of Hessian products."""
+        n_products = 0
 
-def _conjugate_gradients(
-    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, free: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Return x with a residual of at most `tolerance` times the length of b, and the number of Hessian products.
+        def product(direction: np.ndarray) -> np.ndarray:
+            """Return the second derivative times a direction, and count the products."""
+            nonlocal n_products
+            n_products += 1
+            of_losses: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
+            of_losses[-1] *= problem.fit_intercept
+            return free * (of_losses + penalty * direction)
 
-    The blocks hold the curvatures. Entries of x are 0 where `free` is 0, as those of b must be.
-    """
-    from scipy.sparse.linalg import LinearOperator, cg  # here, because it takes time to load, and few fits need it
+        hessian = LinearOperator((len(b), len(b)), product, dtype=np.float64)
+        x, _ = cg(hessian, b, rtol=tolerance, maxiter=MOST_PRODUCTS, M=diags_array(1.0 / diagonal))
+        return x, n_products
 
-    n_products = 0
-
-    def product(direction: np.ndarray) -> np.ndarray:
-        """Return the second derivative times a direction, and count the products."""
-        nonlocal n_products
-        n_products += 1
-        of_losses: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
-        of_losses[-1] *= problem.fit_intercept
-        return free * (of_losses + problem.penalty * direction)
-
-    hessian = LinearOperator((len(b), len(b)), product, dtype=np.float64)
-    x, _ = cg(hessian, b, rtol=tolerance, maxiter=MOST_PRODUCTS, M=diags_array(1.0 / diagonal))
-    return x, n_products
+    return solve_by_products
 
 
 def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
@@ -181,13 +178,7 @@ class LinkSolver(Solver):
         **objective
             As of `LinkProblem`; signs are for `Newton`.
         """
-        return self.minimise(LinkProblem(blocks.without_memory(), lam=lam, **objective), start, gradient_tol)
-
-    def minimise(
-        self, problem: LinkProblem, start: np.ndarray | None = None, gradient_tol: float = 0.0
-    ) -> Iterator[LinkRound]:
-        """Yield the rounds of a problem; parameters as of `rounds`."""
-        bound = (0.0, 0.0)
+        problem, bound = LinkProblem(blocks.without_memory(), lam=lam, **objective), (0.0, 0.0)
         for point, newest, passes in self.points(problem, start):
             bound = higher(bound, (newest.dual, newest.dual_error))
             theta, slope = point.theta, point.gradient_norm
@@ -197,7 +188,7 @@ class LinkSolver(Solver):
             )  # fmt: skip
 
     @abstractmethod
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
         """Yield the best point so far, the newest one, and the passes so far."""
 
 
@@ -216,7 +207,7 @@ class Newton(LinkSolver):
     name = "newton"
     signs = True
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
         """Yield the point after each step twice, and the passes so far.
 
         A sample gets a larger lam, if lam is so small that the weights would fit its noise: otherwise the steps from its solution
@@ -226,7 +217,10 @@ class Newton(LinkSolver):
         def on_sample(drawn: Block) -> Iterator[LinkRound]:
             """Return the rounds over a sample."""
             lam = max(problem.lam, ABOVE_NOISE * sample.noise(drawn))
-            return Newton().minimise(replace(problem, blocks=LocalBlocks([drawn]), lam=lam))
+            return Newton().rounds(
+                LocalBlocks([drawn]), lam, loss=problem.loss, fit_intercept=problem.fit_intercept,
+                penalise_intercept=problem.penalise_intercept, signs=problem.signs,
+            )  # fmt: skip
 
         passes_before = 0
         if start is None and problem.loss.convex:
@@ -270,7 +264,7 @@ class Lipschitz(LinkSolver):
         """Check that the curvature of the loss has a bound."""
         check_curvature(estimator.loss_at(0.0))
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
         """Yield the best point so far, the newest one, and the passes so far."""
         curvature = check_curvature(problem.loss)
         if problem.blocks.n_features <= MOST_FEATURES:
@@ -308,7 +302,7 @@ class Gradient(LinkSolver):
 
     name = "gradient"
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
         """Yield the point after each step twice, and the passes so far."""
         point, passes = _start_point(problem, start)
         length = 1.0

@@ -74,8 +74,6 @@ class MarginMemory:
 
     Attributes
     ----------
-    index : int
-        Index of the block.
     y : ndarray of shape (n_rows,), int8
     share : ndarray of shape (n_rows,), float64
         The weight of the row in the mean over all rows.
@@ -93,7 +91,6 @@ class MarginMemory:
         Slopes of the rows' losses along the directions, at the current weights.
     """
 
-    index: int
     y: np.ndarray
     share: np.ndarray
     pull: np.ndarray
@@ -127,7 +124,7 @@ def set_up_margins(
     pull = block.y * np.where(block.y > 0, weight_neg / weight_pos, weight_pos / weight_neg)
     first = None if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
-    made = MarginMemory(block.index, block.y, share, pull, zeros, zeros, first)
+    made = MarginMemory(block.y, share, pull, zeros, zeros, first)
     return made, {"centre": combined(block, made, share * pull)}
 
 
@@ -364,7 +361,7 @@ def inner_steps(
         assert memory.slopes is not None
         before = 0 if len(memory.slopes) else (number - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
-        steps_along(rows, plane, before, n_steps, block_seed(seed, number, memory.index), c)
+        steps_along(rows, plane, before, n_steps, block_seed(seed, number, block), c)
     return memory, {"move": memory.share.sum() * c}
 
 
