@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_rows, window_moments
+from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
@@ -465,7 +465,7 @@ def _moments_of_cells(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
 def _of_features(basis: CodeBasis, cells: np.ndarray) -> np.ndarray:
     """Return ``A' cells A``, where A has the values of the basis functions in the cells, and `cells` is symmetric."""
     for _ in range(2):
-        out = np.zeros((len(cells), basis.n_features))
-        fold_rows(basis, cells, out)
+        out = np.zeros((basis.n_features, cells.shape[1]))
+        fold_columns(basis, cells, out)
         cells = np.ascontiguousarray(out.T)
     return cells

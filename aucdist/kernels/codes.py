@@ -91,10 +91,24 @@ def fold(basis, table, out):
 
 
 @kernel
-def fold_rows(basis, tables, out):
-    """Add ``A' tables[k]`` to each out[k], of shape (n, n_features), as `fold` does."""
-    for k in range(tables.shape[0]):
-        fold(basis, tables[k], out[k])
+def fold_columns(basis, tables, out):
+    """Add ``A' tables`` to out, of shape (n_features, n), as `fold` does with a single column; the tables are used up."""
+    n = tables.shape[1]
+    for j in range(basis.widths.shape[0]):
+        width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
+        if width > 0:
+            for c in range(end - 1, first + width - 1, -1):
+                for i in range(n):
+                    tables[c - width, i] += tables[c, i]
+            for c in range(end - 1, first, -1):
+                if (c - first) % width != 0:
+                    for i in range(n):
+                        tables[c - 1, i] += tables[c, i]
+    for c in range(tables.shape[0]):
+        for k in range(basis.offsets[c], basis.offsets[c + 1]):
+            column, value = basis.columns[k], basis.values[k]
+            for i in range(n):
+                out[column, i] += value * tables[c, i]
 
 
 # ---- rows and tables --------------------------------------------------------------------------------------------------

@@ -90,16 +90,16 @@ its start. The rows that were drawn then do not stand for all rows."""
 
 PATIENT, FALLEN = 16, 0.5
 """A method has stalled if the first number of its rounds have not reduced what is left of the objective to the second
-number, as a share. The solver then changes from Newton steps to cutting planes, and from these to the interior-point
-method. With 8 or 20 Newton steps, a9a with 5 % of the negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
+number, as a share. The solver then changes from Newton steps to cutting planes. With 8 or 20 steps, a9a with 5 % of the
+negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
 
 UNCHANGED = 3
 """The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
 gap."""
 
-ROWS_PER_ROUND = 20
-"""The interior-point method starts after one line search for each this many rows at the earliest, since the cost of its steps
-grows with the number of rows."""
+SLOW, ROWS_PER_ROUND = 0.8, 10
+"""From cutting planes to the interior-point method the share is the first number, and there must have been a line search for
+each this many rows, because the cost of its steps grows with the number of rows."""
 
 BEYOND = 0.03
 """The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
@@ -239,7 +239,7 @@ class CuttingPlanes:
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
             left.append(self.gap * self.objective(self.best))
-            if has_stalled(left):
+            if has_stalled(left, FALLEN):
                 break
             w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
             rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
@@ -279,7 +279,7 @@ class CuttingPlanes:
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._half_width = 0.0
         while True:
-            if len(left) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others and has_stalled(left):
+            if has_stalled(left, SLOW) and len(left) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others:
                 yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
@@ -438,9 +438,9 @@ class CuttingPlanes:
         return True
 
 
-def has_stalled(left: Sequence[float]) -> bool:
-    """Return whether the last `PATIENT` rounds have not reduced what is left of the objective enough."""
-    return len(left) > PATIENT and left[-1] > FALLEN * left[-1 - PATIENT]
+def has_stalled(left: Sequence[float], share: float) -> bool:
+    """Return whether the last `PATIENT` rounds have not reduced what is left of the objective to a share of it."""
+    return len(left) > PATIENT and left[-1] > share * left[-1 - PATIENT]
 
 
 class AllPairs(Solver):

@@ -71,6 +71,9 @@ PRODUCTS = 400.0
 """The matrix is computed if this costs less than this many products with all drawn rows. It is also the more exact
 way."""
 
+FEATURES_PER_CODE = 2
+"""The matrix of rows of codes is added up cell by cell if each code stands for more features than this on average."""
+
 MOST_PRODUCTS, PRECISION = 150, 0.03
 """The largest number of steps of conjugate gradients, and the share of the residual at which they end."""
 
@@ -448,7 +451,7 @@ class Pairs:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
         low, high = self._of_anchors
         n, n_pairs, rows = self.n_anchors, self.n_pairs, self.rows
-        if isinstance(rows, BinRows):  # a row has a few cells, where a matrix has a number for each feature
+        if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
             total = self.scale * pair_moments(rows_at(rows, np.arange(n_pairs)), low, high, self.weights, self.partners)
         else:
             every = matrix_of_rows(rows)

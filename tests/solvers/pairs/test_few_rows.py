@@ -36,6 +36,7 @@ def soon(monkeypatch):
     """Let other methods count as stalled after two rounds, which small problems would end before."""
     monkeypatch.setattr(cutting_planes, "PATIENT", 1)
     monkeypatch.setattr(cutting_planes, "FALLEN", 0.0)
+    monkeypatch.setattr(cutting_planes, "SLOW", 0.0)
 
 
 def blocks(X, y, weight, group, n_blocks=1):
@@ -101,7 +102,7 @@ def test_all_kinds_of_rows_give_the_same():
     wide = r.normal(size=(60, 1000))
     model = PairwiseHingeClassifier(features="bins").fit(wide, wide[:, 0] > 0)
     assert model.certificate_.status == "converged"
-    assert len(model.history_) <= 60  # 798 by cutting planes alone
+    assert len(model.history_) <= 150  # 798 by cutting planes alone
 
 
 @pytest.mark.usefixtures("soon")
