@@ -114,11 +114,6 @@ class DualTable:
         """Return the sum of the variables."""
         return float(self.entries["value"].sum())
 
-    def stored(self) -> np.ndarray:
-        """Return the entries that are not 0, in ascending order of their numbers."""
-        entries = self.entries[self.entries["value"] != 0.0]
-        return entries[np.argsort(entries["number"])]
-
 
 @dataclass(frozen=True)
 class Mean:
@@ -223,8 +218,9 @@ def ascend_dual(
 
 
 def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:
-    """Return the dual variables that are not 0: row of the minority, row of the larger class, value."""
-    stored = Duals.of(block, memory).table.stored()
+    """Return the dual variables that are not 0, by pair: row of the minority, row of the larger class, value."""
+    entries = Duals.of(block, memory).table.entries
+    stored = np.sort(entries[entries["value"] != 0.0], order="number")
     i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
     return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
 

@@ -104,14 +104,6 @@ def _csr_square(a, i, b, j):
     return total
 
 
-@register_jitable(inline="always")
-def _csr_axpy(a, i, b, j, c, out):
-    for s in range(a.offsets[i], a.offsets[i + 1]):
-        out[a.indices[s]] += c * np.float64(a.values[s])
-    for s in range(b.offsets[j], b.offsets[j + 1]):
-        out[b.indices[s]] -= c * np.float64(b.values[s])
-
-
 @by_kind()
 def pair_dot(a, i, b, j, w):
     """Return the inner product of ``a_i - b_j`` and the float64 vector w."""
@@ -124,15 +116,20 @@ def pair_dot(a, i, b, j, w):
 def pair_square(a, i, b, j):
     """Return the squared length of ``a_i - b_j``, exactly 0 where the rows are equal."""
     if is_rows(a, CsrRows):
-        return lambda a, i, b, j: _csr_square(a, i, b, j)
+        return _csr_square
     return lambda a, i, b, j: _dense_square(a, i, b, j)
+
+
+def _csr_axpy(a, i, b, j, c, out):
+    row_axpy(a, i, c, out)
+    row_axpy(b, j, -c, out)
 
 
 @by_kind(inline="always")
 def pair_axpy(a, i, b, j, c, out):
     """Add c times ``a_i - b_j`` to the float64 vector out."""
     if is_rows(a, CsrRows):
-        return lambda a, i, b, j, c, out: _csr_axpy(a, i, b, j, c, out)
+        return _csr_axpy
     return lambda a, i, b, j, c, out: _dense_axpy(a, i, b, j, c, out)
 
 

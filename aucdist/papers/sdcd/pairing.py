@@ -10,14 +10,13 @@ all rows are one. A group may have rows in several blocks.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block, as_rows
+from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, Rows
@@ -115,10 +114,9 @@ def find_majority(
 def collect_minority(
     block: Block, memory: SamplingMemory, ranks: np.ndarray, first: int, end: int, offsets: np.ndarray
 ) -> tuple[SamplingMemory, Summary]:
-    """Return the block's rows, with weights, whose numbers in the minority are first, ..., end - 1."""
+    """Return the block's rows whose numbers in the minority are first, ..., end - 1."""
     numbers = ranks[offsets[block.index] : offsets[block.index + 1]]
-    chosen = memory.own[(numbers >= first) & (numbers < end)]
-    return memory, {"X": [block.X[chosen]], "weights": [block.weights()[chosen]]}
+    return memory, {"rows": [block.take(memory.own[(numbers >= first) & (numbers < end)])]}
 
 
 def receive_minority(
@@ -194,12 +192,11 @@ class Pairing:
             return
         first, end = (int(self.offsets[-1]) * p // self.n_parts for p in (part, part + 1))
         summary = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets)
-        stack: Callable[..., Any] = sp.vstack if sp.issparse(summary["X"][0]) else np.concatenate
-        X, order = stack(summary["X"]), np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
-        X = X.tocsr()[order] if sp.issparse(X) else X[order]
-        weights = ONES if self.groups is None else np.concatenate(summary["weights"])[order]
+        order = np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
+        minority = stacked(summary["rows"]).take(order)
+        weights = ONES if self.groups is None else minority.weights()
         starts = np.clip(self._starts - first, 0, end - first)
-        sizes = self.blocks.reduce(receive_minority, as_rows(X), weights, first, starts)["n_pairs"]
+        sizes = self.blocks.reduce(receive_minority, minority.rows, weights, first, starts)["n_pairs"]
         self._pairs_before, self.part = np.cumsum([0, *sizes]), part
 
     def steps(self, seed: int, scale: float, combine: str = "add", **kind: bool) -> "PairSteps":
