@@ -138,8 +138,7 @@ def score_direction(
 
 def moments_of(blocks: Blocks, *, full: bool = False) -> PairMoments:
     """Return the moments of all pairs, by one reduction; the covariance is its diagonal unless `full`."""
-    summary = blocks.sum(moments_of_both_classes, full)
-    return PairMoments.of(summary["neg"], summary["pos"])
+    return PairMoments.of(**blocks.sum(moments_of_both_classes, full))
 
 
 def within_class_covariance(blocks: Blocks, moments: PairMoments, w: np.ndarray) -> tuple[float, np.ndarray]:

@@ -67,6 +67,9 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
+NOTHING = np.empty((0, 0))
+"""Stands for products and slopes before a round's directions are drawn."""
+
 
 @dataclass(frozen=True, eq=False)
 class MarginMemory:
@@ -83,12 +86,12 @@ class MarginMemory:
         With `gram`: inner products of the rows with c.
     scores : ndarray of shape (n_rows,), float64
         Scores at the current weights.
-    first : int or None
-        With `gram`: the position of the block's first row among all rows.
-    moves : ndarray of shape (n_rows, n_directions), float64, or None
+    first : int
+        With `gram`: the position of the block's first row among all rows; else -1.
+    moves : ndarray of shape (n_rows, n_directions), float64
         Inner products of the rows with the directions of the round.
-    slopes : ndarray of shape (n_rows, n_directions), float64, or None
-        Slopes of the rows' losses along the directions, at the current weights.
+    slopes : ndarray of shape (n_rows, n_directions) or (0, 0), float64
+        Slopes of the rows' losses along the directions, at the current weights; only with variance reduction.
     """
 
     y: np.ndarray
@@ -96,14 +99,13 @@ class MarginMemory:
     pull: np.ndarray
     centre: np.ndarray
     scores: np.ndarray
-    first: int | None = None
-    moves: np.ndarray | None = None
-    slopes: np.ndarray | None = None
+    first: int
+    moves: np.ndarray
+    slopes: np.ndarray
 
     @property
     def own(self) -> slice:
         """The positions of the block's rows among all rows."""
-        assert self.first is not None
         return slice(self.first, self.first + len(self.y))
 
     @property
@@ -122,9 +124,9 @@ def set_up_margins(
     """Set up the rows' shares, and return the block's part of c. `weights` holds the total weights of both classes."""
     share, (weight_neg, weight_pos) = block.weights() / sum(weights), weights
     pull = block.y * np.where(block.y > 0, weight_neg / weight_pos, weight_pos / weight_neg)
-    first = None if offsets is None else int(offsets[block.index])
+    first = -1 if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
-    made = MarginMemory(block.y, share, pull, zeros, zeros, first)
+    made = MarginMemory(block.y, share, pull, zeros, zeros, first, NOTHING, NOTHING)
     return made, {"centre": combined(block, made, share * pull)}
 
 
@@ -167,9 +169,7 @@ def evaluate_margins(
 
 def combined(block: Block, memory: MarginMemory, coefs: np.ndarray) -> Any:
     """Return the sum of the rows times their coefficients; with `gram` a list of the coefficients, which merges by appending."""
-    if memory.first is not None:
-        return [coefs]
-    return block.sums(coefs)
+    return block.sums(coefs) if memory.first < 0 else [coefs]
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -337,12 +337,12 @@ def project_on_directions(
     directions = random_directions(shape, seed)
     products = block.scores(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
     moves = np.ascontiguousarray(products, dtype=np.float64)
-    slopes = np.empty(moves.shape if reduced else (0, 0))
-    summary: Summary = {}
+    slopes, summary = NOTHING, Summary()
     if reduced:
+        slopes = np.empty(moves.shape)
         slopes_along(moves, memory.scores, memory.y, mu, slopes)
         summary = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
-    if memory.first is not None:
+    if memory.first >= 0:
         own = directions[:, memory.own]
         summary |= {"gram": own @ moves, "at_start": own @ memory.scores}
     return replace(memory, moves=moves, slopes=slopes), summary
@@ -358,7 +358,6 @@ def inner_steps(
     if len(memory.share):
         seed, number = seeds
         # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
-        assert memory.slopes is not None
         before = 0 if len(memory.slopes) else (number - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
         steps_along(rows, plane, before, n_steps, block_seed(seed, number, block), c)
@@ -369,7 +368,7 @@ def move_and_evaluate(
     block: Block, memory: MarginMemory, move: np.ndarray, *evaluation: Any
 ) -> tuple[MarginMemory, Summary]:
     """Move the scores along the directions, and return what `evaluate_margins` returns."""
-    moved = replace(memory, scores=memory.scores + memory.moves @ move, moves=None, slopes=None)
+    moved = replace(memory, scores=memory.scores + memory.moves @ move, moves=NOTHING, slopes=NOTHING)
     return evaluate_margins(block, moved, *evaluation)
 
 
@@ -450,8 +449,7 @@ def svrg_round(
     if len(memory.share):
         drawn = np.empty(n_steps, dtype=np.int64)
         draw_integers(block_seed(seed, number, block.index), len(memory.share), drawn)
-        first = -1 if memory.first is None else memory.first
-        margins = MarginRows(memory.scores, block.scores(slope), memory.y, memory.weight, first)
+        margins = MarginRows(memory.scores, block.scores(slope), memory.y, memory.weight, memory.first)
         for part, rows, places in _with_rows(block, drawn):
             svrg_steps(rows, places, drawn[part], margins, (lam2, before, part.start), z)
     return memory, {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
