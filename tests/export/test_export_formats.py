@@ -1,30 +1,26 @@
 """Exported models score rows as `aucdist score` does: every map, scaling and calibration, in ONNX, SQL and JSON."""
 
-import csv
-import json
-import math
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, scores, table
+from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, scores, table
 from support.linear_models import linear_model
 
 from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.export import to_sql
 from aucdist.export.portable import edges_in_units
 from aucdist.linear_model import LinearModel
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
 
-READER = page_reader()
 LOGIT = LinkMap(2.0, Link("logit"), 0.7, -0.2)
 KEEP = {"impute": "keep", "scale": "none"}
 SMALL = {"scale": "unit-row", "source": {**SOURCE, "dates": {"seen": ["month", "hour"]}}}
@@ -66,32 +62,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LinearModel]:
     return {name: model_of(folder, rows, **given) for name, given in MODELS.items()}
 
 
-def by_reader(model: LinearModel, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return scores and probabilities by the JSON and the reader of the page; nan for rows that it refuses."""
-    content, found = json.loads(to_json(model)), []
-    with file.open(encoding="utf-8", newline="") as rows:
-        for row in csv.DictReader(rows):
-            try:
-                found.append(READER["score_of"](content, row))
-            except ValueError:
-                found.append(math.nan)
-    probabilities = None
-    if model.probability is not None:
-        probabilities = np.array([READER["probability_of"](content, score) for score in found])
-    return np.array(found), probabilities
-
-
-def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
-    """Return what DuckDB makes of the query, in the order of the rows."""
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    frame = pd.read_csv(file, dtype={DROP: object, "browser": object}, keep_default_na=False, na_values=[""])
-    with duckdb.connect() as connection:
-        connection.register("frame", pa.Table.from_pandas(frame, preserve_index=False))
-        connection.execute('CREATE TABLE "rows" AS SELECT * FROM frame')
-        query = connection.execute(to_sql(model, ids=["row"], **options))
-        return query.df().sort_values("row", ignore_index=True)
-
-
 def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
     """Return what PostgreSQL makes of the query, in the order of the rows."""
     url = os.environ.get("AUCDIST_POSTGRES")
@@ -107,24 +77,6 @@ def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
         table = pd.DataFrame(found.fetchall(), columns=list(found.keys()))
     engine.dispose()
     return table.sort_values("row", ignore_index=True)
-
-
-def by_onnx(model: LinearModel, file: Path) -> dict[str, np.ndarray]:
-    """Return what onnxruntime makes of the graph."""
-    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
-    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
-    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
-    texts = pd.read_csv(file, dtype=object, keep_default_na=False)
-    feed: dict[str, np.ndarray] = {}
-    for entry in session.get_inputs():
-        if entry.type == "tensor(string)":
-            feed[entry.name] = texts[entry.name].to_numpy(object)
-        elif entry.type == "tensor(int64)":
-            feed[entry.name] = pd.to_datetime(texts[entry.name]).to_numpy("datetime64[us]").astype(np.int64)
-        else:
-            feed[entry.name] = pd.to_numeric(texts[entry.name]).to_numpy(np.float64)
-    outputs = [output.name for output in session.get_outputs()]
-    return dict(zip(outputs, session.run(outputs, feed), strict=True))
 
 
 @needs_pairs
@@ -174,44 +126,13 @@ def points_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", list(PROBABILITIES))
-@pytest.mark.parametrize("by", ["json", "sql", "onnx"])
-def test_probabilities(name: str, by: str, points_csv: Path, identity: LinearModel) -> None:
-    probability = PROBABILITIES[name]
-    model = linear_model(identity.coef, 0.0, identity.schema, identity.preprocessor, {}, probability)
-    expected = probability(POINTS)[:, 1]
-    if by == "json":
-        found = by_reader(model, points_csv)[1]
-    elif by == "sql":
-        found = _sql_points(model, points_csv)["probability"]
-    else:
-        found = _onnx_points(model)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
-
-
-@pytest.fixture(scope="module")
-def identity() -> LinearModel:
-    """The model whose score is the value."""
-    from aucdist.data.dataset import Schema
-    from aucdist.data.preprocess import Preprocessor
-
-    schema = Schema(("x",), "clicked", ("yes",), ("no",), {})
-    return linear_model(np.ones(1), 0.0, schema, Preprocessor((), "none", None, None), {})
-
-
-def _sql_points(model: LinearModel, file: Path) -> pd.DataFrame:
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE rows AS SELECT * FROM read_csv(?)", [str(file)])
-        return connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
-
-
-def _onnx_points(model: LinearModel) -> list[np.ndarray]:
-    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
-    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
-    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
-    assert [given.name for given in session.get_inputs()] == ["features"]
-    found: list[np.ndarray] = session.run(["score", "probability", "prediction"], {"features": POINTS[:, np.newaxis]})
-    return found
+@pytest.mark.parametrize("by", [lambda *given: {"probability": by_reader(*given)[1]}, by_sql, by_onnx],
+                         ids=["json", "sql", "onnx"])  # fmt: skip
+def test_probabilities(name: str, by: Any, points_csv: Path) -> None:
+    schema, as_read = Schema(("x",), "clicked", ("yes",), ("no",), {}), Preprocessor((), "none", None, None)
+    model = linear_model(np.ones(1), 0.0, schema, as_read, {}, PROBABILITIES[name])
+    found = by(model, points_csv)["probability"]
+    np.testing.assert_allclose(found, PROBABILITIES[name](POINTS)[:, 1], rtol=1e-6, atol=1e-12)
 
 
 # ---- edges in the units of a column: the same values lie above them as above the edges of the scaled values

@@ -5,13 +5,17 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
+from support.export_models import model_of_missing_values, parts_of
 from support.linear_models import linear_model
 
+from aucdist.data.block import Block
 from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.export import to_onnx
 from aucdist.export.onnx_model import IR_VERSION, OPSET
 from aucdist.linear_model import LinearModel
+from aucdist.maps import BinExpander
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
@@ -29,19 +33,13 @@ def linear(schema: Schema, weights: np.ndarray) -> LinearModel:
 def test_parts_of_dates(part: str) -> None:
     r = np.random.default_rng(0)
     dates = [datetime(1, 1, 1) + timedelta(minutes=int(m)) for m in r.integers(0, 3000 * 365 * 1440, 400)]
-    dates += [
-        datetime(y, m, d) for y in (1600, 1900, 1970, 2000, 2024, 2100) for m, d in ((1, 1), (2, 28), (3, 1), (12, 31))
-    ]
+    days = ((1, 1), (2, 28), (3, 1), (12, 31))
+    dates += [datetime(y, m, d) for y in (1600, 1900, 1970, 2000, 2024, 2100) for m, d in days]
     dates += [datetime(y, 2, 29, 23, 59, 59, 999_999) for y in (4, 1600, 2000, 2024)]
     schema = Schema((f"at.{part}",), "y", ("1",), ("0",), {}, dates={"at": (part,)})
     given = np.array([*dates, None], dtype="datetime64[us]").astype(np.int64)
     (*found, missing) = session(linear(schema, np.ones(1))).run(["score"], {"at": given})[0]
-    expected = {
-        "year": [d.year for d in dates], "month": [d.month for d in dates], "weekday": [d.weekday() for d in dates],
-        "hour": [d.hour + d.minute / 60 for d in dates],
-        "days": [(d - datetime(1970, 1, 1)) / timedelta(days=1) for d in dates],
-    }[part]  # fmt: skip
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found, parts_of(dates)[part])
     assert np.isnan(missing)
 
 
@@ -70,10 +68,6 @@ def test_what_a_graph_says_of_itself() -> None:
 
 
 def test_a_model_without_features_that_count() -> None:
-    from aucdist.data.block import Block
-    from aucdist.engine.blocks import LocalBlocks
-    from aucdist.maps import BinExpander
-
     rows = Block.of(np.ones((5, 2)), np.array([1, -1, 1, -1, 1], dtype=np.int8))
     fitted = BinExpander().fit_blocks(LocalBlocks([rows]))
     schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
@@ -83,13 +77,12 @@ def test_a_model_without_features_that_count() -> None:
 
 
 def test_what_says_that_a_value_is_missing() -> None:
-    names = ("x", "k=(missing)", "k=a", "k=None")
-    schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
-    reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
-    filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
-    model = linear_model(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
+    model = model_of_missing_values()
     feed = {"x": np.array([-999.0, 2.0, 3.0, 4.0, np.nan]), "k": np.array(["NA", "-", "a", "None", "?"], dtype=object)}
     assert session(model).run(["score"], feed)[0].tolist() == [10.5, 12.0, 23.0, 34.0, 10.5]
-    numbers = linear_model(np.ones(1), 0.0, Schema(("x",), "y", ("1",), ("0",), {}),
-                          Preprocessor((), "none", None, None, "mean", np.array([0.5])), {}, reading=reading)  # fmt: skip
+    filled, schema = (
+        Preprocessor((), "none", None, None, "mean", np.array([0.5])),
+        Schema(("x",), "y", ("1",), ("0",), {}),
+    )
+    numbers = linear_model(np.ones(1), 0.0, schema, filled, {}, reading=model.reading)
     assert session(numbers).run(["score"], {"features": np.array([[-999.0], [2.0]])})[0].tolist() == [0.5, 2.0]

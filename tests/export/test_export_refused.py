@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, table
+from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, page_reader, table
 from support.export_models import scores as expected_scores
 from support.linear_models import linear_model
 
@@ -25,46 +25,20 @@ SOUND = {"age": "20.5", QUOTES: "1.5", "seen": "2024-02-29 13:30:00", DROP: "a",
 """A row that has a score."""
 
 
-def scores(model: LinearModel, rows: list[dict[str, str]]) -> dict[str, list[float]]:
+def scores(model: LinearModel, rows: list[dict[str, str]], folder: Path) -> dict[str, np.ndarray]:
     """Return the scores of rows by the reader of the page, and by what else is installed; nan where there is none."""
-    found: dict[str, list[float]] = {"json": []}
-    content, reader = json.loads(to_json(model)), page_reader()
-    for row in rows:
-        try:
-            found["json"].append(reader["score_of"](content, row))
-        except ValueError:
-            found["json"].append(np.nan)
-    frame = pd.DataFrame(rows)
+    file = folder / "rows.csv"
+    pd.DataFrame(rows).assign(row=range(len(rows))).to_csv(file, index=False)
+    found = {"json": by_reader(model, file)[0]}
     if find_spec("duckdb"):
-        found["sql"] = sql_scores(model, frame)
+        scored = by_sql(model, file)
+        assert (scored["prediction"].isna() == scored["score"].isna()).all()
+        found["sql"] = scored["score"].to_numpy()
     if find_spec("onnxruntime"):
-        found["onnx"] = onnx_scores(model, frame)
+        graph = by_onnx(model, file)
+        assert ((graph["prediction"] == 0) == np.isnan(graph["score"])).all()
+        found["onnx"] = graph["score"]
     return found
-
-
-def sql_scores(model: LinearModel, frame: pd.DataFrame) -> list[float]:
-    """Return the scores of rows by the query; nan where there is none."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("frame", frame.replace("", None).assign(row=range(len(frame))))
-        connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
-        scored = connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
-    assert (scored["prediction"].isna() == scored["score"].isna()).all()
-    return scored["score"].tolist()
-
-
-def onnx_scores(model: LinearModel, frame: pd.DataFrame) -> list[float]:
-    """Return the scores of rows by the graph; nan where there is none."""
-    import onnxruntime
-
-    feed: dict[str, Any] = {name: frame[name].to_numpy(object) for name in (DROP, "browser")}
-    feed |= {name: pd.to_numeric(frame[name]).to_numpy(float) for name in ("age", QUOTES)}
-    feed["seen"] = pd.to_datetime(frame["seen"]).to_numpy("datetime64[us]").astype(np.int64)
-    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
-    scored, predictions = session.run(["score", "prediction"], feed)
-    assert ((predictions == 0) == np.isnan(scored)).all()
-    return scored.tolist()
 
 
 @pytest.mark.parametrize("features", [None, {"map": "bins", "bins": 5}], ids=["linear", "bins"])
@@ -72,17 +46,9 @@ def test_rows_that_are_refused(tmp_path: Path, features: Any) -> None:
     model = model_of(
         tmp_path, table(200, 2, missing=False), features=features, impute="refuse", source=STRICT, log1p=[QUOTES],
     )  # fmt: skip
-    refused = [
-        {"age": ""},
-        {QUOTES: ""},
-        {"seen": ""},
-        {DROP: ""},
-        {DROP: "new"},
-        {"browser": "new"},
-        {QUOTES: "-1"},
-        {QUOTES: "-3"},
-    ]
-    for by, found in scores(model, [SOUND, *({**SOUND, **change} for change in refused)]).items():
+    refused = [{name: ""} for name in ("age", QUOTES, "seen", DROP)]
+    refused += [{DROP: "new"}, {"browser": "new"}, {QUOTES: "-1"}, {QUOTES: "-3"}]
+    for by, found in scores(model, [SOUND, *({**SOUND, **change} for change in refused)], tmp_path).items():
         assert np.isfinite(found[0]), by
         assert np.isnan(found[1:]).all(), by
 
@@ -92,16 +58,9 @@ def test_rules_for_missing_and_unknown_values(tmp_path: Path) -> None:
     for unknown, same_as in (("ignore", None), ("as-missing", "")):
         source = {**SOURCE, "unknown": unknown}
         model = model_of(tmp_path, rows, source=source)
-        categories = [
-            {DROP: "never seen"},
-            {DROP: ""},
-            {DROP: "?"},
-            {DROP: " NaN "},
-            {DROP: "(missing)"},
-            {DROP: " a "},
-            {},
-        ]
-        found = scores(model, [{**SOUND, **change} for change in categories])
+        texts = ("never seen", "", "?", " NaN ", "(missing)", " a ", SOUND[DROP])
+        categories = [{DROP: text} for text in texts]
+        found = scores(model, [{**SOUND, **change} for change in categories], tmp_path)
         for by, (unseen, missing, *others) in found.items():
             assert np.isfinite([unseen, missing]).all(), by
             assert others[0] == others[2] == missing, by

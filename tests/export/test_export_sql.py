@@ -5,11 +5,11 @@ import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.export_models import model_of_missing_values, parts_of
 from support.linear_models import linear_model
 
 from aucdist.data.dataset import PARTS, Schema
@@ -23,17 +23,8 @@ from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 
 NASTY = (
-    "'; DROP TABLE rows; --",
-    '"; DROP TABLE rows; --',
-    "\\'",
-    "/*",
-    "a\nb",
-    "{0}%s",
-    "*/ SELECT",
-    "x'",
-    '""',
-    "--",
-)
+    "'; DROP TABLE rows; --", '"; DROP TABLE rows; --', "\\'", "/*", "a\nb", "{0}%s", "*/ SELECT", "x'", '""', "--",
+)  # fmt: skip
 
 
 def linear(names: tuple[str, ...], categories: dict[str, tuple[str, ...]] | None = None) -> LinearModel:
@@ -133,24 +124,14 @@ def test_parts_of_dates() -> None:
     frame = pd.DataFrame({"at": pd.Series(dates, dtype="datetime64[us]"), "row": range(len(dates))})
     selected = ", ".join(f"{date_part(identifier('at'), part)} AS {part}" for part in PARTS)
     found = rows_of(f"SELECT row, {selected} FROM rows ORDER BY row", rows=frame)
-    expected: dict[str, list[Any]] = {
-        "year": [d.year for d in dates], "month": [d.month for d in dates], "weekday": [d.weekday() for d in dates],
-        "hour": [d.hour + d.minute / 60 for d in dates],
-        "days": [(d - datetime(1970, 1, 1)) / timedelta(days=1) for d in dates],
-    }  # fmt: skip
     for part in PARTS:
-        np.testing.assert_allclose(found[part], expected[part], rtol=1e-12)
+        np.testing.assert_allclose(found[part], parts_of(dates)[part], rtol=1e-12)
 
 
 def test_what_says_that_a_value_is_missing() -> None:
-    names = ("x", "k=(missing)", "k=a", "k=None")
-    schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
-    reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
-    filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
-    model = linear_model(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
     cells = ["NA", "-", "a", "None", "n/a", "null", "?"]  # `None` was a category of the training rows
     frame = pd.DataFrame({"x": [-999.0, 2.0, 3.0, 4.0, 5.0, -999.0, None], "k": cells})
-    found = rows_of(to_sql(model), rows=frame)
+    found = rows_of(to_sql(model_of_missing_values()), rows=frame)
     assert sorted(found["score"].tolist()) == sorted([10.5, 12.0, 23.0, 34.0, 15.0, 10.5, 10.5])
 
 
@@ -183,11 +164,8 @@ EXPECTED = [
 
 def test_a_table_may_be_typed_as_duckdb_types_the_file(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
-    for name, content in (
-        ("first.csv", FILE),
-        ("numbers.csv", FILE.replace("N/A", "20")),
-        ("empty.csv", FILE.replace("N/A", "")),
-    ):
+    for name, size in (("first.csv", "N/A"), ("numbers.csv", "20"), ("empty.csv", "")):
+        content = FILE.replace("N/A", size)
         (tmp_path / name).write_text(content)
         with duckdb.connect() as connection:
             texts = "{'size': 'VARCHAR'}" if name == "first.csv" else "{}"

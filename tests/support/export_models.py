@@ -1,20 +1,29 @@
 """Models with random weights on tables of numbers, categories and dates, and their scores as `aucdist score` has them."""
 
+import csv
+import functools
+import json
+import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pytest
 from support.linear_models import linear_model
 
 from aucdist.batch_scoring import to_score
 from aucdist.data.block import each_of
-from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.linear_model import LinearModel
 from aucdist.maps import expander_of
 
@@ -70,9 +79,79 @@ def scores(model: LinearModel, file: Path) -> np.ndarray:
     return np.concatenate([model.decision_function(reader.read(i).X) for i in range(len(reader.rows))])
 
 
+@functools.cache
 def page_reader() -> dict[str, Any]:
     """Return the functions of the reader that the page on the JSON description prints."""
     (code,) = [code for code in BLOCKS.findall(READER.read_text(encoding="utf-8")) if "def score_of" in code]
     names: dict[str, Any] = {}
     exec(compile(code.partition("\nwith open")[0], PAGE.name, "exec"), names)
     return names
+
+
+def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
+    """Return what DuckDB makes of the query, in the order of the column `row`."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    frame = pd.read_csv(file, dtype={DROP: object, "browser": object}, keep_default_na=False, na_values=[""])
+    with duckdb.connect() as connection:
+        connection.register("frame", pa.Table.from_pandas(frame, preserve_index=False))
+        connection.execute('CREATE TABLE "rows" AS SELECT * FROM frame')
+        found: pd.DataFrame = connection.execute(to_sql(model, ids=["row"], **options)).df()
+    return found.sort_values("row", ignore_index=True)
+
+
+def by_onnx(model: LinearModel, file: Path, **options: Any) -> dict[str, np.ndarray]:
+    """Return what onnxruntime makes of the graph; with ``contributions`` also their names."""
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+    graph = to_onnx(model, **options)
+    session = runtime.InferenceSession(graph.SerializeToString())
+    texts = pd.read_csv(file, dtype=object, keep_default_na=False)
+    feed: dict[str, np.ndarray] = {}
+    for entry in session.get_inputs():
+        if entry.name == "features":
+            feed[entry.name] = texts[list(model.schema.feature_names)].to_numpy(np.float64)
+        elif entry.type == "tensor(string)":
+            feed[entry.name] = texts[entry.name].to_numpy(object)
+        elif entry.type == "tensor(int64)":
+            feed[entry.name] = pd.to_datetime(texts[entry.name]).to_numpy("datetime64[us]").astype(np.int64)
+        else:
+            feed[entry.name] = pd.to_numeric(texts[entry.name]).to_numpy(np.float64)
+    outputs = [output.name for output in session.get_outputs()]
+    found = dict(zip(outputs, session.run(outputs, feed), strict=True))
+    if options.get("contributions"):
+        about = {entry.key: entry.value for entry in graph.metadata_props}
+        found["names"] = np.array(json.loads(about["aucdist.contributions"]))
+    return found
+
+
+def by_reader(model: LinearModel, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return scores and probabilities by the JSON and the reader of the page; nan for rows that it refuses."""
+    content, reader, found = json.loads(to_json(model)), page_reader(), []
+    with file.open(encoding="utf-8", newline="") as rows:
+        for row in csv.DictReader(rows):
+            try:
+                found.append(reader["score_of"](content, row))
+            except ValueError:
+                found.append(math.nan)
+    probabilities = None
+    if model.probability is not None:
+        probabilities = np.array([reader["probability_of"](content, score) for score in found])
+    return np.array(found), probabilities
+
+
+def model_of_missing_values() -> LinearModel:
+    """Return a model of a number and a category, with its own words for missing values; `None` is a category."""
+    names = ("x", "k=(missing)", "k=a", "k=None")
+    schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
+    filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
+    reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
+    return linear_model(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
+
+
+def parts_of(dates: Sequence[datetime]) -> dict[str, list[float]]:
+    """Return the parts of dates that are features."""
+    return {
+        "year": [d.year for d in dates], "month": [d.month for d in dates], "weekday": [d.weekday() for d in dates],
+        "hour": [d.hour + d.minute / 60 for d in dates],
+        "days": [(d - datetime(1970, 1, 1)) / timedelta(days=1) for d in dates],
+    }  # fmt: skip
