@@ -38,7 +38,11 @@ def load(index):
     return partition(ROWS, 3)[index]
 
 
-def model(name, solver, more=None):
+def in_memory():
+    return LocalBlocks(partition(ROWS, 3))
+
+
+def model(name="PairwiseHingeClassifier", solver="all-pairs", more=None):
     options = {"MarginMeanClassifier": {"solver__n_outer": 6}, "LinkClassifier": {"xi": -0.2}}.get(name, {})
     kind = ESTIMATORS[name]
     if solver == "psa":
@@ -72,16 +76,21 @@ def journal(folder, blocks, fingerprint=FINGERPRINT):
     return made
 
 
+def lost_and_resumed(folder, estimator, blocks, lost_after):
+    """Lose a fit after some rounds, and return the fit that goes on from its checkpoint."""
+    first = journal(folder, blocks())
+    with pytest.raises(Lost):
+        fit(estimator(), first.blocks, first, rounds=1, lost_after=lost_after)
+    again = journal(folder, blocks())
+    assert again.rounds == lost_after
+    return fit(estimator(), again.blocks, again)
+
+
 @pytest.mark.parametrize(("name", "solver", "more"), CASES)
 def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
-    undisturbed = fit(model(name, solver, more), LocalBlocks(partition(ROWS, 3)))
-    first = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    undisturbed = fit(model(name, solver, more), in_memory())
     lost_after = max(1, min(5, len(undisturbed.history_) - 1))
-    with pytest.raises(Lost):
-        fit(model(name, solver, more), first.blocks, first, rounds=1, lost_after=lost_after)
-    again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
-    assert again.rounds == lost_after
-    resumed = fit(model(name, solver, more), again.blocks, again, rounds=2)
+    resumed = lost_and_resumed(tmp_path, lambda: model(name, solver, more), in_memory, lost_after)
     for attribute in ("coef_", "dual_coef_", "intercept_"):
         if hasattr(undisturbed, attribute):
             assert getattr(resumed, attribute).tobytes() == getattr(undisturbed, attribute).tobytes()
@@ -91,15 +100,12 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
 
 @pytest.mark.parametrize("lost_after", [2, 4])
 def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path):
-    wide = simulate(60, 90, 0.4, seed=2)
-    undisturbed = fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(partition(wide, 3)))
+    def wide():
+        return LocalBlocks(partition(simulate(60, 90, 0.4, seed=2), 3))
+
+    undisturbed = fit(model(), wide())
     assert undisturbed.certificate_.relative_gap < 1e-6  # by the interior point
-    first = journal(tmp_path, LocalBlocks(partition(wide, 3)))
-    with pytest.raises(Lost):
-        fit(model("PairwiseHingeClassifier", "all-pairs"), first.blocks, first, rounds=1, lost_after=lost_after)
-    again = journal(tmp_path, LocalBlocks(partition(wide, 3)))
-    resumed = fit(model("PairwiseHingeClassifier", "all-pairs"), again.blocks, again, rounds=2)
-    assert resumed.coef_.tobytes() == undisturbed.coef_.tobytes()
+    assert lost_and_resumed(tmp_path, model, wide, lost_after).coef_.tobytes() == undisturbed.coef_.tobytes()
 
 
 def load_far(index):
@@ -115,14 +121,12 @@ def load_far(index):
 def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):
     if features == "leaves":
         pytest.importorskip("lightgbm")
-    more = {"features": features}
-    expected = fit(model("PairwiseHingeClassifier", "all-pairs", more), LocalBlocks.load(loader, 3, stream=True))
-    first = journal(tmp_path, LocalBlocks.load(loader, 3, stream=True))
-    with pytest.raises(Lost):
-        fit(model("PairwiseHingeClassifier", "all-pairs", more), first.blocks, first, rounds=1, lost_after=4)
-    again = journal(tmp_path, LocalBlocks.load(loader, 3, stream=True))
-    assert again.rounds == 4
-    resumed = fit(model("PairwiseHingeClassifier", "all-pairs", more), again.blocks, again, rounds=1)
+
+    def streamed():
+        return LocalBlocks.load(loader, 3, stream=True)
+
+    expected = fit(model(more={"features": features}), streamed())
+    resumed = lost_and_resumed(tmp_path, lambda: model(more={"features": features}), streamed, 4)
     assert resumed.coef_.tobytes() == expected.coef_.tobytes()
 
 
@@ -130,30 +134,28 @@ def begun(folder, blocks, lost_after=5):
     """Lose a fit after some rounds; its newest checkpoint is of the round before."""
     kept = journal(folder, blocks)
     with pytest.raises(Lost):
-        fit(model("PairwiseHingeClassifier", "all-pairs"), kept.blocks, kept, rounds=1, lost_after=lost_after)
+        fit(model(), kept.blocks, kept, rounds=1, lost_after=lost_after)
     return kept
 
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(partition(ROWS, 3))).coef_
+    return fit(model(), in_memory()).coef_
 
 
 def resumed(folder, blocks):
     again = journal(folder, blocks)
-    coef = fit(model("PairwiseHingeClassifier", "all-pairs"), again.blocks, again, rounds=3).coef_
-    return again, coef
+    return again, fit(model(), again.blocks, again, rounds=3).coef_
 
 
 def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp_path, undisturbed):
-    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    begun(tmp_path, in_memory())
 
     class Counting(LocalBlocks):
         calls = 0
 
         def without_memory(self):
-            other = Counting(self._blocks)
-            return other
+            return Counting(self._blocks)
 
         def reduce(self, step, *args):
             Counting.calls += step.__module__ != "aucdist.engine.checkpoint"
@@ -167,7 +169,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
         rounds += 1
         assert (Counting.calls > 0) == (rounds > again.rounds)
 
-    fitted = model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=12)
+    fitted = model().set_params(max_passes=12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         coef = fitted.fit(again.blocks, callback=callback).coef_
@@ -178,7 +180,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
 def test_the_last_two_are_kept_and_all_are_removed_in_the_end(tmp_path):
     above = tmp_path / "above"
     folder = above / "fit"
-    kept = begun(folder, LocalBlocks(partition(ROWS, 3)))
+    kept = begun(folder, in_memory())
     assert sorted(p.name for p in folder.glob("checkpoint-*")) == ["checkpoint-000003.json", "checkpoint-000004.json"]
     named = {
         name
@@ -199,7 +201,7 @@ def spoil(path):
 
 @pytest.mark.parametrize("what", ["manifest", "journal", "memory", "memory missing", "empty manifest"])
 def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbed):
-    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    begun(tmp_path, in_memory())
     older, newest = sorted(tmp_path.glob("checkpoint-*"))
     of = {p: json.loads(p.read_text())["content"] for p in (older, newest)}
     if what == "manifest":
@@ -213,23 +215,23 @@ def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbe
         mine = names - {n for names in of[older]["memory"].values() for n in names}
         target = tmp_path / min(mine)
         target.unlink() if what == "memory missing" else spoil(target)
-    again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    again, coef = resumed(tmp_path, in_memory())
     assert any(f"{newest.name} is corrupt" in text for text in again.said)
     assert any(text == f"resumes from the checkpoint of round {of[older]['rounds']}" for text in again.said)
     assert np.array_equal(coef, undisturbed)
 
 
 def test_one_of_another_fit_is_refused_and_both_fingerprints_are_shown(tmp_path):
-    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    begun(tmp_path, in_memory())
     with pytest.raises(InputError, match=r"of another fit.*There: .*\"abc\".*Here: .*\"xyz\""):
-        journal(tmp_path, LocalBlocks(partition(ROWS, 3)), {**FINGERPRINT, "data": "xyz"})
+        journal(tmp_path, in_memory(), {**FINGERPRINT, "data": "xyz"})
 
 
 def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
-    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
-    again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    begun(tmp_path, in_memory())
+    again = journal(tmp_path, in_memory())
     with pytest.raises(RunError, match="does not repeat the one of the checkpoint"):
-        fit(model("PairwiseHingeClassifier", "all-pairs").set_params(lam=0.02), again.blocks, again)
+        fit(model().set_params(lam=0.02), again.blocks, again)
 
 
 def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeypatch):
@@ -238,9 +240,9 @@ def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeyp
     def full(url, data):
         raise InputError("No space left on device")
 
-    kept = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    kept = journal(tmp_path, in_memory())
     monkeypatch.setattr(checkpoint, "write_bytes", full)
-    coef = fit(model("PairwiseHingeClassifier", "all-pairs"), kept.blocks, kept, rounds=1).coef_
+    coef = fit(model(), kept.blocks, kept, rounds=1).coef_
     assert np.array_equal(coef, undisturbed)
     assert kept.said[0] == "no checkpoint could be written: No space left on device"
 
@@ -248,7 +250,7 @@ def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeyp
 def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
     for rounds, seconds, now, expected in ((2, np.inf, False, 2), (None, 0.0, False, 1), (None, np.inf, True, 1)):
         folder = tmp_path / str((rounds, seconds))
-        kept = journal(folder, LocalBlocks(partition(ROWS, 3)))
+        kept = journal(folder, in_memory())
         found = []
 
         def callback(record, kept=kept, found=found, due=(rounds, seconds), now=now):
@@ -257,7 +259,7 @@ def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=6).fit(kept.blocks, callback=callback)
+            model().set_params(max_passes=6).fit(kept.blocks, callback=callback)
         assert found[:4] == [r - r % expected for r in range(1, 5)]
 
 
@@ -284,11 +286,11 @@ def test_on_workers_the_chain_of_steps_is_cut_and_the_bits_are_the_same(client, 
             raise Lost
 
     with pytest.raises(Lost):
-        model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=12).fit(kept.blocks, callback=callback)
+        model().set_params(max_passes=12).fit(kept.blocks, callback=callback)
     assert calls[3] == calls[7] == 1  # what gives the memory back
     assert max(calls) < 20
     # Here, and there again with other blocks' places: one worker was lost.
-    again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    again, coef = resumed(tmp_path, in_memory())
     assert again.said[0] == "resumes from the checkpoint of round 8"
     assert np.array_equal(coef, undisturbed)
     _, coef = resumed(tmp_path, DaskBlocks.load(client, load, 3))

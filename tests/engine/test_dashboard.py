@@ -2,11 +2,11 @@
 
 import os
 import re
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.web_server import scraped
 
 from aucdist.engine import workers
 from aucdist.engine.dask import local_client
@@ -28,15 +28,7 @@ def page_of_no_runs(monkeypatch):
 def scrape(client):
     """Return name, labels and value of all that the scheduler shows to Prometheus."""
     url = link_of(client).replace("/status", "/metrics")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    found = {}
-    for line in lines:
-        if not line.startswith("#"):
-            name, labels, value = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line).groups()
-            found[name, labels or ""] = float(value)
-    return found
+    return {(name, labels): float(value) for name, labels, value in scraped(url)}
 
 
 def test_the_last_figures_of_each_run_are_there(client):

@@ -1,11 +1,8 @@
 """On real clusters of worker processes."""
 
-import os
-import signal
 from functools import partial
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, connect, local_client
+from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.worker_part import FEW_BYTES
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
@@ -35,11 +32,6 @@ def load(index):
 
 
 @pytest.fixture(scope="module")
-def local():
-    return solve(AllPairs().rounds(LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
-
-
-@pytest.fixture(scope="module")
 def client():
     with local_client(2, memory_limit="1GiB") as client:
         yield client
@@ -52,10 +44,11 @@ def same_bits(one, other):
     pd.testing.assert_frame_equal(one.history.drop(columns=drop), other.history.drop(columns=drop), check_exact=True)
 
 
-def test_any_number_of_workers_same_bits(local):
+def test_any_number_of_workers_same_bits():
+    here = LocalBlocks(partition(Block.of(*data()), N_BLOCKS))
     with local_client(4, memory_limit="1GiB") as client:
-        blocks = DaskBlocks.load(client, load, N_BLOCKS)
-        same_bits(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+        there = DaskBlocks.load(client, load, N_BLOCKS)
+        same_bits(*(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100) for blocks in (here, there)))
 
 
 def test_anchors_in_cells_same_bits(client):
@@ -65,21 +58,6 @@ def test_anchors_in_cells_same_bits(client):
     ]
     same_bits(*fits)
     assert fits[0].certificate.status is Status.CONVERGED
-
-
-def test_a_killed_worker_costs_time_only(local):
-    killed = []
-
-    def kill(record):
-        if record["round"] == 4:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    with local_client(2, memory_limit="1GiB") as client:
-        blocks = DaskBlocks.load(client, load, N_BLOCKS)
-        same_bits(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=kill), local)
-        assert killed
-        assert killed[0] not in client.run(os.getpid).values()
 
 
 def count_bytes(block, memory, *args):
@@ -109,28 +87,18 @@ def test_arguments_that_look_like_tasks_are_not_run(client, size):
         assert echoed[:-1] == args
 
 
-def fail(block, memory, text):
-    raise ValueError(f"{text} in block {block.index}")
-
-
-def test_a_steps_own_error_arrives(client):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    with pytest.raises(ValueError, match="wrong in block"):
-        blocks.reduce(fail, "wrong")
-
-
 def count_up(block, memory, fails):
     if fails:
         raise ValueError("no more")
     return (memory or 0) + 1, {"n": (memory or 0) + 1}
 
 
-def test_a_step_that_fails_leaves_the_memory_as_it_was(client, local):
-    for blocks in (DaskBlocks.load(client, load, 3), LocalBlocks([load(i) for i in range(3)])):
-        blocks.reduce(count_up, False)
-        with pytest.raises(ValueError, match="no more"):
-            blocks.reduce(count_up, True)
-        assert blocks.reduce(count_up, False)["n"] == 2 * 3
+def test_a_step_that_fails_leaves_the_memory_as_it_was(client):
+    blocks = DaskBlocks.load(client, load, 3)
+    blocks.reduce(count_up, False)
+    with pytest.raises(ValueError, match="no more"):
+        blocks.reduce(count_up, True)
+    assert blocks.reduce(count_up, False)["n"] == 2 * 3
 
 
 def test_dask_is_told_the_true_size(client):
@@ -158,28 +126,12 @@ def test_dask_collections(with_client, request):
     np.testing.assert_array_equal(predicted.compute(), model.predict(X))
 
 
-def test_dask_dataframe_and_weights():
-    X, y = data()
-    frame = pd.DataFrame(X, columns=list("abcdefg"))
-    frame["y"], frame["w"] = y, np.random.default_rng(1).integers(1, 3, len(y))
-    ddf = dd.from_pandas(frame, npartitions=3)
-    model = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(ddf[list("abcdefg")], ddf["y"], sample_weight=ddf["w"])
-    plain = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(frame[list("abcdefg")], y, sample_weight=frame["w"])
-    assert model.feature_names_in_.tolist() == list("abcdefg")
-    assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-5)
-
-
 def test_dask_collections_that_do_not_match():
     X, y = data()
     with pytest.raises(InputError, match="dask collections too"):
         PairwiseHingeClassifier().fit(da.from_array(X), y)
     with pytest.raises(InputError, match="3000 rows, but y"):
         PairwiseHingeClassifier().fit(da.from_array(X), da.from_array(y[:-1]))
-
-
-def test_no_scheduler_is_an_input_error():
-    with pytest.raises(InputError, match="no Dask scheduler answers"), connect("tcp://127.0.0.1:9", timeout=0.5):
-        pass
 
 
 def unfit(scale, index):

@@ -121,11 +121,12 @@ def test_a_worker_uses_its_threads(client, tmp_path):
 # ---- losses --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_killed_between_steps_costs_time_only(mortal):
-    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
-    found = [blocks.reduce(add, value) for value in VALUES[:3]]
-    kill(mortal, blocks)
-    assert found + [blocks.reduce(add, value) for value in VALUES[3:]] == EXPECTED
+def goes_on_after(harm, client):
+    """Do harm to the workers after two calls, and check that all sums are as they would have been."""
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    harm(blocks)
+    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
 
 
 def test_both_killed_at_once_with_a_branch_half_way(mortal):
@@ -160,16 +161,18 @@ def test_a_worker_killed_in_a_step_and_again_while_it_is_repeated(mortal, tmp_pa
 
 
 def test_a_part_that_was_moved_is_found(client):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    found = [blocks.reduce(add, value) for value in VALUES[:2]]
-    key, here = blocks._parts.futures[0].key, address_of(client, blocks, 0)
-    client.replicate([blocks._parts.futures[0]], n=2)
-    # As Dask does when it retires a worker: the copy elsewhere stays, with the memory; the one here goes.
-    client.run_on_scheduler(
-        lambda dask_scheduler: dask_scheduler.request_remove_replicas(here, [key], stimulus_id="test")
-    )
-    until(lambda: here not in client.who_has([blocks._parts.futures[0]])[key])
-    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    def move(blocks):
+        part, here = blocks._parts.futures[0], address_of(client, blocks, 0)
+        client.replicate([part], n=2)
+
+        def remove(dask_scheduler, key=part.key):
+            dask_scheduler.request_remove_replicas(here, [key], stimulus_id="test")
+
+        # As Dask does when it retires a worker: the copy elsewhere stays, with the memory; the one here goes.
+        client.run_on_scheduler(remove)
+        until(lambda: here not in client.who_has([part])[part.key])
+
+    goes_on_after(move, client)
 
 
 async def close_threads_first(dask_worker):
@@ -179,10 +182,7 @@ async def close_threads_first(dask_worker):
 
 
 def test_a_worker_that_closes_while_it_still_answers_is_lost_and_no_more(mortal):
-    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
-    found = [blocks.reduce(add, value) for value in VALUES[:2]]
-    mortal.run(close_threads_first, workers=[address_of(mortal, blocks, 0)])
-    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    goes_on_after(lambda blocks: mortal.run(close_threads_first, workers=[address_of(mortal, blocks, 0)]), mortal)
 
 
 def stop_myself(block, memory, value, flag):
@@ -371,11 +371,8 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, m
         blocks = DaskBlocks.load(far, load, N_BLOCKS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = DaskBlocks.load(far, load, N_BLOCKS)
         assert chain_of(blocks) == EXPECTED
-        found = [again.reduce(add, value) for value in VALUES[:3]]
-        kill(mortal, again, 1)
-        assert found + [again.reduce(add, value) for value in VALUES[3:]] == EXPECTED
+        goes_on_after(lambda again: kill(mortal, again, 1), far)
 
 
 def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(mortal, monkeypatch):

@@ -22,7 +22,6 @@ from aucdist.engine.steps import (
     without_rows,
 )
 from aucdist.errors import InputError
-from aucdist.estimators.scores import count_scores
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -40,17 +39,6 @@ def blocks(n_jobs, stream=False):
     return LocalBlocks.load(load, N_BLOCKS, stream=stream, n_jobs=n_jobs)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_any_number_of_threads_same_bits(stream):
-    found = set()
-    for n_jobs in JOBS:
-        data = blocks(n_jobs, stream)
-        fit = solve(AllPairs().rounds(data, 1e-2), tol=1e-4, max_passes=100)
-        counts = count_scores(data, fit.w)
-        found.add((fit.w.tobytes(), fit.certificate, fit.passes, counts.values.tobytes(), counts.pos.tobytes()))
-    assert len(found) == 1
-
-
 def remember(block, memory, add):
     return (memory or 0) + add + block.index, {"memory": [(memory or 0) + add + block.index], "index": [block.index]}
 
@@ -58,15 +46,6 @@ def remember(block, memory, add):
 @without_rows
 def recall(number, memory):
     return memory, {"memory": [memory], "number": [number]}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_memory_stays_with_its_block(stream):
-    data = blocks(4, stream)
-    for total in (3, 6):
-        assert data.reduce(remember, 3)["index"] == list(range(N_BLOCKS))
-        expected = {"memory": [total + i * (total // 3) for i in range(N_BLOCKS)], "number": list(range(N_BLOCKS))}
-        assert data.reduce(recall) == expected
 
 
 def test_blocks_are_worked_on_at_once():
@@ -192,12 +171,6 @@ def test_n_jobs_counts_as_scikit_learn_does(n_jobs, threads, monkeypatch):
     assert number_of_threads(n_jobs) == threads
 
 
-@pytest.mark.parametrize("wrong", [0, 1.5, "all", True, np.float64(2)])
-def test_other_n_jobs_are_refused(wrong):
-    with pytest.raises(InputError, match="n_jobs is"):
-        number_of_threads(wrong)
-
-
 # ---- summaries are added up in one shape, in any process and order ----------------------------
 
 
@@ -225,12 +198,6 @@ def merge(summaries):
 
 def of(n):
     return [{"x": HUGE_AND_SMALL[i % 7] * (i + 1), "order": [i]} for i in range(n)]
-
-
-def test_the_shape_is_a_binary_tree_over_the_numbers():
-    for n in range(1, 40):
-        assert merge(of(n)) == by_definition(of(n))
-        assert merge(of(n))["order"] == list(range(n))
 
 
 @given(st.integers(1, 70), st.integers(1, 6), st.randoms(use_true_random=False))

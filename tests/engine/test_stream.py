@@ -10,10 +10,9 @@ import pytest
 
 from aucdist.data.block import Block, partition
 from aucdist.data.storage import scratch
-from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
+from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step
-from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
@@ -61,12 +60,6 @@ def count_rows(block, memory, add):
     return total, {"rows": block.n_samples, "memory": [total], "ids": [block.row_id]}
 
 
-@without_rows
-def recall(block, memory):
-    assert block == 0 or block in range(N_BLOCKS)
-    return memory, {"memory": [memory]}
-
-
 @pytest.fixture(params=["copies", "no copies"])
 def scratch_of(request, tmp_path, monkeypatch):
     """Copies on the local disk, and none."""
@@ -74,10 +67,6 @@ def scratch_of(request, tmp_path, monkeypatch):
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, None if request.param == "copies" else 0))
     return request.param
-
-
-def test_streamed_is_the_same_fit(in_memory, scratch_of):
-    assert outcome(LocalBlocks.load(load, N_BLOCKS, stream=True)) == in_memory
 
 
 def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept(scratch_of):
@@ -93,16 +82,6 @@ def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept(s
     assert reader.most_alive <= 1  # the one that is worked on, while the next is read
 
 
-@pytest.mark.parametrize("scratch_of", ["no copies"], indirect=True)
-def test_a_step_on_memory_alone_reads_nothing(scratch_of):
-    reader = Reader()
-    streamed, kept = LocalBlocks.load(reader, N_BLOCKS, stream=True), LocalBlocks.load(load, N_BLOCKS)
-    for blocks in (streamed, kept):
-        blocks.reduce(count_rows, 4)
-        assert blocks.reduce(recall) == {"memory": [4] * N_BLOCKS}
-    assert len(reader.read) == 2 * N_BLOCKS
-
-
 def test_the_next_block_is_read_while_one_is_worked_on():
     asked = [threading.Event() for _ in range(3)]
 
@@ -115,25 +94,6 @@ def test_the_next_block_is_read_while_one_is_worked_on():
 
     stored = [StoredBlock(loader, i, None) for i in range(3)]
     assert run_step(step, stored, [None] * 3, (), range(3))[1].total() == {"overlap": [True] * 3}
-
-
-def failing(index):
-    if index == 4:
-        raise InputError("shard 4 is altered")
-    return load(index)
-
-
-def test_what_is_wrong_with_a_block_shows_before_the_work():
-    with pytest.raises(InputError, match="shard 4 is altered"):
-        LocalBlocks.load(failing, N_BLOCKS, stream=True)
-
-
-def test_errors_of_later_reads_and_of_steps_arrive():
-    stored = [StoredBlock(failing, i, None) for i in range(N_BLOCKS)]
-    with pytest.raises(InputError, match="shard 4 is altered"):
-        run_step(count_rows, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS))
-    with pytest.raises(TypeError, match="argument"):
-        LocalBlocks.load(load, N_BLOCKS, stream=True).reduce(count_rows)
 
 
 def test_a_cluster_streams_the_same_fit_and_a_killed_worker_costs_time_only(in_memory):

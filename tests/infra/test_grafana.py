@@ -2,10 +2,10 @@
 
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
+from support.web_server import scraped as of_prometheus
 
 from aucdist.engine.dask import local_client
 from aucdist.engine.workers import FIGURES, link_of, put_figures
@@ -23,18 +23,14 @@ def board():
 def scraped():
     """The labels of each metric that a scheduler and its workers show, each of them scraped as Prometheus does."""
     found = {}
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with local_client(1) as client:
         put_figures(client, "a-run", dict.fromkeys(FIGURES, 1.0), {"fit": 1.0})
         client.submit(sum, [1]).result()
         workers = client.scheduler_info()["workers"]
         ports = [worker["services"]["dashboard"] for worker in workers.values()]
         for url in [link_of(client).rpartition("/")[0], *(f"http://127.0.0.1:{port}" for port in ports)]:
-            with opener.open(f"{url}/metrics", timeout=10) as answer:
-                for line in answer.read().decode().splitlines():
-                    if not line.startswith("#"):
-                        name, labels = re.match(r"(\w+)(?:\{(.*)\})? ", line).groups()
-                        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels or ""))
+            for name, labels, _ in of_prometheus(f"{url}/metrics"):
+                found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return found
 
 

@@ -1,7 +1,9 @@
 """A server of the web for tests: it has a file for those who know a password, and as an S3 server it refuses everybody."""
 
 import base64
+import re
 import threading
+import urllib.request
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -48,3 +50,12 @@ def web_server(password):
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+def scraped(url):
+    """Return name, labels and value of each figure of a page for Prometheus."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    matches = (re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line) for line in lines if not line.startswith("#"))
+    return [(name, labels or "", value) for name, labels, value in (match.groups() for match in matches)]
