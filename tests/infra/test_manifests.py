@@ -47,10 +47,8 @@ def pods(manifests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], dic
             found += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
         elif m["kind"] in PODS:
             found.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
-    found.append(
-        ("the pool's Job", pool_job()["spec"]["template"]["spec"], pool_job()["spec"]["template"]["metadata"]["labels"])
-    )
-    return found
+    template = pool_job()["spec"]["template"]
+    return [*found, ("the pool's Job", template["spec"], template["metadata"]["labels"])]
 
 
 def pool_job() -> dict[str, Any]:
@@ -171,15 +169,10 @@ def test_network_policies_are_about_pods_that_are_there(manifests: list[dict[str
     components = {labels["app.kubernetes.io/component"] for _, _, labels in pods(manifests)} | {"dask"}
     policies = yaml.safe_dump([m["spec"] for m in manifests if m["kind"] == "NetworkPolicy"])
     named = re.findall(r"app.kubernetes.io/component: (\w+)", policies)
-    listed = [
-        v for values in re.findall(r"values:\n((?:\s+- \w+\n)+)", policies) for v in re.findall(r"- (\w+)", values)
-    ]
+    listed = re.findall(r"- (\w+)", "".join(re.findall(r"values:\n((?:\s+- \w+\n)+)", policies)))
     assert set(named) | set(listed) == components
-    assert any(
-        m["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-        for m in manifests
-        if m["kind"] == "NetworkPolicy"
-    )
+    nothing = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert nothing in [m["spec"] for m in manifests if m["kind"] == "NetworkPolicy"]
 
 
 def test_standing_cluster_is_what_the_flows_make() -> None:
@@ -187,15 +180,8 @@ def test_standing_cluster_is_what_the_flows_make() -> None:
         pytest.skip("kubectl is not installed")
     found = {m["kind"]: m for m in lab.rendered("dev") if m["apiVersion"].startswith("kubernetes.dask.org/")}
     image = found["DaskCluster"]["spec"]["worker"]["spec"]["containers"][0]["image"]
-    settings = KubernetesConfig.model_validate(
-        {
-            "kind": "kubernetes",
-            "image": image,
-            "scratch": "s3://-",
-            "workers": {"minimum": 1, "maximum": 4},
-            "secrets": ["aucdist-s3"],
-        }
-    )
+    content = {"kind": "kubernetes", "image": image, "scratch": "s3://-", "secrets": ["aucdist-s3"]}
+    settings = KubernetesConfig.model_validate(content | {"workers": {"minimum": 1, "maximum": 4}})
     autoscaler = autoscaler_of(settings, "aucdist")
     assert autoscaler is not None
     assert found["DaskCluster"]["spec"] == dask_cluster_of(settings, "aucdist", {}, None)["spec"]
@@ -215,12 +201,8 @@ def test_each_deployment_starts_a_flow_with_parameters_that_it_takes() -> None:
     from prefect.flows import load_flow_from_entrypoint
     from prefect.utilities.templating import apply_values
 
-    environment = {
-        "AUCDIST_IMAGE": "i:1",
-        "AUCDIST_BUCKET": "s3://b",
-        "AUCDIST_NAMESPACE": "ns",
-        "AUCDIST_DASK_TLS": "",
-    }
+    values = {"IMAGE": "i:1", "BUCKET": "s3://b", "NAMESPACE": "ns", "DASK_TLS": ""}
+    environment = {f"AUCDIST_{name}": value for name, value in values.items()}
     entries = yaml.safe_load((INFRA / "prefect" / "prefect.yaml").read_text())["deployments"]
     pools: dict[str, set[str]] = {}
     for entry in apply_values(entries, environment, remove_notset=False):  # as `prefect deploy` does

@@ -24,18 +24,11 @@ from aucdist.report.text import (
 )
 
 RUN = {
-    "run": "a9a-1",
-    "estimator": "PairwiseHingeClassifier",
-    "solver": "all-pairs",
-    "n_samples": 48_842,
-    "n_features": 123,
-    "n_pos": 11_687,
-    "n_neg": 37_155,
+    "run": "a9a-1", "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 48_842, "n_features": 123,
+    "n_pos": 11_687, "n_neg": 37_155, "passes": 23, "seconds": {"data": 0.412, "fit": 1.1634, "evaluate": 0.0531},
     "metrics": {"train_auc": 0.90531, "test_auc": 0.902177, "test_auc_interval": [0.8971, 0.90699]},
     "certificate": {"primal": 0.238123456, "dual": 0.23794, "relative_gap": 7.7e-4, "status": "converged"},
-    "passes": 23,
-    "seconds": {"data": 0.412, "fit": 1.1634, "evaluate": 0.0531},
-}
+}  # fmt: skip
 
 
 def test_summary_of_a_run():
@@ -85,18 +78,10 @@ def test_the_stated_excess_is_never_below_the_true_one(primal, share):
 @pytest.mark.parametrize(
     ("primal", "dual", "excess"),
     [
-        (0.5, 0.4, 0.25),
-        (0.4, 0.4, 0.0),
-        (0.0, 0.0, 0.0),
-        (0.4, 0.4000001, 0.0),
-        (0.4, 0.0, None),
-        (0.4, -1.0, None),
-        (0.4, None, None),
-        (None, 0.1, None),
-        (0.4, math.nan, None),
-        (math.inf, 0.1, None),
+        (0.5, 0.4, 0.25), (0.4, 0.4, 0.0), (0.0, 0.0, 0.0), (0.4, 0.4000001, 0.0), (0.4, 0.0, None), (0.4, -1.0, None),
+        (0.4, None, None), (None, 0.1, None), (0.4, math.nan, None), (math.inf, 0.1, None),
     ],
-)
+)  # fmt: skip
 def test_excess_over_the_optimum(primal, dual, excess):
     assert proved_excess({"primal": primal, "dual": dual}) == (None if excess is None else pytest.approx(excess))
 

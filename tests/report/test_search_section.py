@@ -111,14 +111,12 @@ def test_any_search_can_be_shown(report, table):
 
 
 def test_the_paragraphs_state_folds_rule_and_score(report):
-
     def text(of):
         return text_of(render_run_page(replace(report, search=of)))
 
     nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
-    found = search(
-        PATH, rule="one-se", nested=nested, folds={"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
-    )
+    folds = {"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
+    found = search(PATH, rule="one-se", nested=nested, folds=folds)
     for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
         assert expected in text(found)
     assert "of choosing by inner folds" in search_verdict(found)

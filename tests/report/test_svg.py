@@ -29,9 +29,7 @@ def test_numbers_at_the_grid_are_round(low: float, high: float, log: bool, names
     axis = Axis()
     axis.low, axis.high, axis.log = low, high, log
     axis.settle()
-    ticks = [
-        (value, name) for value, name in axis.ticks() if low <= value * (1 + 1e-9) <= high * (1 + 1e-8) or value == 0
-    ]
+    ticks = [tick for tick in axis.ticks() if low <= tick[0] * (1 + 1e-9) <= high * (1 + 1e-8) or tick[0] == 0]
     assert [name for _, name in ticks] == names
     assert [float(name) for name in names] == pytest.approx([value for value, _ in ticks])
 
@@ -110,9 +108,8 @@ def test_nothing_drawn_and_one_point_have_axes() -> None:
 @pytest.mark.parametrize("edges", [[-1.2e308, 1.2e308], [-1.7e308, 0.0, 1.7e308], [3.0]])
 def test_shapes_over_the_whole_range_of_numbers_are_drawn(edges: list[float]) -> None:
     n_bins = len(edges) + 1
-    shape = SimpleNamespace(
-        edges=np.array(edges), shares=np.full(n_bins, 1 / n_bins), values=np.linspace(-1, 1, n_bins), missing=0.5
-    )
+    shares, values = np.full(n_bins, 1 / n_bins), np.linspace(-1, 1, n_bins)
+    shape = SimpleNamespace(edges=np.array(edges), shares=shares, values=values, missing=0.5)
     text = standalone_svg("p", partial(shape_plot, shape=shape, name="x", reach=1.0))
     assert not re.search(r"nan|\binf", text)
     assert "missing" in text

@@ -1,6 +1,8 @@
 """A model store: one winner of two changes at once, whole versions after a kill, nothing overwritten."""
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,17 +15,7 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to
 from aucdist.data.own_files import parse_checked
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.store import (
-    Change,
-    check_name,
-    keep,
-    lease,
-    present,
-    promote,
-    read_store,
-    resolve,
-    rollback,
-)
+from aucdist.store import Change, check_name, keep, lease, present, promote, read_store, resolve, rollback
 
 MARKER = "model.json"
 
@@ -38,6 +30,12 @@ def filled(url: Path, n: int) -> str:
     return str(url)
 
 
+def at_once(work: Callable[[int], None]) -> None:
+    """Call a function with the numbers from 10 on in eight threads."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(10, 18)))
+
+
 def test_of_many_promotions_at_once_one_wins(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 1)
     store, won, lost = read_store(url), [], []
@@ -50,11 +48,7 @@ def test_of_many_promotions_at_once_one_wins(tmp_path: Path) -> None:
         except InputError as error:
             lost.append(str(error))
 
-    threads = [threading.Thread(target=work, args=(10 + number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work)
     assert (len(won), len(lost)) == (1, 7)
     assert all("at the same moment" in text for text in lost)
     after = read_store(url)
@@ -139,7 +133,7 @@ def test_of_many_at_once_one_holds_it_and_then_another(tmp_path: Path) -> None:
     won: list[int] = []
     lost: list[str] = []
 
-    def work() -> None:
+    def work(number: int) -> None:
         barrier.wait()
         try:
             with lease(url, "a run") as held:
@@ -150,11 +144,7 @@ def test_of_many_at_once_one_holds_it_and_then_another(tmp_path: Path) -> None:
             if len(lost) == 7:
                 ended.set()
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work)
     assert (won, len(lost)) == ([1], 7)
     with lease(url, "a run") as held:
         assert held.number == 2
@@ -193,11 +183,7 @@ def test_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
         point_to(monkeypatch, endpoint, *MOCK)
         s3fs.S3FileSystem().mkdir("leases")
         url = "s3://leases/models/churn"
-        with (
-            lease(url, "a run") as held,
-            pytest.raises(InputError, match="in use by a run on"),
-            lease(url, "another"),
-        ):
+        with lease(url, "a run") as held, pytest.raises(InputError, match="in use by a run on"), lease(url, "another"):
             pass
         held.check()
         with lease(url, "another") as after:
@@ -224,8 +210,6 @@ def test_a_damaged_lease_is_named(tmp_path: Path, data: bytes, name: str) -> Non
     with lease(str(tmp_path), "a run") as held:
         held.renew()
         (tmp_path / "leases" / name).write_bytes(data)
-        with (
-            pytest.raises(InputError, match=f"who holds .* is unknown: .*{name} is damaged"),
-            lease(str(tmp_path), "b"),
-        ):
+        said = f"who holds .* is unknown: .*{name} is damaged"
+        with pytest.raises(InputError, match=said), lease(str(tmp_path), "b"):
             pass
