@@ -1,6 +1,7 @@
 """Scoring: the scores of the model, whatever the data lie in, made once."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -26,30 +27,25 @@ from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 
 ROWS = [
-    (1.5, "tcp", 3),
-    (0.25, "udp", -2),
-    (7.0, "tcp", 0),
-    (2.5, "icmp", 1),
-    (0.5, "udp", 9),
-    (1.0, "icmp", 4),
-    (3.0, "tcp", 5),
-]
+    (1.5, "tcp", 3), (0.25, "udp", -2), (7.0, "tcp", 0), (2.5, "icmp", 1), (0.5, "udp", 9), (1.0, "icmp", 4), (3.0, "tcp", 5),
+]  # fmt: skip
 LABELS = ["no", "yes", "no", "no", "yes", "no", "yes"]
 
 
-def train(folder, source):
+def csv(path, **keys):
+    return Source(source=str(path), format="csv", **keys)
+
+
+def saved(folder, source, coef=None, intercept=-0.125, **how):
+    """Save a model of the rows of a source, and return what was read."""
     data = read(source)
-    preprocessor = fit_preprocessor(
-        each_of([data.block]), data.schema.feature_names, log1p=None, scale="maxabs", categories=data.schema.categories
-    )
-    coef = np.linspace(-1, 1, data.block.n_features)
+    names, categories = data.schema.feature_names, data.schema.categories
+    how = {"scale": "maxabs"} | how
+    preprocessor = fit_preprocessor(each_of([data.block]), names, log1p=None, categories=categories, **how)
+    coef = np.linspace(-1, 1, data.block.n_features) if coef is None else np.array(coef)
+    more = {"about": {"parameters": {}}, "reading": source.scoring_keys()}
     save_model(
-        str(folder),
-        coef=coef,
-        intercept=-0.125,
-        schema=data.schema,
-        preprocessor=preprocessor,
-        about={"parameters": {}},
+        str(folder / "model"), coef=coef, intercept=intercept, schema=data.schema, preprocessor=preprocessor, **more
     )
     return data
 
@@ -59,13 +55,17 @@ def table(tmp_path):
     """A CSV file, a model of it, and what the model says."""
     lines = ["a,kind,b,y", *(f"{a},{kind},{b},{y}" for (a, kind, b), y in zip(ROWS, LABELS, strict=True))]
     (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
-    source = Source(source=str(tmp_path / "train.csv"), format="csv", label="y", categorical=["kind"], positive="yes")
-    data = train(tmp_path / "model", source)
+    source = csv(tmp_path / "train.csv", label="y", categorical=["kind"], positive="yes")
+    data = saved(tmp_path, source)
     return source, load_model(str(tmp_path / "model")).decision_function(data.block.X)
 
 
+def begun_in(folder, source, output="scores", **options):
+    return begin(str(folder / "model"), source, str(folder / output), **options)
+
+
 def run(folder, source, **options):
-    begun = begin(str(folder / "model"), source, str(folder / "scores"), **options)
+    begun = begun_in(folder, source, **options)
     parts = [score_part(begun.url, begun.key, item) for item in begun.items]
     done = finish(begun, parts)
     found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
@@ -92,7 +92,7 @@ def test_rows_need_no_label_and_columns_may_come_in_any_order(tmp_path, table):
     _, scores = table
     lines = ["note,b,kind,a", *(f'"x, y",{b},{kind},{a}' for a, kind, b in ROWS)]
     (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
-    check(run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="b"))[1], scores)
+    check(run(tmp_path, csv(tmp_path / "new.csv", label="b"))[1], scores)
 
 
 def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
@@ -120,8 +120,7 @@ def test_svmlight_rows_of_any_class_are_scored(tmp_path):
     X = sp.random(30, 12, 0.3, format="csr", random_state=0)
     lines = [" ".join(f"{j + 1}:{v!r}" for j, v in zip(row.indices, row.data.tolist(), strict=True)) for row in X]
     (tmp_path / "train").write_text("".join(f"{(-1) ** (i % 3 > 0)} {line}\n" for i, line in enumerate(lines)))
-    source = Source(source=str(tmp_path / "train"), format="svmlight", n_features=12)
-    train(tmp_path / "model", source)
+    saved(tmp_path, Source(source=str(tmp_path / "train"), format="svmlight", n_features=12))
     (tmp_path / "new").write_text("".join(f"7 {line}\n" for line in lines))
     _, found = run(tmp_path, Source(source=str(tmp_path / "new"), format="svmlight"), n_parts=4)
     check(found, load_model(str(tmp_path / "model")).decision_function(X))
@@ -141,7 +140,7 @@ def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
 
 def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     source, scores = table
-    begun = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+    begun = begun_in(tmp_path, source, n_parts=3)
     score_part(begun.url, begun.key, 1)
     before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
     with monkeypatch.context() as patch:
@@ -175,7 +174,7 @@ def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, tab
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "letters.txt").write_text("dear")
     with pytest.raises(InputError, match="elsewhere is not empty"):
-        begin(str(tmp_path / "model"), source, str(tmp_path / "elsewhere"))
+        begun_in(tmp_path, source, "elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -189,18 +188,18 @@ def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, tab
 )
 def test_rows_that_the_model_cannot_score_are_refused(tmp_path, table, text, said):
     (tmp_path / "new.csv").write_text(text)
-    with pytest.raises(InputError) as caught:
-        run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="a"))
-    assert said in str(caught.value)
+    source = csv(tmp_path / "new.csv", label="a")
+    with pytest.raises(InputError, match=re.escape(said)):
+        run(tmp_path, source)
     (tmp_path / "new.csv").write_text("a,kind,b\n1,tcp,1\n")  # mended: nothing of the failure stands in the way
-    assert run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="a"))[1].num_rows == 1
+    assert run(tmp_path, source)[1].num_rows == 1
 
 
 def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp_path):
     rows = [{"x": i, "f": i % 2 == 0, "y": i % 3 == 0} for i in range(12)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = {"format": "jsonl", "missing": "keep"}
-    train(tmp_path / "model", Source(source=str(tmp_path / "d.jsonl"), label="y", **keys))
+    saved(tmp_path, Source(source=str(tmp_path / "d.jsonl"), label="y", **keys))
     for name, f in (("a", "true"), ("b", "null")):
         (tmp_path / f"{name}.jsonl").write_text('{"x": 1, "f": true}\n' * 3 + f'{{"x": 2, "f": {f}}}\n')
     source = Source(source=[str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], label="y", **keys)
@@ -210,9 +209,8 @@ def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp
 
 def test_features_of_another_kind_are_refused(tmp_path, table):
     (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
-    with pytest.raises(
-        InputError, match=r"features with names \(a, \.\.\.\), but features of svmlight files have only numbers"
-    ):
+    said = r"features with names \(a, \.\.\.\), but features of svmlight files have only numbers"
+    with pytest.raises(InputError, match=said):
         run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
     with pytest.raises(InputError, match="not those of the training data"):
         run(tmp_path, Source(source="wine", format="embedded"))
@@ -222,7 +220,7 @@ def test_features_of_another_kind_are_refused(tmp_path, table):
 
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):
     source, scores = table
-    first = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+    first = begun_in(tmp_path, source, n_parts=3)
     score_part(first.url, first.key, 0)
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
     shutil.copytree(tmp_path / "scores", tmp_path / "copy")
@@ -257,12 +255,12 @@ def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change)
         for part in content["reader"]["parts"]:
             part["url"] = str(tmp_path / "secret.csv")
         path.write_text(json.dumps(content))
-        found = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+        found = begun_in(tmp_path, source, n_parts=3)
         assert {part.url for part in found.reader.parts} == {str(source.source)}
         return
     path.write_text(change)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
-        begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+        begun_in(tmp_path, source, n_parts=3)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
         scoring._scoring_at.__wrapped__(begun.url, begun.key, ())
 
@@ -272,59 +270,39 @@ def with_rules(tmp_path):
     """A model of a file without a header, with semicolons, dates, missing values and categories; and its source."""
     lines = ["7;p;31.12.2024;no", "2;;01.01.2025;yes", ";q;;no"]
     (tmp_path / "train.data").write_text("\n".join(lines) + "\n")
-    source = Source(
-        source=str(tmp_path / "train.data"), format="csv", header=False, columns=["a", "kind", "when", "y"], separator=";",
-        label="y", categorical=["kind"], dates={"when": ["days"]}, date_format="%d.%m.%Y", missing="keep", unknown="ignore",
+    source = csv(
+        tmp_path / "train.data", header=False, columns=["a", "kind", "when", "y"], separator=";", label="y",
+        categorical=["kind"], dates={"when": ["days"]}, date_format="%d.%m.%Y", missing="keep", unknown="ignore",
     )  # fmt: skip
-    data = read(source)
-    preprocessor = fit_preprocessor(
-        each_of([data.block]),
-        data.schema.feature_names,
-        log1p=None,
-        scale="none",
-        categories=data.schema.categories,
-        impute="mean",
-    )
-    save_model(
-        str(tmp_path / "model"), coef=np.array([1.0, 10.0, 20.0, 40.0, 1e-4]), intercept=0.0, schema=data.schema,
-        preprocessor=preprocessor, about={}, reading=source.scoring_keys(),
-    )  # fmt: skip
+    saved(tmp_path, source, [1.0, 10.0, 20.0, 40.0, 1e-4], 0.0, scale="none", impute="mean")
     return load_model(str(tmp_path / "model"))
 
 
 def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_rules):
-    assert with_rules.reading.keys() == {
-        "format", "header", "columns", "separator", "missing", "unknown", "date_format"
-    }  # fmt: skip
+    kept = {"format", "header", "columns", "separator", "missing", "unknown", "date_format"}
+    assert with_rules.reading.keys() == kept
     (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n2;r;;?\n")
-    begun, found = run(tmp_path, Source(source=str(tmp_path / "new.data"), format="csv", label="y"))
+    source = csv(tmp_path / "new.data", label="y")
+    begun, found = run(tmp_path, source)
     middle = (20088 + 20089) / 2
     np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
     assert (begun.reader.missing, begun.reader.unknown) == ({"when": 1}, {"kind": 1})
-    again = begin(
-        str(tmp_path / "model"),
-        Source(source=str(tmp_path / "new.data"), format="csv", label="y"),
-        str(tmp_path / "scores"),
-    )
-    assert finish(again, [{"file": "part-00000.parquet", "rows": 2}])["unknown"] == {"kind": 1}  # of a resumed run too
+    again = finish(begun_in(tmp_path, source), [{"file": "part-00000.parquet", "rows": 2}])
+    assert again["unknown"] == {"kind": 1}  # of a resumed run too
 
 
 def test_keys_that_are_given_count_before_the_rules_of_the_model(tmp_path, with_rules):
     (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,p,7\n")
-    path = str(tmp_path / "new.csv")
-    given = {"header": True, "columns": None, "separator": ",", "date_format": None}
-    _, found = run(tmp_path, Source(source=path, format="csv", label="a", **given))
+    given = {"label": "a", "header": True, "columns": None, "separator": ",", "date_format": None}
+    source = csv(tmp_path / "new.csv", **given)
+    _, found = run(tmp_path, source)
     np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088], rtol=1e-14)
     (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,r,7\n")
     with pytest.raises(InputError, match="unknown category 'r'"):
-        begin(
-            str(tmp_path / "model"),
-            Source(source=path, format="csv", label="a", unknown="error", **given),
-            str(tmp_path / "out"),
-        )
+        begun_in(tmp_path, csv(tmp_path / "new.csv", unknown="error", **given), "out")
     (tmp_path / "new.csv").write_text("when,kind\n2024-12-31,r\n")
     with pytest.raises(InputError, match=r"new\.csv lacks column 'a', which the model needs; it has: kind, when"):
-        begin(str(tmp_path / "model"), Source(source=path, format="csv", label="a", **given), str(tmp_path / "out"))
+        begun_in(tmp_path, source, "out")
 
 
 def test_rules_of_a_model_that_are_damaged_are_refused(tmp_path, with_rules):
@@ -332,8 +310,4 @@ def test_rules_of_a_model_that_are_damaged_are_refused(tmp_path, with_rules):
     path.write_text(path.read_text().replace('"separator": ";"', '"separator": "/etc"'))
     (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n")
     with pytest.raises(InputError, match=r"`reading\.separator`"):
-        begin(
-            str(tmp_path / "model"),
-            Source(source=str(tmp_path / "new.data"), format="csv", label="y"),
-            str(tmp_path / "out"),
-        )
+        begun_in(tmp_path, csv(tmp_path / "new.data", label="y"), "out")

@@ -1,26 +1,13 @@
 """The tables of "Benchmarks" and of the records are those of docs/benchmarks."""
 
 import csv
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 import pytest
+from support.printed import script
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def _script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tables, pictures, since = (_script(name) for name in ("benchmark_tables", "benchmark_pictures", "since_release"))
+tables, pictures, since = map(script, ("benchmark_tables", "benchmark_pictures", "since_release"))
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]

@@ -7,6 +7,7 @@ shapes and types with those of a fitted model.
 import importlib
 import inspect
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -18,6 +19,8 @@ import aucdist
 from aucdist.estimators import ESTIMATORS
 
 REFERENCE = Path(__file__).parents[1] / "docs/pages/reference"
+PACKAGES = ("aucdist", "aucdist.estimators", "aucdist.metrics", "aucdist.sampling")
+ARRAYS = {"X", "y", "y_true", "y_score", "y_proba", "y_pred", "first", "second", "sample_weight"}
 SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Warns", "Notes", "Examples")
 UNITS = {"_bytes": r"bytes|MiB|GiB", "max_passes": "passes", "tol": "relative gap|share|objective", "n_outer": "rounds"}
 """What the description of a parameter whose name ends so has to mention."""
@@ -103,6 +106,34 @@ def check_parameters(documented, signature, *, every_default=True):
 
 def summary_of(sections):
     return " ".join(line.strip() for line in sections[""]).split(". ")[0]
+
+
+def public():
+    """Yield every public class and function once."""
+    seen = set()
+    for package in map(importlib.import_module, PACKAGES):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            if callable(thing) and thing not in seen:
+                seen.add(thing)
+                yield pytest.param(thing, id=name)
+
+
+@pytest.mark.parametrize("thing", list(public()))
+def test_every_parameter_is_described(thing):
+    assert inspect.getdoc(thing), "no docstring"
+    if isinstance(thing, type) and issubclass(thing, Warning):
+        return
+    # Plain results have attributes in place of parameters.
+    is_result = hasattr(thing, "__dataclass_fields__") and not hasattr(thing, "get_params")
+    described = entries_of(sections_of(thing).get("Attributes" if is_result else "Parameters", []))
+    wanted = [name for name in inspect.signature(thing).parameters if name != "self"]
+    assert [name for name in wanted if name not in {entry.strip("*") for entry in described}] == []
+    for name in ARRAYS & set(wanted):
+        assert re.search(r"\bshape\b|\bAs (for|in)\b|as in", " ".join(described[name])), f"{name}: no shape"
+    if hasattr(thing, "get_params"):
+        text = inspect.getdoc(thing) + (sys.modules[thing.__module__].__doc__ or "")
+        assert re.search(r"\b(19|20)\d\d\b", text), "it names no paper"
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS])

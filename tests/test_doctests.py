@@ -16,18 +16,9 @@ EXAMPLES = [
     for file in sorted((ROOT / "docs" / "examples").glob("*.py"))
 ]
 NO_EXAMPLE = {
-    "CollapseWarning",
-    "RankingWarning",
-    "SeparationWarning",
-    "IntervalWarning",
-    "Interval",
-    "Estimate",
-    "Guarantee",
-    "OperatingPoint",
-    "Difference",
-    "Reliability",
-    "__version__",
-}
+    "CollapseWarning", "RankingWarning", "SeparationWarning", "IntervalWarning", "Interval", "Estimate", "Guarantee",
+    "OperatingPoint", "Difference", "Reliability", "__version__",
+}  # fmt: skip
 """Public names that are results or warnings of others, whose examples show them."""
 
 

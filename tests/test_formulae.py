@@ -1,24 +1,12 @@
 """Formulae of the documentation: TeX between dollar signs becomes MathML."""
 
-import importlib.util
 import re
-from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from support.printed import DOCS, script
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-
-
-@pytest.fixture(scope="module")
-def formulae() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("formulae", DOCS / "formulae.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+formulae = script("formulae")
 
 
 @pytest.mark.parametrize(
@@ -34,22 +22,22 @@ def formulae() -> ModuleType:
         ),
     ],
 )
-def test_a_formula_is_mathml(formulae: ModuleType, tex: str, inner: str) -> None:
+def test_a_formula_is_mathml(tex: str, inner: str) -> None:
     assert formulae.mathml(tex) == f"<math><mrow>{inner}</mrow></math>"
 
 
 @pytest.mark.parametrize("tex", ["{x", "x}", r"\unknown"])
-def test_a_faulty_formula_is_an_error(formulae: ModuleType, tex: str) -> None:
+def test_a_faulty_formula_is_an_error(tex: str) -> None:
     with pytest.raises(ValueError, match=r"lacks|too many|not known"):
         formulae.mathml(tex)
 
 
-def test_code_and_prices_are_left(formulae: ModuleType) -> None:
+def test_code_and_prices_are_left() -> None:
     text = "`$x$` costs $5 and $6\n\n```sh\necho $HOME $x$\n```\n"
     assert formulae.with_formulae(text) == text
 
 
-def test_the_formulae_of_all_pages_are_well_formed(formulae: ModuleType) -> None:
+def test_the_formulae_of_all_pages_are_well_formed() -> None:
     count = 0
     for file in (DOCS / "pages").rglob("*.md"):
         for formula in re.findall(r"<math.*?</math>", formulae.with_formulae(file.read_text(encoding="utf-8"))):

@@ -115,10 +115,7 @@ CONTENT = {
     "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
     "probabilities of another kind": (of_probability(kind="x"), "`classes.0.probability`: Input tag 'x'"),
     "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
-    "a map without points": (
-        of_probability(scores=[], probabilities=[]),
-        "`classes.0.probability.isotonic`: 0 scores",
-    ),
+    "a map without points": (of_probability(scores=[], probabilities=[]), "`classes.0.probability.isotonic`: 0 scores"),
     "a map of unequal points": (of_probability(scores=[1.0]), "1 scores, but 2 probabilities"),
     "a map that falls": (of_probability(probabilities=[1.0, 0.0]), "must ascend"),
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),

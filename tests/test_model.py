@@ -75,9 +75,8 @@ def test_probabilities_to_the_bit(probability: ProbabilityMap, tmp_path: Path) -
     found = load_model(str(tmp_path)).predict_proba(X)
     np.testing.assert_array_equal(found, probability(plain.decision_function(X)))
     (entry,) = json.loads((tmp_path / "model.json").read_text())["classes"]
-    change(
-        tmp_path, classes=[entry | {"probability": {"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}}]
-    )
+    wrong = {"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}
+    change(tmp_path, classes=[entry | {"probability": wrong}])
     with pytest.raises(InputError, match="damaged"):
         load_model(str(tmp_path))
 
@@ -93,9 +92,7 @@ def change(folder: Path, **changes: Any) -> None:
         ({"format": 5}, "model format 5; this aucdist reads up to 4"),
         ({"format": "x"}, "`format`: Input should be a valid integer"),
         ({"format": None}, "not a model"),
-        ({"schema": None}, "damaged"),
         ({"preprocessor": {}}, "damaged"),
-        ({"files": {"weights.npy": "0" * 64}}, "checksum"),
     ],
 )
 def test_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -119,13 +116,6 @@ def test_missing_part(name: str, tmp_path: Path) -> None:
     save(str(tmp_path))
     (tmp_path / name).unlink()
     with pytest.raises(InputError, match=rf"no model .*{name}"):
-        load_model(str(tmp_path))
-
-
-def test_json_that_is_none(tmp_path: Path) -> None:
-    save(str(tmp_path))
-    (tmp_path / "model.json").write_text("{")
-    with pytest.raises(InputError, match="no model can be read"):
         load_model(str(tmp_path))
 
 

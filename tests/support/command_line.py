@@ -1,6 +1,8 @@
 """Run the command `aucdist` inside the test process, and read what it has written."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -12,6 +14,25 @@ def run(*args: object, code: int = 0) -> tuple[str, str]:
     result = CliRunner().invoke(app, [str(arg) for arg in args])
     assert result.exit_code == code, result.output
     return result.stdout, result.stderr
+
+
+def result_of(*args: object, code: int = 0) -> dict[str, Any]:
+    """Return the object that the command prints with ``--json``."""
+    found: dict[str, Any] = json.loads(run(*args, "--json", code=code)[0].splitlines()[-1])
+    return found
+
+
+def refused(*args: object) -> str:
+    """Return what the command says on stderr of wrong input: it ends with 2, prints no result and no traceback."""
+    out, err = run(*args, code=2)
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def sets(*settings: str) -> list[str]:
+    """Return settings as a command takes them."""
+    return [part for setting in settings for part in ("--set", setting)]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

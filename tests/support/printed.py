@@ -2,12 +2,16 @@
 
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ([^\n]*)$", re.MULTILINE | re.DOTALL)
+"""What a shell block does: it writes a file, runs Python code, or runs the command `aucdist`."""
 
 
 def script(name: str) -> ModuleType:
@@ -20,6 +24,25 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def run_page(page: Path) -> list[tuple[str, str]]:
+    """Do in the current folder what the shell blocks of a page do, and return each command with what it printed.
+
+    Models are not exported to ONNX where it is not installed.
+    """
+    from support.command_line import run
+
+    printed = []
+    for file, _, body, command in STEP.findall("".join(SHELL.findall(page.read_text(encoding="utf-8")))):
+        if file:
+            Path(file).write_text(body, encoding="utf-8")
+        elif not command:
+            exec(compile(body, page.name, "exec"), {})
+        elif "onnx" not in command or importlib.util.find_spec("onnx"):
+            words = [found for word in shlex.split(command) for found in sorted(Path().glob(word)) or [word]]
+            printed.append((command, run(*words)[0]))
+    return printed
 
 
 def differences(printed: str, page: str) -> list[tuple[str, str]]:
