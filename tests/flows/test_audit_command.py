@@ -32,10 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     debts, job = random.poisson(1.2, n), random.choice(["none", "some"], n)
     late = random.random(n) < 1 / (1 + np.exp(2.5 - 0.9 * debts - (job == "none")))
     region = np.where(random.random(n) < 0.01, "", random.choice(["north", "south"], n))
-    table = pd.DataFrame(
-        {"debts": debts, "years": random.poisson(6, n), "job": job, "sex": random.choice(["f", "m"], n)}
-    )
-    table = table.assign(region=region, late=np.where(late, "yes", "no"))
+    columns = {"debts": debts, "years": random.poisson(6, n), "job": job, "sex": random.choice(["f", "m"], n)}
+    table = pd.DataFrame(columns).assign(region=region, late=np.where(late, "yes", "no"))
     table.to_csv(folder / "rows.csv", index=False)
     (folder / "applications.yaml").write_text(CONFIG.format(folder=folder))
     return folder
@@ -115,8 +113,6 @@ def test_the_same_bits_again(run: Path, record: dict) -> None:
 
 
 def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path) -> None:
-    import shutil
-
     other = tmp_path / "other"
     shutil.copytree(run, other)
     text = (other / "config.yaml").read_text()
@@ -135,10 +131,8 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
 
 
 def test_groups_that_are_not_there_end_the_run(folder: Path) -> None:
-    error = command("train", folder / "applications.yaml", "--set", "audit.groups=[town]", code=2)[1]
-    assert "town" in error
-    error = command("train", folder / "applications.yaml", "--set", "audit.groups=[]", code=2)[1]
-    assert "audit.groups" in error
+    for groups, named in (("[town]", "town"), ("[]", "audit.groups")):
+        assert named in command("train", folder / "applications.yaml", "--set", f"audit.groups={groups}", code=2)[1]
 
 
 def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:
@@ -146,12 +140,4 @@ def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, damaged)
     about = json.loads((damaged / "metrics.json").read_text())
     (damaged / "metrics.json").write_text(json.dumps(about | {"metrics": {}}))
-    _, err = command("audit", damaged, code=2)
-    assert "damaged does not hold what an audit reads: " in err
-    (damaged / "metrics.json").write_text(json.dumps(about))
-    for data, said in ((b"name: \xd5", "not valid YAML"), (b"- 1", "it is not a mapping of keys")):
-        (damaged / "config.yaml").write_bytes(data)
-        _, err = command("threshold", damaged, "--recall", 0.8, "--output", tmp_path / "changed", code=2)
-        assert "damaged/config.yaml" in err
-        assert said in err
-    assert not (tmp_path / "changed").exists()
+    assert "damaged does not hold what an audit reads: " in command("audit", damaged, code=2)[1]

@@ -15,8 +15,8 @@ from support.canary import (
     configuration,
     left_behind,
     rows_at,
-    sets,
 )
+from support.command_line import sets
 
 from flows.cli import app
 from flows.compute import clusters as s3

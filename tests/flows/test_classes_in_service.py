@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.command_line import run
+from support.command_line import result_of, run
 
 from aucdist.metrics.compare import macro_auc
 from aucdist.model import load_model
@@ -31,7 +31,7 @@ def trained(folder: Path, lam: float, calibration: str = "null") -> str:
         f"name: digits\ndata:\n  source: {SOURCE.format(folder / 'rows.csv')}\n  test: {{fraction: 0.4}}\n"
         f"model: {{tol: 1.0e-2, lam: {lam}, calibration: {calibration}}}\noutput: '{folder}/runs'\n"
     )
-    return str(json.loads(run("train", folder / "train.yaml", "--json")[0])["run"])
+    return str(result_of("train", folder / "train.yaml")["run"])
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +49,11 @@ def runs(folder: Path) -> tuple[str, str]:
     return trained(folder, 1e-2), trained(folder, 1e4)
 
 
-def as_json(*args: object, code: int = 0) -> dict:
-    return json.loads(run(*args, "--json", code=code)[0])
-
-
 def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str], tmp_path: Path) -> None:
     good, bad = runs
     store = tmp_path / "store"
-    assert as_json("promote", bad, store, "--if", "better")["version"] == 1
-    better = as_json("promote", good, store, "--if", "better")
+    assert result_of("promote", bad, store, "--if", "better")["version"] == 1
+    better = result_of("promote", good, store, "--if", "better")
     decision = better["decision"]
     assert (better["version"], decision["measure"], decision["of"]) == (2, "macro_auc", "the test rows of both runs")
     areas = [json.loads((Path(one) / "metrics.json").read_text())["metrics"]["test_auc"] for one in runs]
@@ -68,12 +64,12 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     assert "mean AUC of the classes of the run minus that in use" in said
     assert "version 2 stays in use" in said
     # Rows that neither has seen, read with the classes of the model; the class that was left out counts with the rest.
-    named = as_json("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", folder / "new.csv")
+    named = result_of("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", folder / "new.csv")
     assert (named["version"], named["decision"]["value"], named["decision"]["rows"]) == (3, 0.0, 300)
     more = table(slice(400, 700))
     pd.concat([more, more[:1].assign(p0=0.5, digit=-1)]).to_csv(tmp_path / "more.csv", index=False)
     run("shard", tmp_path / "more.csv", tmp_path / "more", *LABEL)
-    sharded = as_json("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", tmp_path / "more")
+    sharded = result_of("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", tmp_path / "more")
     assert (sharded["decision"]["value"], sharded["decision"]["rows"]) == (0.0, 301)
     assert "mean AUC of the classes" in run("models", store)[0]
     model, first = load_model(str(store)), load_model(f"{good}/model")
@@ -89,18 +85,18 @@ def test_batches_and_labels(folder: Path, runs: tuple[str, str], tmp_path: Path)
     store = tmp_path / "store"
     run("promote", runs[0], store)
     rows = ("--set", "drop=[digit]")
-    found = as_json("watch", store, folder / "new.csv", *rows, "--batch", "monday")
+    found = result_of("watch", store, folder / "new.csv", *rows, "--batch", "monday")
     assert {one["class"] for one in found["found"]["scores"]} == set("0123")
     assert found["found"]["score"] == found["found"]["scores"][0]
     run("score", store, folder / "shifted.csv", tmp_path / "scores", *rows)
     kept = ("--scores", tmp_path / "scores", "--batch", "tuesday")
-    moved = as_json("watch", store, folder / "shifted.csv", *rows, *kept, code=3)
+    moved = result_of("watch", store, folder / "shifted.csv", *rows, *kept, code=3)
     assert {alarm["what"] for alarm in moved["alarms"]} >= {"class score"}
     digits = pd.read_csv(folder / "new.csv")["digit"]
     labels = pd.DataFrame({"row_id": range(300), "digit": digits}).astype({"digit": "Int64"})
     labels.loc[200:, "digit"] = pd.NA
     labels.to_csv(tmp_path / "labels.csv", index=False)
-    known = as_json("watch", store, "--labels", tmp_path / "labels.csv", "--batch", "monday")["performance"]
+    known = result_of("watch", store, "--labels", tmp_path / "labels.csv", "--batch", "monday")["performance"]
     assert (known["labelled"], known["unlabelled"], known["missing"]) == (200, 100, 100)
     X = pd.read_csv(folder / "new.csv").drop(columns="digit").to_numpy()[:200]
     members = digits.to_numpy()[:200, np.newaxis] == np.arange(4)

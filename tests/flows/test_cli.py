@@ -1,16 +1,18 @@
 """The command line: results on stdout, the rest on stderr, exit codes."""
 
+import errno
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from support.command_line import run, sets
 from support.forked_workers import start_program
 
 from aucdist.errors import RunError
-from flows.cli import app
+from flows import cli
 
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,
@@ -30,33 +32,22 @@ def check_contract(found: dict[str, Any], contract: dict[str, Any]) -> None:
 
 
 def test_json_is_the_contract(tmp_path: Path, quick: list[str]) -> None:
-    result = CliRunner().invoke(app, ["train", "digits", "--json", "--output", str(tmp_path), *quick])
-    assert result.exit_code == 0, result.output
-    assert len(result.stdout.splitlines()) == 1
-    found = json.loads(result.stdout)
+    stdout, stderr = run("train", "digits", "--json", "--output", tmp_path, *quick)
+    assert len(stdout.splitlines()) == 1
+    found = json.loads(stdout)
     check_contract(found, CONTRACT)
     assert found["n_pos"] + found["n_neg"] == found["n_samples"]
     assert found["certificate"]["status"] == "converged"
     assert found["certificate"]["relative_gap"] <= 0.05
     assert found["metrics"]["test_auc_interval"][0] < found["metrics"]["test_auc"]
     assert Path(found["run"]).parent == tmp_path
-    assert "fit" in result.stderr
+    assert "fit" in stderr
 
 
 def test_summary_ends_with_the_report(tmp_path: Path, quick: list[str]) -> None:
-    result = CliRunner().invoke(app, ["train", "digits", "--output", str(tmp_path), *quick])
-    assert result.exit_code == 0, result.output
-    report = result.stdout.splitlines()[-1].removeprefix("report: ")
-    assert Path(report).is_file()
-    assert "Test AUC" in result.stdout
-
-
-def test_no_test_set(tmp_path: Path, quick: list[str]) -> None:
-    args = ["train", "digits", "--json", "--output", str(tmp_path), *quick, "--set", "data.test=null"]
-    found = json.loads(CliRunner().invoke(app, args).stdout)
-    assert found["metrics"]["test_auc"] is None
-    assert found["metrics"]["test_auc_interval"] is None
-    assert found["n_samples"] == 1797
+    stdout, _ = run("train", "digits", "--output", tmp_path, *quick)
+    assert Path(stdout.splitlines()[-1].removeprefix("report: ")).is_file()
+    assert "Test AUC" in stdout
 
 
 @pytest.mark.parametrize(
@@ -74,25 +65,15 @@ def test_failures(
         raise error
 
     monkeypatch.setattr("flows.train.run.open_source", fail)
-    result = CliRunner().invoke(app, ["train", "digits", "--output", str(tmp_path / "runs")])
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) <= 3  # the stage, the error, and its hint
-    assert "Traceback" not in result.stderr
+    stderr = run("train", "digits", "--output", tmp_path / "runs", code=code)[1]
+    assert message in stderr
+    assert len(stderr.splitlines()) <= 3  # the stage, the error, and its hint
+    assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_sigterm_ends_with_143_and_leaves_nothing(tmp_path: Path) -> None:
-    args = [
-        "train",
-        "digits",
-        "--set",
-        "model.tol=1e-300",
-        "--set",
-        "model.max_passes=100000000",
-        "--set",
-        "cluster=none",
-    ]
+    args = ["train", "digits", *sets("model.tol=1e-300", "model.max_passes=100000000", "cluster=none")]
     printed = tmp_path / "printed"
     process = start_program("from flows.cli import main; main()", *args, cwd=tmp_path, output=printed)
     while process.is_alive() and not (printed.exists() and "\nfit" in printed.read_text()):
@@ -104,18 +85,30 @@ def test_sigterm_ends_with_143_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [printed]
 
 
+def test_sighup_is_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    monkeypatch.setattr(cli, "app", lambda: signal.raise_signal(signal.SIGHUP))
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 143
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        cli.main()  # as with nohup
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_a_reader_that_stops_reading_ends_the_command_silently(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*args: object, **more: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("click.echo", closed)
+    assert run("data", "list", code=1) == ("", "")
+
+
 def test_version_and_help() -> None:
-    runner = CliRunner()
-    assert runner.invoke(app, ["--version"]).stdout.startswith("aucdist 0.")
+    assert run("--version")[0].startswith("aucdist 0.")
     for args in ([], ["train"], ["data"], ["data", "show"]):
-        assert "Usage" in runner.invoke(app, [*args, "--help"]).stdout
-
-
-def test_catalog_commands() -> None:
-    runner = CliRunner()
-    names = [line.split()[0] for line in runner.invoke(app, ["data", "list"]).stdout.splitlines()]
-    assert {"digits", "a9a", "kddcup99"} <= set(names)
-    assert "format: svmlight" in runner.invoke(app, ["data", "show", "a9a"]).stdout
-    missing = runner.invoke(app, ["data", "show", "a9b"])
-    assert missing.exit_code == 2
-    assert "Did you mean 'a9a'?" in missing.stderr
+        assert "Usage" in run(*args, "--help")[0]

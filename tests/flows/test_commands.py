@@ -1,14 +1,14 @@
 """The table of commands in `flows/commands.toml`: deployments, configuration reference and documentation agree with it."""
 
-import importlib.util
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import click
 import pytest
 import yaml
 from pydantic import BaseModel, Field
+from support.printed import script
 
 from aucdist.errors import InputError
 from flows.cli import COMMANDS
@@ -28,7 +28,10 @@ def test_what_a_row_names_is_there(command: Command) -> None:
     assert all(callable(load(path)) for path in (command.function, command.lines, command.after) if path)
     assert command.as_click().name == command.name.rpartition(" ")[2]
     pytest.importorskip("prefect")
-    assert not command.flow or callable(load(command.flow))
+    if command.flow:
+        form, model = load(command.flow).parameters.model_dump(), get_type_hints(load(command.flow).fn)["config"]
+        assert form["required"] == ["config"]  # Prefect makes a form of it
+        assert set(form["definitions"][model.__name__]["properties"]) == set(model.model_fields)
 
 
 @ids
@@ -51,13 +54,11 @@ def test_a_model_becomes_options_and_options_become_the_model() -> None:
 
     options = parameters(Model)
     assert [p.name for p in options] == ["first", "last", "condition", "force", "rows", "points"]
-    parsed = (
-        click.Command("x", params=options).make_context("x", ["a", "b", "c", "--if", "better", "--points", "3"]).params
-    )
-    assert config_of(Model, "aucdist x", parsed) == Model(
-        first="a", last=["b", "c"], condition="better", inner=Inner(points=3.0)
-    )
-    defaults = click.Command("x", params=options).make_context("x", ["a"]).params
+    command = click.Command("x", params=options)
+    parsed = command.make_context("x", ["a", "b", "c", "--if", "better", "--points", "3"]).params
+    expected = Model(first="a", last=["b", "c"], condition="better", inner=Inner(points=3.0))
+    assert config_of(Model, "aucdist x", parsed) == expected
+    defaults = command.make_context("x", ["a"]).params
     assert config_of(Model, "aucdist x", defaults) == Model(first="a")
     with pytest.raises(InputError, match="aucdist x: rows"):
         config_of(Model, "aucdist x", {**defaults, "rows": 0})
@@ -92,20 +93,14 @@ def test_the_how_to_page_of_each_command_is_in_the_menu() -> None:
 
 @ids
 def test_the_page_of_a_command_shows_it(command: Command) -> None:
-    assert f"aucdist {command.name.partition(' ')[0]}" in (PAGES / "how-to" / f"{command.page}.md").read_text(
-        encoding="utf-8"
-    )
+    page = (PAGES / "how-to" / f"{command.page}.md").read_text(encoding="utf-8")
+    assert f"aucdist {command.name.partition(' ')[0]}" in page
 
 
 @ids
 def test_the_configuration_reference_has_its_keys(command: Command) -> None:
-    spec = importlib.util.spec_from_file_location("configuration", ROOT / "docs" / "configuration.py")
-    assert spec is not None
-    assert spec.loader is not None
-    reference = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reference)
-    model = reference.model_of(command)
-    use = reference.use_of(command)
+    reference = script("configuration")
+    model, use = reference.model_of(command), reference.use_of(command)
     assert f"`aucdist {command.name}`" in use
     assert command.flow == "" or f"`{command.flow.rpartition(':')[2].replace('_', '-')}`" in use
     for inner in reference.reachable([model]):

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from support.command_line import result_of, run
 
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.compare import auc_test, corrected_t_test, partial_auc_test
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
+from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
-from flows.cli import app
 
 Y = np.repeat([1, -1], [40, 160])
 IDS = np.random.default_rng(0).permutation(1000)[:200]
@@ -33,30 +32,28 @@ def make(folder: Path, name: str, seed: int, y: np.ndarray = Y, **more: Any) -> 
         "name": name, "estimator": "E", "solver": "s", "seconds": {"fit": 1.5}, "threshold": 1.0, "n_samples": 500,
         "data": {"fingerprint": "f"}, **more,
     }  # fmt: skip
-    run = folder / f"{name}-{seed}"
-    run.mkdir(parents=True)
-    (run / "metrics.json").write_text(json.dumps(about))
+    made = folder / f"{name}-{seed}"
+    made.mkdir(parents=True)
+    (made / "metrics.json").write_text(json.dumps(about))
     order = np.random.default_rng(seed).permutation(len(y))  # runs need not have the same order
     table = pd.DataFrame({"row_id": IDS[: len(y)][order], "y": y[order].astype(np.int8), "score": scores[order]})
-    table.to_parquet(run / "scores.parquet", index=False)
-    return str(run)
+    table.to_parquet(made / "scores.parquet", index=False)
+    return str(made)
 
 
-def scores_of(run: str) -> tuple[np.ndarray, np.ndarray]:
-    table = pd.read_parquet(f"{run}/scores.parquet").sort_values("row_id")
+def scores_of(made: str) -> tuple[np.ndarray, np.ndarray]:
+    table = pd.read_parquet(f"{made}/scores.parquet").sort_values("row_id")
     return table["y"].to_numpy(), table["score"].to_numpy()
 
 
-def compare(*arguments: str) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["compare", *arguments, "--json"])
-    assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    return [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
 
 
-def test_three_runs(tmp_path: Path) -> None:
-    runs = [make(tmp_path, name, seed) for seed, name in enumerate("abc")]
-    found = compare(*runs, "--output", str(tmp_path / "out"))
+def test_three_runs(runs: list[str], tmp_path: Path) -> None:
+    runs = [*runs, make(tmp_path, "c", 2)]
+    found = result_of("compare", *runs, "--output", tmp_path / "out")
     assert [(d["first"], d["second"]) for d in found["differences"]["auc"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     y, first = scores_of(runs[0])
     expected = auc_test(y, first, scores_of(runs[1])[1])
@@ -64,18 +61,17 @@ def test_three_runs(tmp_path: Path) -> None:
     assert found["differences"]["auc"][0]["p_value"] == pytest.approx(expected.p_value)
     assert found["differences"]["auc"][0]["p_holm"] >= expected.p_value
     assert found["runs"][0]["auc"]["value"] == pytest.approx(auc(ScoreCounts.from_scores(y, first)))
-    for run in found["runs"]:
+    for row in found["runs"]:
         for name in ("auc", "average_precision", "g_mean", "balanced_accuracy"):
-            low, high = run[name]["interval"]
-            assert low < run[name]["value"] < high
+            low, high = row[name]["interval"]
+            assert low < row[name]["value"] < high
     assert "folds" not in found["differences"]
     assert "Comparison of 3 runs" in (Path(found["run"]) / "report.html").read_text()
     assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
 
 
-def test_partial_auc_is_compared(tmp_path: Path) -> None:
-    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
-    found = compare(*runs, "--max-fpr", "0.2", "--output", str(tmp_path / "out"))
+def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
+    found = result_of("compare", *runs, "--max-fpr", 0.2, "--output", tmp_path / "out")
     y, first = scores_of(runs[0])
     expected = partial_auc_test(y, first, scores_of(runs[1])[1], 0.2, standardized=True)
     pair = found["differences"]["partial_auc"][0]
@@ -85,36 +81,26 @@ def test_partial_auc_is_compared(tmp_path: Path) -> None:
     assert row["interval"][0] < row["value"] < row["interval"][1]
     page = (Path(found["run"]) / "report.html").read_text()
     assert "partial AUC up to a false positive rate of 0.2" in page
-    result = CliRunner().invoke(app, ["compare", *runs, "--max-fpr", "0", "--output", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "max_fpr is 0.0" in result.stderr
+    assert "max_fpr is 0.0" in run("compare", *runs, "--max-fpr", 0, "--output", tmp_path, code=2)[1]
 
 
 def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:
     values = [0.9, 0.92, 0.95], [0.88, 0.93, 0.9]
     runs = [make(tmp_path, name, i, search=search(list(values[i]))) for i, name in enumerate("ab")]
-    found = compare(*runs, "--output", str(tmp_path / "out"))["differences"]["folds"][0]
+    found = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
     expected = corrected_t_test(np.subtract(*values).tolist(), 0.25)
     assert (found["value"], found["p_value"]) == pytest.approx((expected.value, expected.p_value))
     shares = [{"3": [0.4, 0.5], "8": [0.5, 0.5]}, {"3": [0.3, 0.5], "8": [0.48, 0.5]}]  # of two groups
     runs = [make(tmp_path, name, 7, search=search(values[i]) | {"groups": shares[i]}) for i, name in enumerate("cd")]
-    found = compare(*runs, "--output", str(tmp_path / "out"))["differences"]["folds"][0]
+    found = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
     assert (found["value"], found["method"]) == (pytest.approx(0.12), "corrected-groups")
     for i, other in enumerate((search([0.9, 0.9, 0.9], seed=1), search([0.9, None, 0.9]))):
         last = make(tmp_path, f"other{i}", 9, search=other)
-        assert "folds" not in compare(runs[0], last, "--output", str(tmp_path / "out"))["differences"]
-
-
-def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    runs = [make(tmp_path, "same", seed) for seed in (1, 2)]
-    result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.stderr
-    assert "same-1" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("report: ")
+        assert "folds" not in result_of("compare", runs[0], last, "--output", tmp_path / "out")["differences"]
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    run = make(tmp_path, "a", 0)
+    one = make(tmp_path, "a", 0)
     fewer = make(tmp_path, "fewer", 1, y=Y[:100])
     other = make(tmp_path, "other", 1, y=np.roll(Y, 1))
     bare = Path(make(tmp_path, "bare", 1))
@@ -125,81 +111,65 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
     for runs, message in (
-        ((run,), "at least two runs"),
-        ((run, run + "/"), "a run is given twice"),
-        ((run, fewer), "have different test rows (100 and 200)"),
-        ((run, other), "have different test rows"),
-        ((run, str(bare)), "has no scores.parquet"),
-        ((run, str(weighted)), "test rows are weighted"),
-        ((run, str(tmp_path)), f"1 were found; not the folder of a run, for want of metrics.json: {tmp_path}"),
-        ((run, str(damaged)), "damaged-1 is not the folder of a run"),
+        ((one,), "at least two runs"),
+        ((one, one + "/"), "a run is given twice"),
+        ((one, fewer), "have different test rows (100 and 200)"),
+        ((one, other), "have different test rows"),
+        ((one, bare), "has no scores.parquet"),
+        ((one, weighted), "test rows are weighted"),
+        ((one, tmp_path), f"1 were found; not the folder of a run, for want of metrics.json: {tmp_path}"),
+        ((one, damaged), "damaged-1 is not the folder of a run"),
     ):
-        result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
-        assert result.exit_code == 2, message
-        assert message in result.stderr
+        assert message in run("compare", *runs, "--output", tmp_path / "out", code=2)[1]
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_that_are_no_runs_are_skipped_and_named(tmp_path: Path) -> None:
-    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
+def test_folders_that_are_no_runs_are_skipped_and_named(runs: list[str], tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    args = [*runs, str(tmp_path / "notes"), "--output", str(tmp_path / "out")]
-    assert compare(*args)["skipped"] == [str(tmp_path / "notes")]
-    stdout = CliRunner().invoke(app, ["compare", *args]).stdout
+    args = ["compare", *runs, tmp_path / "notes", "--output", tmp_path / "out"]
+    assert result_of(*args)["skipped"] == [str(tmp_path / "notes")]
+    stdout, _ = run(*args)
     assert f"skipped {tmp_path / 'notes'}: it is not the folder of a run" in stdout
+    assert stdout.splitlines()[-1].startswith("report: ")
 
 
 SAME = {"name": "same", "data": {"name": "d"}, "model": {"lam": 1.0, "tol": 0.1}, "output": "here"}
 
 
+BINS = {"features": {"map": "bins", "pairs": 10}, "lam": 1.0}
+
+
 @pytest.mark.parametrize(
-    ("changes", "names"),
+    ("configs", "best", "names"),
     [
-        ({"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}, ["same (lam 1.0)", "same (lam 2.0)"]),
-        (
-            {"model": {"lam": 1.0, "solver": "exact"}},
-            ["same (tol 0.1, default solver)", "same (default tol, solver exact)"],
-        ),
-        ({"data": {"name": "e"}}, ["same (name d)", "same (name e)"]),
-        ({"blocks": 4}, ["same (default blocks)", "same (blocks 4)"]),
-        ({"output": "there"}, ["same-1", "same-2"]),
-        (None, ["same-1", "same-2"]),
+        ((SAME, SAME | {"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}), None, "(lam 1.0) (lam 2.0)"),
+        ((SAME, SAME | {"model": {"lam": 1.0, "solver": "exact"}}), None,
+         "(tol 0.1, default solver) (default tol, solver exact)"),
+        ((SAME, SAME | {"data": {"name": "e"}}), None, "(name d) (name e)"),
+        ((SAME, SAME | {"blocks": 4}), None, "(default blocks) (blocks 4)"),
+        ((SAME, SAME | {"output": "there"}), None, "same-1 same-2"),
+        (("{", SAME), None, "same-1 same-2"),
+        # A search is named by what it chose.
+        ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, "(lam 5.0) (lam 1.0)"),
+        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, "(default features) (features bins with pairs 10)"),
     ],
-)
-def test_runs_are_named_by_what_differs_in_their_configurations(
-    tmp_path: Path, changes: dict[str, Any] | None, names: list[str]
-) -> None:
-    runs = [make(tmp_path, "same", seed) for seed in (1, 2)]
-    for run, config in zip(runs, ("{" if changes is None else SAME, SAME | (changes or {})), strict=True):
-        Path(run, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
-    assert [row["name"] for row in compare(*runs, "--output", str(tmp_path / "out"))["runs"]] == names
+)  # fmt: skip
+def test_runs_are_named_by_what_differs(tmp_path: Path, configs: tuple, best: dict | None, names: str) -> None:
+    more = {} if best is None else {"search": search([0.9, 0.8]) | {"best": best}}
+    runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, **more)]
+    for made, config in zip(runs, configs, strict=True):
+        Path(made, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
+    found = [row["name"] for row in result_of("compare", *runs, "--output", tmp_path / "out")["runs"]]
+    assert " ".join(name.removeprefix("same ") for name in found) == names
 
 
-def test_a_search_is_named_by_what_it_chose(tmp_path: Path) -> None:
-    runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, search=search([0.9, 0.8]))]
-    for run in runs:
-        Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 5.0}}))
-    found = compare(*runs, "--output", str(tmp_path / "out"))
-    assert [row["name"] for row in found["runs"]] == ["same (lam 5.0)", "same (lam 1.0)"]
-
-
-def test_a_feature_map_that_was_chosen_is_named_in_words(tmp_path: Path) -> None:
-    found = search([0.9, 0.8]) | {"best": {"features": {"map": "bins", "pairs": 10}, "lam": 1.0}}
-    runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, search=found)]
-    for run in runs:
-        Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 1.0}}))
-    names = [row["name"] for row in compare(*runs, "--output", str(tmp_path / "out"))["runs"]]
-    assert names == ["same (default features)", "same (features bins with pairs 10)"]
-
-
-def test_runs_with_groups(tmp_path: Path) -> None:
-    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
-    for run in runs:
-        table = pd.read_parquet(f"{run}/scores.parquet")
+def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
+    for made in runs:
+        table = pd.read_parquet(f"{made}/scores.parquet")
         grade = np.where(table["y"] > 0, 1.0 + table["row_id"] % 2, 0.0)
-        table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{run}/scores.parquet", index=False)
-    found = compare(*runs, "--output", str(tmp_path / "out"))
-    tables = [pd.read_parquet(f"{run}/scores.parquet").sort_values("row_id") for run in runs]
+        table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{made}/scores.parquet", index=False)
+    found = result_of("compare", *runs, "--output", tmp_path / "out")
+    tables = [pd.read_parquet(f"{made}/scores.parquet").sort_values("row_id") for made in runs]
     for name, of in (("group_auc", auc_of_groups), ("ndcg@10", ndcg_of_groups)):
         first, second = (of(table["grade"], table["score"], groups=table["group"]) for table in tables)
         (test,) = found["differences"][name]
@@ -209,13 +179,5 @@ def test_runs_with_groups(tmp_path: Path) -> None:
     page = (Path(found["run"]) / "report.html").read_text()
     assert "AUC within groups" in page
     pd.read_parquet(f"{runs[1]}/scores.parquet").assign(group=0).to_parquet(f"{runs[1]}/scores.parquet", index=False)
-    result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
-    assert result.exit_code == 2
-    assert "have different groups of the same test rows" in result.stderr.replace("\n", " ")
-
-
-def test_equal_measures_of_groups_do_not_differ() -> None:
-    found = auc_of_groups([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
-    test = paired_groups_test(found, found)
-    assert (test.value, test.p_value, test.n_deciding) == (0.0, 1.0, 0)
-    assert test.low < 0 < test.high
+    error = run("compare", *runs, "--output", tmp_path / "out", code=2)[1]
+    assert "have different groups of the same test rows" in error.replace("\n", " ")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from support.browser import browser, installed
-from support.command_line import run
+from support.command_line import result_of, run
 
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_manifest
@@ -33,7 +33,8 @@ def test_list_tells_shapes_and_presence(tmp_path: Path, monkeypatch: pytest.Monk
     assert lines["a9a"] == ["svmlight", "32561", "x", "123", "here"]
     assert lines["digits"][-1] == "here"
     assert lines["news20"] == ["svmlight", "15935", "x", "62061", "absent"]
-    found = json.loads(run("data", "list", "--json")[0])
+    assert "Did you mean 'a9a'?" in run("data", "show", "a9b", code=2)[1]
+    found = result_of("data", "list")
     assert found["a9a"] == {"format": "svmlight", "rows": 32561, "features": 123, "present": True}
     assert found["news20"]["present"] is False
 
@@ -47,7 +48,10 @@ def test_show_tells_what_the_manifest_says(shards: Path) -> None:
     assert json.loads(run("data", "show", shards, "--json")[0]) == {"set": found}
     pinned = read_manifest(str(shards)).url
     assert "rows: 60" in run("data", "show", pinned)[0]
-    assert "present: true" in run("data", "show", "digits")[0]
+    assert (
+        yaml.safe_load(run("data", "show", "digits")[0])["digits"].items()
+        >= {"format": "embedded", "present": True}.items()
+    )
 
 
 def test_verify_names_every_fault(shards: Path) -> None:
@@ -97,13 +101,8 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     y = random.random(N) < 0.3
     age = np.where(random.random(N) < 0.1, np.nan, random.normal(size=N) + y)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 99, N), "D")
-    columns = {
-        "<b>age": age,
-        "alive": np.where(y, "no", "yes"),
-        "grade": random.integers(0, 4, N),
-        "seen": days,
-        "y": y * 1,
-    }
+    grade = random.integers(0, 4, N)
+    columns = {"<b>age": age, "alive": np.where(y, "no", "yes"), "grade": grade, "seen": days, "y": y * 1}
     pd.DataFrame(columns).to_csv("t.csv", index=False)
     said = run("init", "t.csv", "--label", "y")[0]
     assert "next: aucdist data preview t.yaml --html t.html\npositive class '1' was guessed" in said
@@ -125,10 +124,9 @@ def test_what_it_says(page: str) -> None:
 def test_heights_are_shares_of_each_class() -> None:
     positive = np.arange(200) < 50
     values = np.column_stack([np.where(positive, np.arange(200) % 2, 1.0), np.linspace(0.0, 1.0, 200)])
-    few, many = sorted(
-        shown_columns(Sample(values, positive, np.arange(200)), Schema(("few", "many"), "y", ("1",), ("0",), {})),
-        key=lambda column: column.name,
-    )
+    schema = Schema(("few", "many"), "y", ("1",), ("0",), {})
+    shown = {column.name: column for column in shown_columns(Sample(values, positive, np.arange(200)), schema)}
+    few, many = shown["few"], shown["many"]
     assert [bar[:2] for bar in few.bars] == [(0.0, HEIGHT / 2), (HEIGHT, HEIGHT / 2)]
     assert few.bars[0][2] == "0: 0.0% of negative, 50.0% of positive"
     assert len(many.bars) == BINS

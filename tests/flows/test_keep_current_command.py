@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.command_line import run
+from support.command_line import result_of, run
 from support.nights import day, night
 
 from aucdist.errors import InputError
@@ -18,12 +18,18 @@ from flows.up import local_deployments
 
 
 def kept(config: Path, code: int = 0) -> dict:
-    return json.loads(run("keep-current", config, "--json", code=code)[0])
+    return result_of("keep-current", config, code=code)
 
 
-def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
+@pytest.fixture
+def days(tmp_path: Path) -> None:
+    """The rows of three days."""
     for number in range(3):
         day(tmp_path, number)
+
+
+@pytest.mark.usefixtures("days")
+def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     first = kept(night(tmp_path, day(fresh, 50)))
@@ -36,12 +42,11 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     assert (second["promotion"]["version"], decision["rows"], decision["of"]) == (2, 600, "the test rows of the run")
     assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
     assert (tmp_path / "store" / "watch" / "index.html").exists()
-    assert json.loads(run("models", tmp_path / "store", "--json")[0])["current"] == 2
+    assert result_of("models", tmp_path / "store")["current"] == 2
 
 
+@pytest.mark.usefixtures("days")
 def test_a_fit_starts_from_the_weights_in_use(tmp_path: Path) -> None:
-    for number in range(4):
-        day(tmp_path, number)
     kept(night(tmp_path))
     options = {"window": None, "condition": "always", "margin": 0.0}
     warm, said = run("keep-current", night(tmp_path, **options), "--json")
@@ -53,9 +58,8 @@ def test_a_fit_starts_from_the_weights_in_use(tmp_path: Path) -> None:
     assert found["trained"]["passes"] <= cold["trained"]["passes"]
 
 
+@pytest.mark.usefixtures("days")
 def test_two_never_run_at_once(tmp_path: Path) -> None:
-    for number in range(3):
-        day(tmp_path, number)
     config = night(tmp_path)
     with lease(str(tmp_path / "store"), "another run"):
         assert "is in use by another run on" in run("keep-current", config, code=2)[1]
@@ -65,10 +69,16 @@ def test_two_never_run_at_once(tmp_path: Path) -> None:
     assert current.version == 1
 
 
+def configured(folder: Path, **changes: object) -> KeepCurrentConfig:
+    content = yaml.safe_load(night(folder).read_text(encoding="utf-8"))
+    return KeepCurrentConfig.model_validate(content).model_copy(update=changes)
+
+
+@pytest.mark.usefixtures("days")
 def test_the_newest_files_are_chosen(tmp_path: Path) -> None:
-    for number in range(5):
+    for number in (3, 4):
         day(tmp_path, number)
-    config = KeepCurrentConfig.model_validate(yaml.safe_load(night(tmp_path).read_text(encoding="utf-8")))
+    config = configured(tmp_path)
     chosen = with_newest_files(config).data
     assert [Path(file).name for file in chosen.source.source] == ["day02.parquet", "day03.parquet"]
     assert [Path(file).name for file in chosen.test.source.source] == ["day04.parquet"]
@@ -108,17 +118,14 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("days")
 def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_server: str) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.keep_current import KeepCurrentConfig
     from flows.orchestration.flows import keep_current, watch
     from flows.watch import WatchConfig
 
-    for number in range(3):
-        day(tmp_path, number)
-    config = KeepCurrentConfig.model_validate(yaml.safe_load(night(tmp_path).read_text(encoding="utf-8")))
-    config = config.model_copy(update={"store": str(tmp_path / "models" / "digits")})
+    config = configured(tmp_path, store=str(tmp_path / "models" / "digits"))
     result = keep_current(config)
     assert result["promotion"]["version"] == 1
 

@@ -13,8 +13,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from support.canary import QUICK, SECRETS, check, configuration, rows_at, sets
-from support.command_line import contents
+from support.canary import QUICK, SECRETS, check, configuration, rows_at
+from support.command_line import contents, sets
 
 from aucdist.errors import InputError
 from flows import score as scoring
@@ -23,7 +23,7 @@ from flows.progress.console import LineObserver
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as pipeline
-from flows.train.config import TrainConfig, load_train
+from flows.train.config import load_train
 from flows.up import _server
 
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
@@ -183,14 +183,6 @@ def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("flows.train.run.open_source", fail_once)
     assert train_auc(load_train("digits", SETTINGS, str(tmp_path)))["certificate"]["status"] == "converged"
     assert len(tried) == 2
-
-
-def test_parameters_make_a_form() -> None:
-    from flows.orchestration.flows import train_auc
-
-    schema = train_auc.parameters.model_dump()
-    assert schema["required"] == ["config"]
-    assert set(TrainConfig.model_fields) == set(schema["definitions"]["TrainConfig"]["properties"])
 
 
 CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=60", "checkpoint={rounds: 1}"]

@@ -1,13 +1,12 @@
 """The page "Shapes one can defend": its commands run as they are printed, from a CSV file to a card."""
 
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from support.command_line import run
+from support.printed import run_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "shapes.md"
 
@@ -18,17 +17,11 @@ def printed(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> tuple[P
     file = data_dir / "tables" / "german.csv"
     if not file.exists():
         pytest.skip("the German credit data are not there")
-    folder, text = tmp_path_factory.mktemp("shapes"), PAGE.read_text(encoding="utf-8")
+    folder = tmp_path_factory.mktemp("shapes")
     shutil.copy(file, folder / "german.csv")
-    (config,) = re.findall(r"<<'YAML'\n(.*?)^YAML$", text, re.MULTILINE | re.DOTALL)
-    (folder / "credit.yaml").write_text(config, encoding="utf-8")
-    outputs = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for command in re.findall(r"^aucdist (.*)$", text, re.MULTILINE):
-            words = [str(next(iter(folder.glob(word)), word)) if "*" in word else word for word in shlex.split(command)]
-            outputs.append((command, run(*words)[0]))
-    return folder, outputs
+        return folder, run_page(PAGE)
 
 
 @pytest.mark.filterwarnings("ignore:the interval of the AUC")

@@ -1,28 +1,26 @@
 """`aucdist threshold`: another threshold for a run or a store, without a fit; alerts by the day; promises of a run."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.runs import QUIET, page_of, trained
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import guaranteed_threshold
 from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
-from flows.config.operating_point import OperatingPointConfig
-from flows.progress.console import LineObserver
 from flows.promote import PromoteConfig, promote_run
 from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
-from flows.train import run as pipeline
 from flows.train.config import load_train
 
-QUIET = LineObserver(lambda text: None)
 CONFIG = """
 name: visits
 data:
@@ -44,13 +42,8 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     day = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(4000) // 40, unit="D")
     table = table.assign(day=day.strftime("%Y-%m-%d"), ill=ill.astype(int))
     table.to_csv(folder / "visits.csv", index=False)
-    text = CONFIG.format(file=folder / "visits.csv", output=folder / "runs")
-    (folder / "visits.yaml").write_text(text)
+    (folder / "visits.yaml").write_text(CONFIG.format(file=folder / "visits.csv", output=folder / "runs"))
     return folder / "visits.yaml"
-
-
-def train(config: Path, *settings: str) -> dict[str, Any]:
-    return pipeline.train(load_train(str(config), settings, None), QUIET)
 
 
 def change(run: str, **options: Any) -> dict[str, Any]:
@@ -59,7 +52,7 @@ def change(run: str, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def run(visits: Path) -> str:
-    return str(train(visits, "operating_point={alerts: 5, per: day}")["run"])
+    return str(trained(visits, "operating_point={alerts: 5, per: day}")["run"])
 
 
 def test_alerts_by_the_day(run: str) -> None:
@@ -72,7 +65,7 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "At 5 alerts a day, the model finds" in (Path(run) / "report.html").read_text()
+    assert "At 5 alerts a day, the model finds" in page_of({"run": run})
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -83,36 +76,32 @@ def test_the_rows_that_set_it_are_kept(run: str) -> None:
     assert kept[["pos", "neg"]].to_numpy().sum() == 3000
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"alerts": 2, "per": "day"}, {"fpr": 0.02}, {"precision": 0.8}],
-)
+@pytest.mark.parametrize("options", [{"alerts": 2, "per": "day"}, {"fpr": 0.02}, {"precision": 0.8}])
 def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: str, options: dict[str, Any]) -> None:
     changed = change(run, **options)
-    trained = train(visits, f"operating_point={json.dumps(options)}")
-    models = [load_model(f"{one['run']}/model") for one in (changed, trained)]
+    both = changed, trained(visits, f"operating_point={json.dumps(options)}")
+    models = [load_model(f"{one['run']}/model") for one in both]
     assert models[0].intercept == models[1].intercept
-    about = [read_about(one["run"]) for one in (changed, trained)]
+    about = [read_about(one["run"]) for one in both]
     for key in ("operating_point", "details", "threshold_rows", "threshold", "metrics", "certificate"):
         assert about[0][key] == about[1][key], key
-    tables = [read_scores(one["run"]) for one in (changed, trained)]
+    tables = [read_scores(one["run"]) for one in both]
     np.testing.assert_allclose(tables[0]["score"], tables[1]["score"], rtol=0, atol=1e-12)
-    profiles = [json.loads((Path(one["run"]) / "model" / "profile.json").read_text()) for one in (changed, trained)]
+    profiles = [json.loads((Path(one["run"]) / "model" / "profile.json").read_text()) for one in both]
     np.testing.assert_allclose(profiles[0]["score"]["edges"], profiles[1]["score"]["edges"], atol=1e-12)
     assert changed["run"] != run
-    page = (Path(changed["run"]) / "report.html").read_text()
-    assert threshold_lines(changed)[0].partition(" (95")[0] in page
+    assert threshold_lines(changed)[0].partition(" (95")[0] in page_of(changed)
 
 
 def test_what_is_trained_again_has_the_changed_threshold(run: str) -> None:
     changed = change(run, cost="{false_alarm: 1, miss: 5}")
-    again = pipeline.train(load_train(f"{changed['run']}/config.yaml", (), None), QUIET)
+    again = trained(f"{changed['run']}/config.yaml")
     assert load_model(again["run"]).intercept == load_model(changed["run"]).intercept
     assert again["operating_point"] == changed["operating_point"]
 
 
 def test_probabilities_stay(visits: Path) -> None:
-    before = train(visits, "model.calibration=logit")
+    before = trained(visits, "model.calibration=logit")
     after = change(before["run"], fpr=0.05)
     X = np.random.default_rng(1).normal(size=(50, 3))
     models = [load_model(one["run"]) for one in (before, after)]
@@ -131,8 +120,6 @@ def test_a_store_gets_a_version(run: str, tmp_path: Path) -> None:
 
 
 def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Path) -> None:
-    import shutil
-
     old = tmp_path / "old"
     shutil.copytree(run, old)
     (old / "threshold.parquet").unlink()
@@ -148,9 +135,7 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
 
 
 def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
-    config = load_train(str(visits), ["operating_point={precision: 0.8, confidence: 0.95}"], None)
-    assert config.data.calibration == 0.2
-    result = pipeline.train(config, QUIET)
+    result = trained(visits, "operating_point={precision: 0.8, confidence: 0.95}")
     point, about = result["operating_point"], read_about(result["run"])
     assert result["n_samples"] == 2400
     assert (point["set_on"], about["threshold_rows"]["rows"]) == ("calibration", "calibration")
@@ -161,8 +146,7 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -promise.threshold
     assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (promise.promised, promise.holds)
-    page = (Path(result["run"]) / "report.html").read_text()
-    assert "600 calibration rows, which the fit has not seen" in page
+    assert "600 calibration rows, which the fit has not seen" in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
     assert threshold_lines(changed)[1].startswith("With 90 % confidence at least 90 of 100 positives are found")
@@ -172,10 +156,10 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
     """Of 75 days of training rows 38 are for the threshold; or a fifth of each class, whatever the day."""
-    last = train(visits, "data.calibration=0.5", "operating_point.recall=0.9")
+    last = trained(visits, "data.calibration=0.5", "operating_point.recall=0.9")
     about = read_about(last["run"])["threshold_rows"]
     assert (last["n_samples"], about["n_pos"] + about["n_neg"]) == (1480, 1520)
-    drawn = train(visits, "data.calibration=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
+    drawn = trained(visits, "data.calibration=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
     assert drawn["n_pos"] == pytest.approx(0.6 * 390, abs=30)
     assert drawn["n_samples"] == pytest.approx(2400, abs=2)
 
@@ -202,7 +186,7 @@ def test_a_promise_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
 
 
 def test_out_of_fold_promises_are_possible(visits: Path) -> None:
-    result = train(visits, "operating_point={recall: 0.9, confidence: 0.9, out_of_fold: true}")
+    result = trained(visits, "operating_point={recall: 0.9, confidence: 0.9, out_of_fold: true}")
     assert result["operating_point"]["set_on"] == "out_of_fold"
     assert result["operating_point"]["guarantee"]["holds"]
     assert result["n_samples"] == 3000
@@ -225,27 +209,14 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
         model.set_threshold(X=X, y=y, alerts=50, per=10)
 
 
-def test_wanted_has_what_was_given() -> None:
-    point = ThresholdConfig(model="runs/x", alerts=50, per="1000 rows", output="runs")
-    assert point.options == {"alerts": 50.0, "per": "1000 rows"}
-    assert OperatingPointConfig(alerts=50, per="1000 rows").requirement(None) == {"alerts": 0.05}
-
-
 def test_each_class_has_a_promise_of_its_own(tmp_path: Path) -> None:
-    settings = [
-        "cluster=none",
-        "model.tol=0.05",
-        "model.lam=0.1",
-        "data.positive=each",
-        "baselines=false",
-    ]
-    config = load_train("digits", [*settings, "operating_point={recall: 0.8, confidence: 0.9}"], str(tmp_path))
-    result = pipeline.train(config, QUIET)
+    settings = ("cluster=none", "model.tol=0.05", "model.lam=0.1", "data.positive=each")
+    result = trained("digits", *settings, "operating_point={recall: 0.8, confidence: 0.9}", output=tmp_path)
     assert result["n_samples"] == pytest.approx(1150, abs=12)  # of 1 797: four fifths, and four fifths of these
     for row in result["classes"]:
         promise = row["operating_point"]["guarantee"]
         assert (promise["measure"], promise["holds"], promise["rows"]) == ("recall", True, promise["n_pos"])
-    assert "10 of 10 thresholds promise what was asked for" in (Path(result["run"]) / "report.html").read_text()
+    assert "10 of 10 thresholds promise what was asked for" in page_of(result)
     with pytest.raises(InputError, match="several classes"):
         change(result["run"], recall=0.5)
 

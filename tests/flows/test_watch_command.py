@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.command_line import run
+from support.command_line import result_of, run, sets
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
@@ -40,8 +40,7 @@ def trained(folder: Path, *more: str) -> str:
     reading = "format: parquet, label: left, positive: 'yes', missing: keep, categorical: [town], unknown: ignore"
     source = f"{{source: {folder}/train.parquet, {reading}}}"
     data = f"data={{source: {source}, test: {{fraction: 0.4}}, impute: median, scale: standard}}"
-    args = [part for setting in (*SETTINGS, data, *more) for part in ("--set", setting)]
-    return str(json.loads(run("train", "digits", "--output", folder / "runs", "--json", *args)[0])["run"])
+    return str(result_of("train", "digits", "--output", folder / "runs", *sets(*SETTINGS, data, *more))["run"])
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +50,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "store")
 
 
-def watched(store: str, *args: object, code: int = 0) -> dict:
-    return json.loads(run("watch", store, *args, "--json", code=code)[0])
+def watched(store: object, *args: object, code: int = 0) -> dict:
+    return result_of("watch", store, *args, code=code)
 
 
 def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str, tmp_path: Path) -> None:
@@ -89,12 +88,10 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
     made = watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "b")
     assert given["found"] == made["found"]
     assert not (tmp_path / "a" / "scores").exists()
-    week(3).to_parquet(tmp_path / "other.parquet")
     week(3, 1400).to_parquet(tmp_path / "fewer.parquet")
-    refused = run(
-        "watch", store, tmp_path / "fewer.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a", code=2
-    )
-    assert "has scores of 1,500 rows, but the batch has 1,400" in refused[1]
+    args = ("--scores", tmp_path / "scores", "--state", tmp_path / "a")
+    refused = run("watch", store, tmp_path / "fewer.parquet", *args, code=2)[1]
+    assert "has scores of 1,500 rows, but the batch has 1,400" in refused
 
 
 def test_runs_are_told_from_one_another_where_no_store_names_versions(tmp_path: Path) -> None:
@@ -160,11 +157,11 @@ def test_wrong_labels_are_refused_and_change_nothing(
 ) -> None:
     week(30).to_parquet(tmp_path / "rows.parquet")
     watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "state")
-    before = sorted(p for p in (tmp_path / "state").rglob("*"))
+    before = sorted((tmp_path / "state").rglob("*"))
     labels.to_parquet(tmp_path / "labels.parquet")
     said = run("watch", store, "--labels", tmp_path / "labels.parquet", "--state", tmp_path / "state", code=2)[1]
     assert re.search(message, said)
-    assert sorted(p for p in (tmp_path / "state").rglob("*")) == before
+    assert sorted((tmp_path / "state").rglob("*")) == before
 
 
 def test_of_two_that_add_labels_at_once_one_is_refused_and_neither_undoes_the_other(store: str, tmp_path: Path) -> None:
@@ -189,12 +186,11 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     assert "nothing to watch" in run("watch", store, *state, code=2)[1]
     assert "no batch was watched" in run("watch", store, "--labels", tmp_path / "x.csv", *state, code=2)[1]
     watched(store, tmp_path / "rows.parquet", *state)
-    assert "was watched already, with other rows or another model" in run(
-        "watch", store, tmp_path / "more.parquet", "--batch", "rows", *state, code=2
-    )[1]  # fmt: skip
-    assert "no batch 'y' was watched: choose one of rows" in run(
-        "watch", store, "--labels", tmp_path / "x.csv", "--batch", "y", *state, code=2
-    )[1]  # fmt: skip
+    for args, said in (
+        ((tmp_path / "more.parquet", "--batch", "rows"), "was watched already, with other rows or another model"),
+        (("--labels", tmp_path / "x.csv", "--batch", "y"), "no batch 'y' was watched: choose one of rows"),
+    ):
+        assert said in run("watch", store, *args, *state, code=2)[1]
     alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"
     assert "name one by --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
 
@@ -204,30 +200,26 @@ def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) 
     week(0, 1000).to_csv(tmp_path / "train.csv", index=False)
     reading = "format: csv, label: left, positive: 'yes', missing: keep, categorical: [town]"
     data = f"data={{source: {{source: {tmp_path}/train.csv, {reading}}}, test: {{fraction: 0.4}}, impute: median}}"
-    args = [part for setting in (*SETTINGS, data) for part in ("--set", setting)]
-    of_run = json.loads(run("train", "digits", "--output", tmp_path / "runs", "--json", *args)[0])["run"]
+    made = result_of("train", "digits", "--output", tmp_path / "runs", *sets(*SETTINGS, data))["run"]
     store = tmp_path / "store"
-    run("promote", of_run, store)
+    run("promote", made, store)
     table = week(1, 200)
     table.loc[7, "town"] = "island"
     table.to_csv(tmp_path / "new.csv", index=False)
-    new = watched(str(store), tmp_path / "new.csv", code=3)
+    new = watched(store, tmp_path / "new.csv", code=3)
     assert [(alarm["what"], alarm["column"], alarm["value"]) for alarm in new["alarms"]] == [("new", "town", 0.005)]
     told = run("watch", store, tmp_path / "new.csv", code=3)[0]
     assert "ALARM: town: 0.50 % of the rows have a category that training did not have" in told
-    text = (tmp_path / "new.csv").read_text()
-    lines = text.splitlines()
-    (tmp_path / "bad.csv").write_text(
-        "\n".join([*lines[:5], "oops" + lines[5][lines[5].index(",") :], *lines[6:]]) + "\n"
-    )
-    bad = watched(str(store), tmp_path / "bad.csv", code=3)
+    lines = (tmp_path / "new.csv").read_text().splitlines()
+    lines[5] = "oops" + lines[5][lines[5].index(",") :]
+    (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n")
+    bad = watched(store, tmp_path / "bad.csv", code=3)
     assert [alarm["what"] for alarm in bad["alarms"]] == ["unreadable"]
     assert "oops" in bad["alarms"][0]["text"]
     assert bad["rows"] == 0
     assert "batch 'bad'" in run("watch", store, "--labels", tmp_path / "new.csv", "--batch", "bad", code=2)[1]
     week(1, 200).to_csv(tmp_path / "bad.csv", index=False)  # mended: it takes the place of what could not be read
-    assert watched(str(store), tmp_path / "bad.csv")["rows"] == 200
-    (tmp_path / "none.csv").unlink(missing_ok=True)
+    assert watched(store, tmp_path / "bad.csv")["rows"] == 200
     assert "no such file" in run("watch", store, tmp_path / "none.csv", code=2)[1]
 
 
@@ -242,9 +234,8 @@ def test_scores_that_are_no_numbers_are_refused_by_their_row(
     scores = table["score"].to_pylist()
     scores[41] = value
     pq.write_table(table.set_column(table.column_names.index("score"), "score", pa.array(scores, pa.float64())), part)
-    told = run(
-        "watch", store, tmp_path / "batch.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "s", code=2
-    )[1]
+    args = ("--scores", tmp_path / "scores", "--state", tmp_path / "s")
+    told = run("watch", store, tmp_path / "batch.parquet", *args, code=2)[1]
     assert f"part-00000.parquet, row 42, column 'score': {said}" in told
     assert not (tmp_path / "s" / "batches").exists()
 
@@ -257,15 +248,8 @@ def test_one_damaged_batch_does_not_break_the_others(store: str, tmp_path: Path)
     record = state / "batches" / "monday.json"
     sound = json.loads(record.read_text())
     week(1).to_parquet(tmp_path / "wednesday.parquet")
-    for damaged in (
-        b"",
-        b"[]",
-        b"{" * 10**5,
-        b"\xff",
-        json.dumps(sound | {"found": {}}).encode(),
-        json.dumps({}).encode(),
-    ):
-        record.write_bytes(damaged or b"\n")
+    for damaged in (b"\n", b"[]", b"{" * 10**5, b"\xff", json.dumps(sound | {"found": {}}).encode(), b"{}"):
+        record.write_bytes(damaged)
         found = watched(store, tmp_path / "wednesday.parquet", "--state", state)
         assert len(found["damaged"]) == 1
         assert "monday.json is damaged" in found["damaged"][0]
@@ -287,11 +271,9 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
         labels = truth.assign(left=truth["left"].where(truth["row_id"] < 100, "no")) if number > 3 else truth
         labels.to_csv(tmp_path / f"labels-{number}.csv", index=False)
         truth.to_csv(tmp_path / f"truth-{number}.csv", index=False)
-        watched(str(store), tmp_path / f"{number}.parquet", *state, "--batch", f"week-{number}")
-        code = 0 if number < 4 else 3
-        found = watched(
-            str(store), *state, "--labels", tmp_path / f"labels-{number}.csv", "--batch", f"week-{number}", code=code
-        )
+        batch = (*state, "--batch", f"week-{number}")
+        watched(store, tmp_path / f"{number}.parquet", *batch)
+        found = watched(store, "--labels", tmp_path / f"labels-{number}.csv", *batch, code=0 if number < 4 else 3)
         kept = found["performance"]["kept"]
         scores = pd.read_parquet(tmp_path / "state" / "scores" / f"week-{number}")["score"]
         assert kept["rows"] == (scores > 0).sum()
@@ -302,8 +284,8 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
     assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
     printed = run("watch", store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5", code=3)[0]
     assert "Promised: precision at least 0.2; the evidence against it is " in printed
-    watched(str(store), *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
-    again = watched(str(store), *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
+    watched(store, *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
+    again = watched(store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
     assert again["performance"]["kept"]["evidence"] < 20
 
 
@@ -320,23 +302,18 @@ def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
     source = f"{{source: {tmp_path}/train.parquet, format: parquet, label: y, positive: 1}}"
     found = {}
     for cluster in ("none", "{kind: local, workers: 2}"):
-        settings = (
-            f"data={{source: {source}, test: {{fraction: 0.3}}}}",
-            f"cluster={cluster}",
-            "blocks=3",
-            "model.tol=0.05",
-        )
-        args = [part for setting in settings for part in ("--set", setting)]
-        found[cluster] = json.loads(run("train", "digits", "--output", tmp_path / "runs", "--json", *args)[0])["run"]
+        data = f"data={{source: {source}, test: {{fraction: 0.3}}}}"
+        settings = sets(data, f"cluster={cluster}", "blocks=3", "model.tol=0.05")
+        found[cluster] = result_of("train", "digits", "--output", tmp_path / "runs", *settings)["run"]
     here, there = found.values()
     for name in ("profile.json", "digests.npy"):
         assert Path(here, "model", name).read_bytes() == Path(there, "model", name).read_bytes()
     run("promote", here, tmp_path / "store")
-    watched = []
-    for i, args in enumerate(([], ["--cluster", "local"])):
-        state = ("--state", tmp_path / f"state{i}", "--json")
-        watched.append(json.loads(run("watch", tmp_path / "store", tmp_path / "more.parquet", *state, *args)[0]))
-    assert watched[0]["found"] == watched[1]["found"]
+    both = [
+        watched(tmp_path / "store", tmp_path / "more.parquet", "--state", tmp_path / f"state{i}", *args)["found"]
+        for i, args in enumerate(([], ["--cluster", "local"]))
+    ]
+    assert both[0] == both[1]
     scores = [pd.read_parquet(tmp_path / f"state{i}" / "scores" / "more") for i in range(2)]
     pd.testing.assert_frame_equal(*scores)
 
