@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,15 +13,14 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
+from support.command_line import sets
 from support.forked_workers import start_program
-from support.searches import load_cv
+from support.runs import searched
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
 from flows.cv import jobs, run
-from flows.cv.config import CvConfig
-from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver, Tasks
 
 QUICK = [
@@ -44,8 +42,8 @@ class RecordingObserver(LineObserver):
         super().tasks(tasks)
 
 
-def config(output: Path, *settings: str) -> CvConfig:
-    return load_cv("digits", [*QUICK, *settings], str(output))
+def found_in(output: Path, *settings: str) -> dict[str, Any]:
+    return searched("digits", *QUICK, *settings, output=output)
 
 
 def figures(result: dict[str, Any]) -> list[Any]:
@@ -55,7 +53,7 @@ def figures(result: dict[str, Any]) -> list[Any]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], RecordingObserver]:
     observer = RecordingObserver()
-    return cross_validate(config(tmp_path_factory.mktemp("runs")), observer), observer
+    return searched("digits", *QUICK, output=tmp_path_factory.mktemp("runs"), observer=observer), observer
 
 
 def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
@@ -102,33 +100,23 @@ def test_the_model_is_of_all_training_rows_with_the_best_parameters(
 
 def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     result, _ = whole
-    again = cross_validate(config(Path(result["run"]).parent), RecordingObserver())
+    runs = Path(result["run"]).parent
+    again = found_in(runs)
     assert again["tasks"] == {"all": 3, "kept": 3, "failed": 0}
     assert figures(again) == figures(result)
-    more = cross_validate(config(Path(result["run"]).parent, "folds.repeats=2", "blocks=1"), RecordingObserver())
-    assert more["tasks"] == {"all": 6, "kept": 3, "failed": 0}
-    other = cross_validate(config(Path(result["run"]).parent, "model.tol=0.06"), RecordingObserver())
-    assert other["tasks"]["kept"] == 0
-
-
-def test_masks_give_the_same_table(whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path) -> None:
-    result, _ = whole
-    masked = cross_validate(config(tmp_path, "placement=masks"), RecordingObserver())
-    assert masked["placement"] == "masks"
-    assert figures(masked) == figures(result)
+    assert found_in(runs, "folds.repeats=2", "blocks=1")["tasks"] == {"all": 6, "kept": 3, "failed": 0}
+    assert found_in(runs, "model.tol=0.06")["tasks"]["kept"] == 0
 
 
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run, "_memory_per_task", lambda client: 4e6)
-    assert cross_validate(config(tmp_path), RecordingObserver())["placement"] == "masks"
-    other = "model={estimator: PairwiseSquareClassifier}"
-    assert cross_validate(config(tmp_path, other), RecordingObserver())["placement"] == "tasks"
+    assert found_in(tmp_path)["placement"] == "masks"
+    assert found_in(tmp_path, "model={estimator: PairwiseSquareClassifier}")["placement"] == "tasks"
 
 
 @pytest.mark.slow
 def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> None:
-    observer = RecordingObserver()
-    result = cross_validate(config(tmp_path, "nested=2"), observer)
+    result = found_in(tmp_path, "nested=2")
     assert result["tasks"]["all"] == 3 + 3 * 2
     by_lam = {row["parameters"]["lam"]: row["folds"] for row in result["table"]}
     for k, choice in enumerate(result["nested"]):
@@ -139,8 +127,8 @@ def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
     settings = ("grid.lam=[1.0, 0.3, 0.1, 0.03, 0.01, 0.003]", "model.tol=1e-4")
-    plain = cross_validate(config(tmp_path, *settings), RecordingObserver())
-    halved = cross_validate(config(tmp_path, *settings, "halving={first_passes: 2, factor: 3}"), RecordingObserver())
+    plain = found_in(tmp_path, *settings)
+    halved = found_in(tmp_path, *settings, "halving={first_passes: 2, factor: 3}")
     passes = [sum(row["passes"] for row in result["table"]) for result in (plain, halved)]
     assert passes[1] < passes[0]
     assert sorted({row["max_passes"] for row in halved["table"]}) == [2, 6, 1000]
@@ -158,9 +146,9 @@ def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(run, "fit_on_copies", fail_in_the_second_fold)
     with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
-        cross_validate(config(tmp_path), RecordingObserver())
+        found_in(tmp_path)
     monkeypatch.setattr(run, "fit_on_copies", score)
-    assert cross_validate(config(tmp_path), RecordingObserver())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
+    assert found_in(tmp_path)["tasks"] == {"all": 3, "kept": 2, "failed": 0}
 
 
 def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +161,8 @@ def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(run, "fit_on_copies", fail_with_sdcd)
     observer = RecordingObserver()
-    settings = ["grid={solver: [all-pairs, sdcd]}"]
-    result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), observer)
+    settings = (*QUICK[:-1], "grid={solver: [all-pairs, sdcd]}")
+    result = searched("digits", *settings, output=tmp_path, observer=observer)
     assert result["best"] == {"solver": "all-pairs"}
     row = result["table"][1]
     assert (row["mean"], row["folds"], row["errors"]) == (None, [None] * 3, ["ZeroDivisionError: oops"])
@@ -187,26 +175,22 @@ def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypat
 
 def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str, Any]:
     address = f"cluster={{kind: address, address: '{client.scheduler.address}', scratch: '{tmp_path}/scratch'}}"
-    return cross_validate(config(tmp_path / name, *settings, address), RecordingObserver())
+    return found_in(tmp_path / name, *settings, address)
 
 
 @pytest.mark.slow
 def test_the_same_table_with_more_workers_and_after_one_is_killed(
     whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path
 ) -> None:
-    with local_client(workers=2, memory_limit="1GiB") as client:
-        _compare_on(client, whole[0], tmp_path)
-
-
-def _compare_on(client: Any, result: dict[str, Any], tmp_path: Path) -> None:
-    assert figures(same_on(tmp_path, client, "two")) == figures(result)
-    pid = next(iter(client.run(os.getpid).values()))
-    killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.3); os.kill({pid}, 9)"])
     settings = ("folds.number=4", "model.tol=0.02")
-    killed = same_on(tmp_path, client, "killed", *settings)
-    killer.wait()
-    here = cross_validate(config(tmp_path / "here", *settings), RecordingObserver())
-    assert figures(killed) == figures(here)
+    with local_client(workers=2, memory_limit="1GiB") as client:
+        assert figures(same_on(tmp_path, client, "two")) == figures(whole[0])
+        pid = next(iter(client.run(os.getpid).values()))
+        killer = threading.Timer(0.3, os.kill, (pid, 9))
+        killer.start()
+        killed = same_on(tmp_path, client, "killed", *settings)
+        killer.join()
+    assert figures(killed) == figures(found_in(tmp_path / "here", *settings))
 
 
 def _fail_there(job: Any, sides: None, address: str) -> list[dict[str, Any]]:
@@ -234,8 +218,7 @@ def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
 
 def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
     settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
-    arguments = [part for setting in settings for part in ("--set", setting)]
-    command, output = ("cv", "digits", "--output", str(tmp_path), *arguments), tmp_path / "printed"
+    command, output = ("cv", "digits", "--output", str(tmp_path), *sets(*settings)), tmp_path / "printed"
     process = start_program("from flows.cli import main; main()", *command, cwd=tmp_path, output=output)
     tasks = tmp_path / "cv-digits" / "tasks"
     while process.is_alive() and len(list(tasks.glob("*.json"))) < 2:
@@ -244,5 +227,5 @@ def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
     process.join()
     finished = len(list(tasks.glob("*.json")))
     assert finished >= 2
-    result = cross_validate(load_cv("digits", settings, str(tmp_path)), RecordingObserver())
+    result = searched("digits", *settings, output=tmp_path)
     assert result["tasks"] == {"all": 6, "kept": finished, "failed": 0}

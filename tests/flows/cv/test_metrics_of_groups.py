@@ -1,12 +1,10 @@
 """Searches choose by measures within groups, `features: auto` by the AUC within groups, or of grades by NDCG."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.runs import QUIET
 from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
@@ -19,13 +17,11 @@ from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import measured, scored_groups
 from aucdist.search.folds import masked_blocks
 from flows.cv.run import cross_validate
-from flows.progress.console import LineObserver
+from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 from flows.train.run import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")  # the rows are few
-
-SILENT = LineObserver(lambda text: None)
 
 
 def rows(n=900, n_users=45):
@@ -58,6 +54,11 @@ def write(folder, kind="cv", *, graded=False, grouped=True, size=None, **more):
     return load(str(folder / "users.yaml"), [], str(folder / "runs"))
 
 
+def lower_grades(folder):
+    frame = pd.read_csv(folder / "rows.csv")
+    frame.assign(y=frame["y"] - 1).to_csv(folder / "rows.csv", index=False)
+
+
 def in_blocks(X, grade, graded, **more):
     """Return three blocks of rows."""
     grades = {"grade": grade} if graded else {}
@@ -72,25 +73,14 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
     model = PairwiseHingeClassifier(lam=0.01, **({"grade_weight": "one"} if graded else {})).fit(X, y, groups=user)
     scores, inside = X @ model.coef_[0], user % 3 == 0
     grade = y if graded else (y > 0).astype(int)
+    measure, ndcg = find_measure("group_auc"), find_measure("ndcg@3")
     for weights in (None, weight):
         held_out = masked_blocks(in_blocks(X, grade, graded, group=user, weight=weights), inside)
-        expected = auc_of_groups(
-            grade[inside],
-            scores[inside],
-            groups=user[inside],
-            sample_weight=None if weights is None else weights[inside],
-        )
-        measure = find_measure("group_auc")
+        of = {"groups": user[inside], "sample_weight": None if weights is None else weights[inside]}
+        expected = auc_of_groups(grade[inside], scores[inside], **of)
         assert measured(model, held_out, measure).mean == pytest.approx(expected.mean, abs=1e-14)
         assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
-        ndcg = find_measure("ndcg@3")
-        expected = ndcg_of_groups(
-            grade[inside],
-            scores[inside],
-            groups=user[inside],
-            sample_weight=None if weights is None else weights[inside],
-            k=3,
-        )
+        expected = ndcg_of_groups(grade[inside], scores[inside], k=3, **of)
         assert measured(model, held_out, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
     assert len(scored_groups(model, held_out).y) == inside.sum()
     with pytest.raises(InputError, match="the rows have no groups"):
@@ -99,9 +89,9 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
 
 @pytest.mark.parametrize("graded", [False, True])
 def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
-    found = cross_validate(write(tmp_path, graded=graded), SILENT)
+    found = cross_validate(write(tmp_path, graded=graded), QUIET)
     assert found["metric"] == "group_auc"
-    masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), SILENT)
+    masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), QUIET)
     assert [row["folds"] for row in found["table"]] == [row["folds"] for row in masks["table"]]
     assert 0 < found["table"][0]["standard_error"] < 0.05
     assert 10 < len(found["groups"]) <= 45  # the users with pairs among the training rows
@@ -109,44 +99,42 @@ def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
     if graded:
         return
     alike = {"lam": 0.01, "group_weight": "groups"}
-    other = cross_validate(write(tmp_path, graded=graded, name="alike", model=alike), SILENT)
+    other = cross_validate(write(tmp_path, graded=graded, name="alike", model=alike), QUIET)
     assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
-    other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), SILENT)
+    other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), QUIET)
     assert other["metric"] == "auc"
     assert "groups" not in other
     assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
 
 
 def test_a_search_by_ndcg(tmp_path):
-    found = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), SILENT)
+    found = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), QUIET)
     assert found["metric"] == "ndcg@5"
     assert 0.5 < found["score"] <= 1.0
     config = write(tmp_path, graded=True, metric="ndcg", k=5)
-    frame = pd.read_csv(tmp_path / "rows.csv")
-    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    lower_grades(tmp_path)
     with pytest.raises(InputError, match="the lowest one is -1: choose 'group_auc'"):
-        cross_validate(config, SILENT)
+        cross_validate(config, QUIET)
     with pytest.raises(InputError, match="metric 'ndcg' needs k"):
         write(tmp_path, metric="ndcg")
 
 
 def test_without_groups_the_metrics_that_are_possible_are_named(tmp_path):
     with pytest.raises(InputError, match=r"give it `groups`.*the metrics are auc, average_precision"):
-        cross_validate(write(tmp_path, grouped=False, metric="group_auc"), SILENT)
+        cross_validate(write(tmp_path, grouped=False, metric="group_auc"), QUIET)
 
 
 def test_grades_without_groups_are_one_group(tmp_path):
-    assert cross_validate(write(tmp_path, graded=True, grouped=False), SILENT)["metric"] == "group_auc"
+    assert cross_validate(write(tmp_path, graded=True, grouped=False), QUIET)["metric"] == "group_auc"
 
 
 def test_features_are_chosen_within_groups(tmp_path):
     size = {"n": 300, "n_users": 30}
     config = write(tmp_path, "train", size=size, model={"features": "auto", "lam": 0.01, "tol": 0.05})
-    about = json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))
-    assert about["search"]["metric"] == "group_auc"
+    assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InputError, match="all rows are of one group"):  # one group cannot be on both sides of a fold
-        train(config, SILENT)
+        train(config, QUIET)
 
 
 @pytest.mark.parametrize(
@@ -159,15 +147,14 @@ def test_features_are_chosen_within_groups(tmp_path):
 )
 def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric, size):
     more = {"model": {"features": "auto", "tol": 0.05}, "grid": {"lam": [0.01]}, "folds": {"number": 2}}
-    found = cross_validate(write(tmp_path, graded=graded, size=size, **more, **given), SILENT)
+    found = cross_validate(write(tmp_path, graded=graded, size=size, **more, **given), QUIET)
     assert (found["metric"], found["rule"]) == (metric, "simplest")
     assert found["table"][0]["standard_error"] > 0
 
 
 def train_by(tmp_path, features, **more):
     model = {"features": features, "lam": 0.01, "tol": 0.05}
-    config = write(tmp_path, "train", size=FEW, model=model, **more)
-    return json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))["search"]
+    return read_about(train(write(tmp_path, "train", size=FEW, model=model, **more), QUIET)["run"])["search"]
 
 
 def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
@@ -183,16 +170,13 @@ def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
 def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
     with pytest.raises(InputError, match="metric 'group_auc' is measured within groups, and the source has none"):
         train_by(tmp_path, {"map": "auto", "metric": "group_auc"}, grouped=False)
-    write(tmp_path, "train", graded=True)
-    frame = pd.read_csv(tmp_path / "rows.csv")
     config = write(tmp_path, "train", graded=True, model={"features": {"map": "auto", "metric": "ndcg", "k": 3}})
-    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    lower_grades(tmp_path)
     with pytest.raises(InputError, match="the lowest one is -1"):
-        train(config, SILENT)
+        train(config, QUIET)
     config = write(tmp_path, "train", graded=True, size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
-    frame = pd.read_csv(tmp_path / "rows.csv")
-    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
-    assert json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text())["search"]["metric"] == "group_auc"
+    lower_grades(tmp_path)
+    assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
 
 
 @pytest.mark.parametrize(
@@ -222,11 +206,5 @@ def test_folds_of_few_groups():
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
     assert search.metric == "group_auc"  # of one group of all rows the first ten say nothing
-    search = auto_search(PairwiseHingeClassifier(), **size, n_groups=9, grouped=True, lowest_grade=0.0)
-    assert (search.metric, search.rule) == ("ndcg@10", "simplest")
-    assert (
-        auto_search(PairwiseHingeClassifier(), **size, n_groups=9, grouped=True, lowest_grade=-1.0).metric
-        == "group_auc"
-    )
     tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)

@@ -10,6 +10,8 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_digits
 from sklearn.metrics import roc_auc_score
 from support.command_line import run as aucdist
+from support.command_line import sets
+from support.runs import page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.label_sets import LabelSets
@@ -116,9 +118,8 @@ def test_the_object_of_several_classes(whole: tuple[dict[str, Any], str]) -> Non
         assert row["mean"] == pytest.approx(np.mean(row["folds"]))
         assert row["alone"]["mean"] >= row["mean"]
         assert row["alone"]["parameters"]["lam"] in LAMS
-    assert search_verdict(result).startswith(
-        f"Chosen: lam {result['best']['lam']:g}; mean auc of 4 classes over 3 folds 0.9"
-    )
+    verdict = f"Chosen: lam {result['best']['lam']:g}; mean auc of 4 classes over 3 folds 0.9"
+    assert search_verdict(result).startswith(verdict)
 
 
 def test_the_last_fit_has_all_classes_at_the_chosen_setting(whole: tuple[dict[str, Any], str]) -> None:
@@ -134,7 +135,7 @@ def test_the_last_fit_has_all_classes_at_the_chosen_setting(whole: tuple[dict[st
 
 def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], str]) -> None:
     result, _ = whole
-    page = (Path(result["run"]) / "report.html").read_text()
+    page = page_of(result)
     assert "One setting was chosen for all classes, by the mean over 4 classes alike (the macro mean)." in page
     assert "These have too few rows for the folds and are left out of the means: 9." in page
     table = page.split('aria-label="Classes over the folds"')[1].split("</table>")[0]
@@ -167,8 +168,7 @@ def test_topics_with_inner_folds(folder: Path, tmp_path: Path) -> None:
     folds = np.array([row["folds"] for row in of_classes["rows"]])
     np.testing.assert_allclose(folds.mean(axis=0), [fold["value"] for fold in result["nested"]])
     assert result["score"] == pytest.approx(folds.mean())
-    page = (Path(result["run"]) / "report.html").read_text()
-    assert "stratified by set of topics" in page
+    assert "stratified by set of topics" in page_of(result)
     some, _ = search(folder, TOPICS.replace("positive: each", "positive: {{each: [odd, zero]}}"), tmp_path)
     assert [row["name"] for row in some["of_classes"]["rows"]] == ["odd", "zero"]
 
@@ -192,7 +192,7 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
 def test_masks_give_the_same_numbers_of_files_read_in_parts(
     folder: Path, tmp_path: Path, whole: tuple[dict[str, Any], str]
 ) -> None:
-    masks, err = search(folder, CSV, tmp_path, "--set", "placement=masks", "--set", "data.direct=true")
+    masks, err = search(folder, CSV, tmp_path, *sets("placement=masks", "data.direct=true"))
     assert "placement: masks, as configured" in err
     for key in ("best", "score", "interval", "of_classes"):
         assert masks[key] == whole[0][key], key
@@ -200,10 +200,10 @@ def test_masks_give_the_same_numbers_of_files_read_in_parts(
 
 
 def test_a_feature_map_is_chosen_for_all_classes(folder: Path, tmp_path: Path) -> None:
-    auto = ("--set", "model={tol: 3.0e-2, lam: 0.1, features: auto}", "--set", "data.impute=keep",
-            "--set", "data.source.keep=[p19, p20, p28, p36]")  # fmt: skip
+    model = "model={tol: 3.0e-2, lam: 0.1, features: auto}"
+    auto = sets(model, "data.impute=keep", "data.source.keep=[p19, p20, p28, p36]")
     path = config(folder, CSV, tmp_path)
-    found, _ = search(folder, CSV, tmp_path, *auto, "--set", "grid={lam: [0.1]}", "--set", "folds={number: 5}")
+    found, _ = search(folder, CSV, tmp_path, *auto, *sets("grid={lam: [0.1]}", "folds={number: 5}"))
     text = path.read_text().split("grid")[0]
     path.write_text(f"{text}output: '{tmp_path}/runs'\n")
     out, err = aucdist("train", path, "--json", *auto)
@@ -225,12 +225,11 @@ def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: 
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("setting", "message"),
     [
-        (["--set", "folds.number=70"], "no class has rows on both sides of every fold"),
-        (["--set", "metric=brier_loss"], "needs probabilities"),
+        ("folds.number=70", "no class has rows on both sides of every fold"),
+        ("metric=brier_loss", "needs probabilities"),
     ],
 )
-def test_what_is_refused(folder: Path, tmp_path: Path, options: list[str], message: str) -> None:
-    _, err = aucdist("cv", config(folder, CSV, tmp_path), *options, code=2)
-    assert message in err
+def test_what_is_refused(folder: Path, tmp_path: Path, setting: str, message: str) -> None:
+    assert message in aucdist("cv", config(folder, CSV, tmp_path), "--set", setting, code=2)[1]

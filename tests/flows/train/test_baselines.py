@@ -1,6 +1,5 @@
 """Baselines are fitted to the training rows of the run, measured on its test rows, and stand in its report."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.runs import QUIET, page_of, trained
 
 from aucdist.errors import InputError
 from flows.progress.console import LineObserver
 from flows.rows.source import read_rows
-from flows.train import run
+from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 from flows.train.more_fits import baselines
 
@@ -23,9 +23,8 @@ QUICK = ["cluster=none", "model.tol=0.1", "data.scale=none"]
 
 def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.train.run.baselines", baselines)
-    config = load_train("digits", QUICK, str(tmp_path))
-    result = run.train(config, LineObserver(lambda text: None))
-    rows = read_rows(config.data)
+    result = trained("digits", *QUICK, output=tmp_path)
+    rows = read_rows(load_train("digits", QUICK).data)
     train, test = rows.train.block, rows.test.block
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(train.X, train.y)
     first = result["baselines"][0]
@@ -33,17 +32,14 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
     assert first["name"] == "Logistic regression"
     assert first["test_auc"] == pytest.approx(roc_auc_score(test.y, scores))
     assert first["average_precision"] == pytest.approx(average_precision_score(test.y, scores))
-    assert json.loads(Path(result["run"], "metrics.json").read_text())["baselines"] == result["baselines"]
-    assert "Test AUC on the same split, with the defaults of the libraries: Logistic" in Path(
-        result["run"], "report.html"
-    ).read_text(encoding="utf-8")
+    assert read_about(result["run"])["baselines"] == result["baselines"]
+    assert "Test AUC on the same split, with the defaults of the libraries: Logistic" in page_of(result)
 
 
 def test_no_baselines_where_they_say_nothing() -> None:
     rows = read_rows(load_train("digits", QUICK).data)
     few = rows.train.of_block(rows.train.block.take(np.arange(99)))
-    assert baselines(replace(rows, train=few), LineObserver(print)) == []
-    assert baselines(replace(rows, test=None), LineObserver(print)) == []
+    assert baselines(replace(rows, train=few), QUIET) == baselines(replace(rows, test=None), QUIET) == []
 
 
 def test_a_lightgbm_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,13 +20,8 @@ MODEL = {"solver": "all-pairs", "lam": 1e-5, "tol": 0.0, "max_passes": 60}
 
 
 def config(output, **more):
-    return {
-        "name": "digits",
-        "data": {"name": "digits", "scale": "standard"},
-        "model": MODEL,
-        "blocks": 3,
-        "output": str(output),
-    } | more
+    data = {"name": "digits", "scale": "standard"}
+    return {"name": "digits", "data": data, "model": MODEL, "blocks": 3, "output": str(output)} | more
 
 
 def weights(run):

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_digits
 from support.command_line import run as aucdist
+from support.command_line import sets
+from support.runs import page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
@@ -51,10 +53,6 @@ def train(folder: Path, source: str, *options: str) -> tuple[dict, str]:
     return json.loads(out), err
 
 
-def train_refused(folder: Path, source: str, *options: str) -> tuple[str, str]:
-    return aucdist("train", config(folder, source), *options, code=2)
-
-
 CSV = "{{source: '{0}/digits.csv', format: csv, label: digit, positive: each}}"
 TOPICS = "{{source: '{0}/topics.svm', format: svmlight, labels: topics, positive: each}}"
 
@@ -76,7 +74,7 @@ def test_a_run_of_several_classes(folder: Path, whole: tuple[dict, str]) -> None
     assert result["metrics"]["test_accuracy"] == (scores["label"] == scores["prediction"]).mean()
     assert result["metrics"]["test_accuracy"] > 0.9
     assert set(pd.read_parquet(run / "history.parquet")["class"]) == {"0", "1", "2", "3"}
-    page = (run / "report.html").read_text()
+    page = page_of(result)
     assert "The mean test AUC of 4 classes, each against the rest" in page
     assert page.count('aria-label="ROC curve"') == 4
     assert '<th scope="row">Training rows</th><td><bdi>181</bdi>' in page
@@ -120,8 +118,8 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     assert found["top 1"].tolist() == found["prediction"].tolist()
     scores = found[[f"score {name}" for name in "0123"]].to_numpy()
     assert found["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
-    _, err = aucdist("score", run / "model", folder / "digits.csv", tmp_path / "no", "--set", "drop=[digit]", "--top", 5,
-                     code=2)  # fmt: skip
+    rows = (folder / "digits.csv", "--set", "drop=[digit]")
+    _, err = aucdist("score", run / "model", rows[0], tmp_path / "no", *rows[1:], "--top", 5, code=2)
     assert "top is 5; it lists the best classes of a model of several classes, and this one has 4" in err
     _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", found)
     model = load_model(str(run / "model"))
@@ -130,13 +128,13 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     aucdist("export", run, "--to", "json", "--output", tmp_path / "model.json")
     described = json.loads((tmp_path / "model.json").read_text())
     assert (described["format"], described["topics"]) == ("aucdist models", False)
-    for one, name, of_class, spread in zip(
-        described["classes"], model.classes, model.models, model.spreads, strict=True
-    ):
-        assert one == {"name": name, "spread": spread, "model": json.loads(to_json(of_class))}
+    each = zip(model.classes, model.models, model.spreads, strict=True)
+    assert described["classes"] == [
+        {"name": name, "spread": spread, "model": json.loads(to_json(own))} for name, own, spread in each
+    ]
     _, err = aucdist("export", run, "--to", "scorecard", code=2)
     assert "give the folder of one class" in err
-    rows = (folder / "digits.csv", "--set", "drop=[digit]", "--rows", 3)
+    rows += ("--rows", 3)
     text, _ = aucdist("explain", run, *rows, "--class", 1, "--class", 3)
     assert re.findall(r"^class (.*)$", text, re.MULTILINE) == ["1", "3"]
     alone, _ = aucdist("explain", run / "model" / "class-00001", *rows)
@@ -161,8 +159,8 @@ def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
     assert "class '9' has 1 of 181 training rows, and is left out" in err
     assert direct["classes"] == result["classes"]  # one part: the rows in the same order, and so the same bits
     here = pd.read_parquet(Path(result["run"]) / "scores.parquet").set_index("row_id").sort_index()
-    sharded = ("--set", "positive=each", "--rows-per-shard", 60)
-    said, _ = aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", *sharded)
+    sharded = (*sets("label=digit", "positive=each"), "--rows-per-shard", 60)
+    said, _ = aucdist("shard", folder / "digits.csv", tmp_path / "shards", *sharded)
     assert "241 rows (5 classes) x 64" in said
     aucdist("data", "verify", tmp_path / "shards")
     shards = f"{{source: '{tmp_path}/shards', format: shards}}"
@@ -173,14 +171,13 @@ def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
     for one, other in zip(found["classes"], result["classes"], strict=True):
         assert one["certificate"]["dual"] <= other["certificate"]["primal"]
         assert other["certificate"]["dual"] <= one["certificate"]["primal"]
-    _, err = train_refused(folder, shards, "--set", "shapes={halves: 2}", "--set", "model.features=bins")
+    _, err = aucdist("train", config(folder, shards), *sets("shapes={halves: 2}", "model.features=bins"), code=2)
     assert "shapes is for two classes" in err
-    keys = ("--set", "format=svmlight", "--set", "labels=topics", "--set", "positive={each: [odd, even, zero]}")
+    keys = sets("format=svmlight", "labels=topics", "positive={each: [odd, even, zero]}")
     aucdist("shard", folder / "topics.svm", tmp_path / "topics", *keys, "--rows-per-shard", 100)
     topics, _ = train(folder, shards.replace("shards'", "topics'"), "--set", "cache=stream")
-    assert [(row["name"], row["n_pos"] + row["test_pos"]) for row in topics["classes"]] == [
-        ("even", 120), ("odd", 120), ("zero", 61),
-    ]  # fmt: skip
+    sizes = {row["name"]: row["n_pos"] + row["test_pos"] for row in topics["classes"]}
+    assert sizes == {"even": 120, "odd": 120, "zero": 61}
 
 
 def test_topics(folder: Path, tmp_path: Path) -> None:
@@ -191,12 +188,12 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
     scores = pd.read_parquet(Path(result["run"]) / "scores.parquet")
     assert set(scores["label"]) <= {"", "even", "odd", "even,zero", "odd,three"}
     assert (scores["label"] == scores["prediction"]).mean() > 0.7
-    assert "Each topic is predicted by itself" in (Path(result["run"]) / "report.html").read_text()
+    assert "Each topic is predicted by itself" in page_of(result)
     aucdist("score", Path(result["run"]) / "model", folder / "topics.svm", tmp_path / "out")  # without `positive`
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")["prediction"]
     assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
     point, err = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
-    assert "At one false alarm in 20 negatives of each class" in err + (Path(point["run"]) / "report.html").read_text()
+    assert "At one false alarm in 20 negatives of each class" in err + page_of(point)
     found = pd.read_parquet(Path(point["run"]) / "scores.parquet")
     model, before = (load_model(str(Path(one["run"]) / "model")) for one in (point, result))
     for k, row in enumerate(point["classes"]):
@@ -233,7 +230,7 @@ def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
         costs = [run["classes"][int(one["class"])]["operating_point"]["expected_cost"]["value"] for run in runs]
         assert one["value"] == pytest.approx(costs[0] - costs[1])
         assert one["low"] <= one["value"] <= one["high"]
-    assert "flipped signs" in (Path(result["run"]) / "report.html").read_text()
+    assert "flipped signs" in page_of(result)
     topics, _ = train(folder, TOPICS.format(folder))
     _, err = aucdist("compare", runs[0]["run"], topics["run"], "--output", tmp_path, code=2)
     assert "have different test rows" in err
@@ -266,9 +263,8 @@ def test_what_is_refused(folder: Path, source: str, options: list[str], message:
 
 def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path) -> None:
     """Whatever a row's x is, it is of each class alike, so that a third of the flagged rows are right at most."""
-    pd.DataFrame({"x": np.arange(120) // 3 % 2, "digit": np.arange(120) % 3}).to_csv(
-        tmp_path / "digits.csv", index=False
-    )
+    table = pd.DataFrame({"x": np.arange(120) // 3 % 2, "digit": np.arange(120) % 3})
+    table.to_csv(tmp_path / "digits.csv", index=False)
     path, point = config(tmp_path, CSV.format(tmp_path)), "operating_point={precision: 0.9}"
     _, err = aucdist("train", path, "--set", point, code=2)
     assert re.search(r"class '.': precision is 0\.9, but the highest precision of any threshold is 0\.3", err), err
@@ -278,7 +274,7 @@ def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path)
 @pytest.mark.parametrize("source", [CSV, TOPICS])
 def test_solvers_that_learn_row_by_row_fit_each_class(folder: Path, source: str) -> None:
     solver = {"name": "msgd", "epochs": 2}
-    found, _ = train(folder, source.format(folder), "--set", f"model.solver={solver}", "--set", "model.random_state=0")
+    found, _ = train(folder, source.format(folder), *sets(f"model.solver={solver}", "model.random_state=0"))
     model = load_model(f"{found['run']}/model")
     if source == CSV:
         table = pd.read_csv(folder / "digits.csv")
@@ -341,8 +337,9 @@ class Interrupting(LineObserver):
 
 def test_a_run_that_was_ended_fits_no_class_again_that_was_done(folder: Path, tmp_path: Path, monkeypatch) -> None:
     more = {"features": "bins", "monotone": {"p20": "increasing"}}
-    text = f"checkpoint: {{rounds: 1, seconds: 1000}}\ncluster: {{kind: none, n_jobs: 1}}\noutput: '{tmp_path}/runs'\n"
-    path = config(folder, CSV.format(folder), text.rpartition("output")[0])
+    path = config(
+        folder, CSV.format(folder), "checkpoint: {rounds: 1, seconds: 1000}\ncluster: {kind: none, n_jobs: 1}\n"
+    )
     steps, reduce = [], LocalBlocks.reduce
 
     def counted(self: LocalBlocks, step, *args):

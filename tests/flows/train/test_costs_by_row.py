@@ -1,11 +1,10 @@
 """An operating point by costs that differ by row: training, shards, the report, and scoring."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.runs import QUIET, page_of, searched, trained
 from support.searches import load_cv
 
 from aucdist import PairwiseHingeClassifier
@@ -15,20 +14,16 @@ from aucdist.search.folds import Folds
 from flows import score as scoring
 from flows import shard as sharding
 from flows.compare import CompareConfig, compare
-from flows.cv.run import cross_validate
-from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
-from flows.train import run as pipeline
 from flows.train.config import load_train
 
-QUIET = LineObserver(lambda text: None)
 COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
 
 
 def fitted(config, *settings):
-    return pipeline.train(load_train(str(config), [COST, *settings], str(config.parent / "runs")), QUIET)
+    return trained(config, COST, *settings, output=config.parent / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +60,8 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["interval"] == pytest.approx([found.low, found.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
-    page = Path(result["run"], "report.html").read_text(encoding="utf-8")
-    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss, the model finds" in page
+    said = "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss, the model finds"
+    assert said in page_of(result)
 
 
 def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_by_it(config, result):
@@ -76,7 +71,7 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
     path.write_text(yaml.safe_dump(cv), encoding="utf-8")
     with pytest.raises(InputError, match=r"'expected_cost' needs `operating_point\.cost`"):
         load_cv(str(path), [], output)
-    found = cross_validate(load_cv(str(path), [COST], output), QUIET)
+    found = searched(path, COST, output=output)
     assert found["metric"] == "expected_cost@5,cost_column"
     assert found["score"] == min(row["mean"] for row in found["table"])
     assert found["interval"][0] < found["score"] < found["interval"][1]
@@ -90,20 +85,16 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
             model = PairwiseHingeClassifier(lam=row["parameters"]["lam"], tol=1e-6).fit(X[seen], y[seen])
             model.set_threshold(X=X[seen], y=y[seen], cost={"false_alarm": 5, "miss": amount[seen]})
             cost = {"false_alarm": 5, "miss": amount[held_out]}
-            assert value == pytest.approx(
-                expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost), rel=0.02
-            )
-    compared = compare(
-        CompareConfig(runs=[result["run"], found["run"]], output=output), LineObserver(lambda text: None)
-    )
+            expected = expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost)
+            assert value == pytest.approx(expected, rel=0.02)
+    compared = compare(CompareConfig(runs=[result["run"], found["run"]], output=output), QUIET)
     (test,) = compared["differences"]["expected_cost"]
     both = [run["expected_cost"] for run in compared["runs"]]
     assert both[0]["value"] == pytest.approx(result["operating_point"]["expected_cost"]["value"])
     assert both[0]["interval"] == pytest.approx(result["operating_point"]["expected_cost"]["interval"])
     assert test["value"] == pytest.approx(both[0]["value"] - both[1]["value"])
     assert test["low"] <= test["value"] <= test["high"]
-    page = Path(compared["run"], "report.html").read_text(encoding="utf-8")
-    assert "Expected cost of a test row" in page
+    assert "Expected cost of a test row" in page_of(compared)
 
 
 def scored(config, result, name, **keys):

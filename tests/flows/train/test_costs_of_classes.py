@@ -1,13 +1,14 @@
 """An operating point by costs that differ by row, of several classes: each against the rest, from training to scoring."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from support.command_line import result_of, sets
 from support.command_line import run as aucdist
+from support.runs import page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
@@ -40,18 +41,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sharded(folder: Path) -> Path:
     source = yaml.safe_load((folder / "parts.yaml").read_text(encoding="utf-8"))["data"]["source"]
-    given = [item for key, value in source.items() if key != "source" for item in ("--set", f"{key}={value}")]
-    aucdist("shard", source["source"], folder / "shards", *given)
+    given = [f"{key}={value}" for key, value in source.items() if key != "source"]
+    aucdist("shard", source["source"], folder / "shards", *sets(*given))
     return folder / "shards"
-
-
-def printed(*arguments: object) -> dict:
-    return json.loads(aucdist(*arguments, "--json")[0])
 
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> dict:
-    return printed("train", folder / "parts.yaml", "--set", COST, "--set", "model.calibration=logit")
+    return result_of("train", folder / "parts.yaml", *sets(COST, "model.calibration=logit"))
 
 
 def test_each_class_has_the_threshold_that_costs_least(folder: Path, result: dict) -> None:
@@ -74,14 +71,13 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, result: dic
         without = min((is_class * table["cost"]).mean(), 5 * (~is_class).mean())
         assert point["expected_cost"]["without_model"] == pytest.approx(without)
         assert found.value < without
-    page = Path(result["run"], "report.html").read_text(encoding="utf-8")
-    assert "100 test rows cost" in page
-    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss of each class" in page
+    assert "100 test rows cost" in page_of(result)
+    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss of each class" in page_of(result)
 
 
 def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sharded: Path) -> None:
     both = "operating_point={cost: {false_alarm: cost_column, miss: cost_column}}"
-    alone = printed("train", folder / "parts.yaml", "--set", both, "--set", "data.test=null")
+    alone = result_of("train", folder / "parts.yaml", *sets(both, "data.test=null"))
     rows, model = pd.read_csv(folder / "rows.csv"), load_model(alone["run"] + "/model")
     scores = model.decision_function(rows[list("abc")].to_numpy())
     for k, (name, row) in enumerate(zip(NAMES, alone["classes"], strict=True)):
@@ -91,7 +87,7 @@ def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sha
         value = expected_cost(rows["kind"] == name, scores[:, k], 0.0, **costs)
         assert found["expected_cost"]["value"] == pytest.approx(value, rel=1e-6)
     shards = f"data={{source: {{source: {sharded}, format: shards}}}}"
-    again = printed("train", folder / "parts.yaml", "--set", both, "--set", shards, "--set", "blocks=null")
+    again = result_of("train", folder / "parts.yaml", *sets(both, shards, "blocks=null"))
     for one, other in zip(alone["classes"], again["classes"], strict=True):
         values = [row["operating_point"]["expected_cost"]["value"] for row in (one, other)]
         assert values[0] == pytest.approx(values[1], rel=0.02)
@@ -100,8 +96,7 @@ def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sha
 @pytest.mark.parametrize("placement", ["tasks", "masks"])
 def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> None:
     more = ["metric=expected_cost", "grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}", COST]
-    options = [item for one in [*more, f"placement={placement}"] for item in ("--set", one)]
-    found = printed("cv", folder / "parts.yaml", *options)
+    found = result_of("cv", folder / "parts.yaml", *sets(*more, f"placement={placement}"))
     assert found["metric"] == "expected_cost@5,cost_column"
     assert found["placement"] == placement
     assert found["score"] == min(row["mean"] for row in found["table"])
@@ -121,23 +116,24 @@ def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> 
 
 
 def test_runs_are_compared_by_what_each_class_costs(folder: Path, result: dict) -> None:
-    other = printed("train", folder / "parts.yaml", "--set", COST, "--set", "model.lam=10.0")
-    compared = printed("compare", result["run"], other["run"], "--output", folder / "compared")
+    other = result_of("train", folder / "parts.yaml", "--set", COST, "--set", "model.lam=10.0")
+    compared = result_of("compare", result["run"], other["run"], "--output", folder / "compared")
     for one, row, beside in zip(compared["cost_differences"], result["classes"], other["classes"], strict=True):
         costs = [of["operating_point"]["expected_cost"]["value"] for of in (row, beside)]
         assert one["value"] == pytest.approx(costs[0] - costs[1])
     changed = pd.read_csv(folder / "rows.csv").assign(amount=lambda table: table["amount"] + 1)
     changed.to_csv(folder / "dearer.csv", index=False)
-    dearer = printed("train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder}/dearer.csv")
+    dearer = result_of(
+        "train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder}/dearer.csv"
+    )
     _, err = aucdist("compare", result["run"], dearer["run"], "--output", folder / "compared", code=2)
     assert "have different costs of the same test rows" in err
 
 
 def scored(folder: Path, result: dict, name: str, *keys: str, rows: str = "rows.csv") -> tuple[dict, pd.DataFrame]:
-    given = [item for key in keys for item in ("--set", key)]
-    command = ("score", result["run"] + "/model", folder / rows, folder / name, *given)
-    found = printed(*command)
-    assert printed(*command)["cost"] == found["cost"]  # parts that are there say the same
+    command = ("score", result["run"] + "/model", folder / rows, folder / name, *sets(*keys))
+    found = result_of(*command)
+    assert result_of(*command)["cost"] == found["cost"]  # parts that are there say the same
     return found["cost"], pd.read_parquet(folder / name)
 
 
@@ -152,9 +148,8 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
         np.testing.assert_array_equal(table[f"cost {name}"], by_hand)
         of_class = realised["classes"][name]
         assert (of_class["kind"], of_class["value"]) == ("realised", pytest.approx(by_hand.mean()))
-        found = expected_cost_interval(
-            is_class, table[f"score {name}"], 0.0, false_alarm=5, miss=rows["amount"].to_numpy()
-        )
+        costs = {"false_alarm": 5, "miss": rows["amount"].to_numpy()}
+        found = expected_cost_interval(is_class, table[f"score {name}"], 0.0, **costs)
         assert of_class["interval"] == pytest.approx([found.low, found.high])
         p = model.models[k].probability(unlabelled[f"score {name}"].to_numpy())[:, 1]
         np.testing.assert_allclose(unlabelled[f"cost {name}"], np.where(flagged, 5 * (1 - p), p * rows["amount"]))
@@ -167,15 +162,15 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
     of_shards, _ = scored(folder, result, "of-shards", "format=shards", rows=sharded.name)
     assert of_shards["kind"] == "realised"
     assert of_shards["value"] == pytest.approx(realised["value"])
-    out, _ = aucdist("score", result["run"] + "/model", folder / "rows.csv", folder / "known", "--set", "label=kind",
-                     "--set", "cost_column=amount")  # fmt: skip
+    again = sets("label=kind", "cost_column=amount")
+    out, _ = aucdist("score", result["run"] + "/model", folder / "rows.csv", folder / "known", *again)
     assert "by the alarms of all classes" in out
     assert model.models[0].about["operating_point"] == {"cost": {"false_alarm": 5, "miss": "cost_column"}}
 
 
 def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
     point = COST.replace("}}", "}, out_of_fold: true}")
-    result = printed("train", folder / "parts.yaml", "--set", point)
+    result = result_of("train", folder / "parts.yaml", "--set", point)
     rows = pd.read_csv(folder / "rows.csv")
     left = rows.drop(index=pd.read_parquet(Path(result["run"], "scores.parquet"))["row_id"])
     X, cost = left[list("abc")].to_numpy(), {"false_alarm": 5, "miss": left["amount"].to_numpy()}
@@ -189,15 +184,7 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
             scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
         assert -saved.intercept == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
         assert row["operating_point"]["out_of_fold"]
-    assert (
-        "set on training rows, each scored by a model that had not seen it"
-        in Path(result["run"], "report.html").read_text()
-    )
-
-
-def test_rows_without_costs_are_refused_before_they_are_read(folder: Path) -> None:
-    _, err = aucdist("train", folder / "parts.yaml", "--set", COST, "--set", "data.source.cost_column=null", code=2)
-    assert "training rows have no costs: they need `cost_column` in the source" in err
+    assert "set on training rows, each scored by a model that had not seen it" in page_of(result)
 
 
 def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,15 +192,10 @@ def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, m
     rows["amount"] = rows["amount"].where(rows["kind"] != "fine", 0.0)
     rows.to_csv(folder / "free.csv", index=False)
     monkeypatch.setattr("flows.train.run.fit", None)  # nothing is fitted
-    _, err = aucdist(
-        "train", folder / "parts.yaml", "--set", COST, "--set", f"data.source.source={folder / 'free.csv'}", code=2
-    )
-    assert (
-        "class 'fine': operating_point.cost: miss says cost_column, which is 0 for all positives of the training rows"
-        in err
-    )
-    both = [f"data.source.source={folder / 'free.csv'}", "data.source.positive=crack",
-            "operating_point={cost: {false_alarm: cost_column, miss: 1}}"]  # fmt: skip
+    free = f"data.source.source={folder / 'free.csv'}"
+    _, err = aucdist("train", folder / "parts.yaml", *sets(COST, free), code=2)
+    assert "class 'fine': operating_point.cost: miss says cost_column, which is 0 for all positives" in err
     rows.assign(amount=rows["amount"].where(rows["kind"] == "crack", 0.0)).to_csv(folder / "free.csv", index=False)
-    _, err = aucdist("train", folder / "parts.yaml", *(word for one in both for word in ("--set", one)), code=2)
+    both = sets(free, "data.source.positive=crack", "operating_point={cost: {false_alarm: cost_column, miss: 1}}")
+    _, err = aucdist("train", folder / "parts.yaml", *both, code=2)
     assert "false_alarm says cost_column, which is 0 for all negatives of the training rows" in err

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.command_line import run as aucdist
+from support.command_line import sets
+from support.runs import page_of, searched, trained
 from support.searches import load_cv
 
 from aucdist.errors import InputError
@@ -17,12 +19,12 @@ from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
 from aucdist.search.candidates import LARGE_LEAVES, LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
-from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
-from flows.train import run as pipeline
+from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 
 BINS = {"map": "bins", "bins": 8, "pairs": 1}
+READING = sets("label=clicked", 'positive="yes"', "missing=keep")
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +48,12 @@ cluster: none
 blocks: 3
 """
     )
-    aucdist("shard", made / "rows.csv", made / "shards", "--set", "label=clicked", "--set", 'positive="yes"',
-            "--set", "missing=keep", "--rows-per-shard", 40)  # fmt: skip
+    aucdist("shard", made / "rows.csv", made / "shards", *READING, "--rows-per-shard", 40)
     return made
 
 
 def train(folder: Path, output: Path, *settings: str) -> dict[str, Any]:
-    config = load_train(str(folder / "train.yaml"), settings, str(output))
-    return pipeline.train(config, LineObserver(lambda text: None))
+    return trained(folder / "train.yaml", *settings, output=output)
 
 
 def bits(result: dict[str, Any]) -> list[bytes]:
@@ -62,15 +62,6 @@ def bits(result: dict[str, Any]) -> list[bytes]:
 
 def on_shards(folder: Path) -> tuple[str, str]:
     return f"data.source={{source: '{folder}/shards', format: shards}}", "blocks=null"
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:pairs=")
-def test_the_same_bits_on_two_workers(folder: Path, tmp_path: Path) -> None:
-    here = train(folder, tmp_path, *on_shards(folder))
-    there = train(folder, tmp_path, *on_shards(folder), "cluster={kind: local, workers: 2, threads: 1}")
-    assert bits(here) == bits(there)
-    assert here["metrics"] == there["metrics"]
 
 
 @pytest.mark.filterwarnings("ignore:pairs=")
@@ -82,13 +73,11 @@ def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_pat
     model = load_model(f"{kept['run']}/model")
     rows = pd.read_csv(folder / "rows.csv")
     expected = model.decision_function(rows[list(model.schema.feature_names)].to_numpy())
-    aucdist("score", f"{kept['run']}/model", folder / "rows.csv", tmp_path / "scores", "--set", "missing=keep",
-            "--set", "label=clicked", "--set", 'positive="yes"')  # fmt: skip
+    aucdist("score", f"{kept['run']}/model", folder / "rows.csv", tmp_path / "scores", *READING)
     found = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
     np.testing.assert_array_equal(found["score"], expected)
-    page = (Path(kept["run"]) / "report.html").read_text()
-    assert "Shapes of the features" in page
-    assert "given the feature map" in page
+    assert "Shapes of the features" in page_of(kept)
+    assert "given the feature map" in page_of(kept)
 
 
 def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
@@ -131,16 +120,8 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no feature map for both missing values"):
         candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
-    order = [
-        None,
-        "bins",
-        *LANDMARKS,
-        {"map": "bins", "pairs": 10},
-        {"map": "bins", "pairs": 40},
-        "leaves",
-        LEAVES,
-        LARGE_LEAVES,
-    ]
+    paired = [{"map": "bins", "pairs": n} for n in (10, 40)]
+    order = [None, "bins", *LANDMARKS, *paired, "leaves", LEAVES, LARGE_LEAVES]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
 
@@ -177,14 +158,12 @@ def test_auto_takes_leaves_where_three_features_interact(
     lines: list[str] = []
 
     def run(*settings: str) -> dict[str, Any]:
-        return pipeline.train(
-            load_train(str(blobs / "train.yaml"), settings, str(tmp_path)), LineObserver(lines.append)
-        )
+        return trained(blobs / "train.yaml", *settings, output=tmp_path, observer=LineObserver(lines.append))
 
     result = run()
-    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
-    table = {json.dumps(row["parameters"]["features"]): row["mean"] or 0.0 for row in metrics["search"]["table"]}
-    assert metrics["search"]["best"]["features"]["map"] == "leaves"
+    search = read_about(result["run"])["search"]
+    table = {json.dumps(row["parameters"]["features"]): row["mean"] or 0.0 for row in search["table"]}
+    assert search["best"]["features"]["map"] == "leaves"
     assert table[json.dumps(LEAVES)] > max(value for map_, value in table.items() if "leaves" not in map_) + 0.01
     assert not any("does not try" in line for line in lines)
     # Where LightGBM is missing the model of leaves still scores rows.
@@ -195,8 +174,7 @@ def test_auto_takes_leaves_where_three_features_interact(
     rows[:240].to_csv(tmp_path / "few.csv", index=False)  # half of them positive
     other = run("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
     assert any("does not try leaves" in line for line in lines)
-    searched = json.loads((Path(other["run"]) / "metrics.json").read_text())["search"]["table"]
-    assert LEAVES not in [row["parameters"]["features"] for row in searched]
+    assert LEAVES not in [row["parameters"]["features"] for row in read_about(other["run"])["search"]["table"]]
 
 
 @pytest.mark.parametrize("settings", [(), ("model.estimator=LinkClassifier", "model.link=logit")])
@@ -204,27 +182,21 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(
     folder: Path, tmp_path: Path, settings: tuple[str, ...]
 ) -> None:
     result = train(folder, tmp_path, "model.features=auto", "model.lam=null", "data.impute=median", *settings)
-    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
-    table = metrics["search"]["table"]
+    search = read_about(result["run"])["search"]
+    table, best = search["table"], search["best"]
     n_lams = len({row["parameters"]["lam"] for row in table})
     maps = [row["parameters"]["features"] for row in table[::n_lams]]
     assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
     assert [row["parameters"]["monotone"] for row in table[::n_lams]] == [None, "auto", None, None, None]
     assert len(table) == 5 * n_lams
-    best = metrics["search"]["best"]
     assert best["features"] is not None
     first = [(row["parameters"]["features"], row["folds"][0]) for row in table if row["folds"][0] is not None]
-    assert (
-        max(value for map_, value in first if map_ == best["features"])
-        > max(v for map_, v in first if map_ is None) + 0.1
-    )
+    chosen, plain = (max(value for map_, value in first if map_ == which) for which in (best["features"], None))
+    assert chosen > plain + 0.1
     about = load_model(f"{result['run']}/model").about
     assert about["parameters"]["features"] == best["features"]
     assert about["parameters"]["lam"] == best["lam"]
-    page = (Path(result["run"]) / "report.html").read_text()
-    assert "simplest feature map" in page
-    assert "features: auto" in page
-    assert "lam: null" in page
+    assert all(said in page_of(result) for said in ("simplest feature map", "features: auto", "lam: null"))
     repeated = load_train(f"{result['run']}/config.yaml").model
     assert repeated.chooses_features
     assert repeated.lam is None
@@ -233,8 +205,7 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(
 def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Path, tmp_path: Path) -> None:
     result = train(folder, tmp_path, "model.features=auto")
     assert bits(train(folder, tmp_path, "model.features=auto", "cluster={kind: none, n_jobs: 2}")) == bits(result)
-    search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
-    assert [row["parameters"] for row in search["table"]] == [
+    assert [row["parameters"] for row in read_about(result["run"])["search"]["table"]] == [
         {"features": {"map": "bins"}, "monotone": monotone, "lam": 0.01} for monotone in ("auto", None)
     ]
 
@@ -242,7 +213,7 @@ def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Pat
 def test_auto_chooses_by_what_decisions_cost(folder: Path, tmp_path: Path) -> None:
     cost = "model.features={map: auto, metric: expected_cost, false_alarm: 1, miss: 4}"
     result = train(folder, tmp_path, cost, "operating_point={cost: {false_alarm: 1, miss: 4}}")
-    search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
+    search = read_about(result["run"])["search"]
     assert search["metric"] == "expected_cost@1,4"
     assert min(row["mean"] for row in search["table"]) <= search["score"] < 4.0
     with pytest.raises(ValueError, match="needs miss"):
@@ -251,7 +222,7 @@ def test_auto_chooses_by_what_decisions_cost(folder: Path, tmp_path: Path) -> No
 
 def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(folder: Path, tmp_path: Path) -> None:
     result = train(folder, tmp_path, "model.features=auto", "model.max_fpr=0.2")
-    search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
+    search = read_about(result["run"])["search"]
     assert (search["metric"], search["rule"]) == ("shrunk_partial_auc@0.2", "best")
     assert {row["parameters"]["max_fpr"] for row in search["table"]} == {0.2, None}
     assert search["score"] == max(row["mean"] for row in search["table"])
@@ -260,33 +231,25 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
     for model, share in (("max_fpr: 0.2", 0.2), ("max_false_positives: 9", 9 / result["n_neg"])):
         settings = (f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
-        config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / "best"))
-        found = cross_validate(config, LineObserver(lambda text: None))
+        found = searched(tmp_path / "cv.yaml", *settings, output=tmp_path / "best")
         assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     told = load_cv(str(tmp_path / "cv.yaml"), ("model={features: auto, max_fpr: 0.2}", "metric=auc"), str(tmp_path))
     assert told.measure == "auc"
 
 
-def test_cv_tries_the_same_maps_in_its_grid_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
+def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> None:
     text = (folder / "train.yaml").read_text()
     (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
-
-    def search(place: str, *more: str) -> dict[str, Any]:
-        settings = ("model={tol: 1e-2, features: auto}", "data.impute=median", f"placement={place}", *more)
-        config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / place))
-        return cross_validate(config, LineObserver(lambda text: None))
-
-    copies, masked = search("tasks"), search("masks")
-    assert copies["rule"] == "simplest"
-    maps = [row["parameters"]["features"] for row in copies["table"]]
+    settings = ("model={tol: 1e-2, features: auto}", "data.impute=median")
+    found = searched(tmp_path / "cv.yaml", *settings, output=tmp_path)
+    assert found["rule"] == "simplest"
+    maps = [row["parameters"]["features"] for row in found["table"]]
     assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
-    assert [row["parameters"]["monotone"] for row in copies["table"]] == [None, "auto", None, None, None]
-    for a, b in zip(copies["table"], masked["table"], strict=True):
-        assert a["folds"] == b["folds"]
-    assert copies["best"]["features"] is not None
-    assert load_model(f"{copies['run']}/model").about["parameters"]["features"] == copies["best"]["features"]
+    assert [row["parameters"]["monotone"] for row in found["table"]] == [None, "auto", None, None, None]
+    assert found["best"]["features"] is not None
+    assert load_model(f"{found['run']}/model").about["parameters"]["features"] == found["best"]["features"]
     with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
-        search("tasks", "grid.features=[bins]")
+        load_cv(str(tmp_path / "cv.yaml"), [*settings, "grid.features=[bins]"])
 
 
 # ---- resumed, direct, folds ---------------------------------------------------------------------------------------------
@@ -313,11 +276,11 @@ def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: 
     settings = ("model.features=auto", "model.tol=1e-4")
     whole = train(folder, tmp_path / "whole", *settings)
     assert whole["passes"] > 7
-    config = load_train(str(folder / "train.yaml"), [*settings, "checkpoint.rounds=2"], str(tmp_path / "lost"))
-    with pytest.raises(Lost):
-        pipeline.train(config, LosesTheRun(7))
     lines: list[str] = []
-    resumed = pipeline.train(config, LineObserver(lines.append))
+    lost = (folder / "train.yaml", *settings, "checkpoint.rounds=2")
+    with pytest.raises(Lost):
+        trained(*lost, output=tmp_path / "lost", observer=LosesTheRun(7))
+    resumed = trained(*lost, output=tmp_path / "lost", observer=LineObserver(lines.append))
     assert any("resume" in line for line in lines), lines
     assert bits(resumed) == bits(whole)
     assert resumed["certificate"] == whole["certificate"]
@@ -329,13 +292,12 @@ def test_the_workers_may_read_the_files_themselves(folder: Path, tmp_path: Path)
 
 
 def test_folds_keep_missing_values_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "cv.yaml").write_text(
-        (folder / "train.yaml").read_text() + "grid: {features: [{map: bins, bins: 4}, bins]}\nfolds: {number: 2}\n"
-    )
+    text = (folder / "train.yaml").read_text()
+    (tmp_path / "cv.yaml").write_text(text + "grid: {features: [{map: bins, bins: 4}, bins]}\nfolds: {number: 2}\n")
     tables = []
     for place in ("tasks", "masks"):
-        config = load_cv(str(tmp_path / "cv.yaml"), [f"placement={place}", "rule=simplest"], str(tmp_path / place))
-        tables.append([row["folds"] for row in cross_validate(config, LineObserver(lambda text: None))["table"]])
+        found = searched(tmp_path / "cv.yaml", f"placement={place}", "rule=simplest", output=tmp_path / place)
+        tables.append([row["folds"] for row in found["table"]])
     assert tables[0] == tables[1]
     assert tables[0][0] != tables[0][1]
     with pytest.raises(InputError, match="not None"):

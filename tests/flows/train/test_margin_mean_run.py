@@ -1,19 +1,17 @@
 """Runs of an estimator that scales and samples for itself, has two lams, and may have a kernel."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sklearn.datasets import load_digits
+from support.runs import searched, trained
 from support.searches import load_cv
 
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.cv import run as search
 from flows.json_values import jsonable
-from flows.progress.console import LineObserver
-from flows.train import run as pipeline
+from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 
 MODEL = "model={estimator: MarginMeanClassifier, solver: {name: svrg, n_outer: 20}, random_state: 0, tol: 0.05}"
@@ -22,7 +20,7 @@ SEARCH = ["metric=g_mean", "rule=best", "nested=null"]
 
 
 def run(output: Path, *settings: str) -> dict[str, Any]:
-    return pipeline.train(load_train("digits", [*SETTINGS, *settings], str(output)), LineObserver(lambda text: None))
+    return trained("digits", *SETTINGS, *settings, output=output)
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +32,9 @@ def test_the_saved_model_calls_rows_as_the_metrics_say(whole: dict[str, Any]) ->
     folder = Path(whole["run"])
     assert folder.name.endswith("-digits-svrg")
     called = load_model(str(folder / "model")).predict(load_digits(return_X_y=True)[0])
-    metrics = json.loads((folder / "metrics.json").read_text())
-    confusion = metrics["details"]["train"]["confusion"]
-    assert (called == 1).sum() == confusion["tp"] + confusion["fp"]
-    assert metrics["details"]["train"]["g_mean"] > 0.9
+    details = read_about(whole["run"])["details"]["train"]
+    assert (called == 1).sum() == details["confusion"]["tp"] + details["confusion"]["fp"]
+    assert details["g_mean"] > 0.9
 
 
 def test_null_is_a_choice_and_stays_one(whole: dict[str, Any], tmp_path: Path) -> None:
@@ -46,18 +43,14 @@ def test_null_is_a_choice_and_stays_one(whole: dict[str, Any], tmp_path: Path) -
     parameters = load_model(f"{found['run']}/model").about["parameters"]
     assert (parameters["sampler"], parameters["scale"]) == (None, None)
     assert found["certificate"] != whole["certificate"]
-    again = pipeline.train(
-        load_train(f"{found['run']}/config.yaml", (), str(tmp_path)), LineObserver(lambda text: None)
-    )
+    again = trained(f"{found['run']}/config.yaml", output=tmp_path)
     weights = [Path(result["run"], "model/weights.npy").read_bytes() for result in (found, again)]
     assert weights[0] == weights[1]
 
 
 def test_a_search_keeps_null(tmp_path: Path) -> None:
     settings = ["model.sampler=null", "grid={lam1: [0.0, 1.0]}", "folds={number: 2}", *SEARCH]
-    found = search.cross_validate(
-        load_cv("digits", [*SETTINGS, *settings], str(tmp_path)), LineObserver(lambda text: None)
-    )
+    found = searched("digits", *SETTINGS, *settings, output=tmp_path)
     assert found["best"]["lam1"] in (0.0, 1.0)
     parameters = load_model(f"{found['run']}/model").about["parameters"]
     assert parameters["sampler"] is None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from support.searches import load_cv
+from support.runs import page_of, searched, trained
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -16,17 +16,15 @@ from aucdist.model import load_model
 from aucdist.report.text import operating_point_text
 from aucdist.selection.folds import fold_numbers
 from flows.config.operating_point import OperatingPointConfig
-from flows.cv.run import cross_validate
-from flows.progress.console import LineObserver
+from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
-from flows.train import run as pipeline
 from flows.train.config import load_train
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
 
 
 def run(output: Path, *settings: str) -> dict[str, Any]:
-    return pipeline.train(load_train("digits", [*QUICK, *settings], str(output)), LineObserver(lambda text: None))
+    return trained("digits", *QUICK, *settings, output=output)
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +33,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
-    table = read_scores(found["run"])
-    point, expected = (
-        found["operating_point"],
-        operating_point(table["y"], table["score"], 0.0),
-    )
+    table, point = read_scores(found["run"]), found["operating_point"]
+    expected = operating_point(table["y"], table["score"], 0.0)
     assert (point["wanted"], point["rows"]) == ({"fpr": 0.01}, "test")
     for name in ("recall", "fpr", "precision", "alerts"):
         estimate = getattr(expected, name)
         assert point[name]["value"] == pytest.approx(estimate.value)
         assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
-    metrics = json.loads((Path(found["run"]) / "metrics.json").read_text())
+    metrics = read_about(found["run"])
     assert (metrics["score"], metrics["threshold"], point["threshold"]) == ("decision", 0.0, 0.0)
 
 
@@ -61,12 +56,10 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
         seen = folds != number
         model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=few, tol=2e-3).fit(X[train][seen], y[seen])
         scores[~seen] = without_intercept(model, X[train][~seen])
-    assert -load_model(f"{result['run']}/model").intercept == pytest.approx(
-        threshold_at(y, scores, fpr=0.02), abs=0.1
-    )  # both fits are within tol
+    set_at = -load_model(f"{result['run']}/model").intercept
+    assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
-    page = (Path(result["run"]) / "report.html").read_text()
-    assert "set on training rows, each scored by a model that had not seen it" in page
+    assert "set on training rows, each scored by a model that had not seen it" in page_of(result)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +92,7 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
 
 
 def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> None:
-    page = (Path(found["run"]) / "report.html").read_text()
+    page = page_of(found)
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
     assert first.startswith("At one false alarm in 100 negatives, the model finds ")
@@ -112,7 +105,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     [
         (
             {"fpr": 0.001},
-            "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); of 100 alerts 40 ",
+            "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72); ",
         ),
         ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives, the model"),
         ({"alerts": 0.01}, "At one alert in 100 rows, the model"),
@@ -139,7 +132,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["interval"][0] < by_hand < cost["interval"][1]
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
     assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
-    page = (Path(result["run"]) / "report.html").read_text()
+    page = page_of(result)
     assert "At a cost of 1 for a false alarm and 40 for a miss, the model finds " in page
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
@@ -148,15 +141,10 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
 @pytest.mark.parametrize(
     "given",
     [
-        "{}",
-        "{fpr: 0.1, recall: 0.5}",
-        "{fpr: 2}",
-        "{fprs: 0.1}",
-        "{cost: {miss: 2}}",
-        "{cost: {false_alarm: 0, miss: 2}}",
+        "{}", "{fpr: 0.1, recall: 0.5}", "{fpr: 2}", "{fprs: 0.1}", "{cost: {miss: 2}}", "{cost: {false_alarm: 0, miss: 2}}",
         "{recall: 0.5, cost: {false_alarm: 1, miss: 2}}",
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(given: str) -> None:
     with pytest.raises(InputError, match="operating_point"):
         load_train("digits", [f"operating_point={given}"])
@@ -168,7 +156,7 @@ def test_search_chooses_by_the_top(tmp_path: Path, metric: str) -> None:
         "cluster=none", "folds.repeats=1", "folds.number=2", "nested=2", "rule=one-se", "model.tol=0.05", "grid.lam=[1.0, 0.01]",
         f"metric={metric}", "max_fpr=0.05", "operating_point.recall=0.9",
     ]  # fmt: skip
-    result = cross_validate(load_cv("digits", settings, str(tmp_path)), LineObserver(lambda text: None))
+    result = searched("digits", *settings, output=tmp_path)
     assert result["metric"] == f"{metric}@0.05"
     assert all(0.0 < value <= 1.0 for row in result["table"] for value in row["folds"])
     point = result["refit"]["operating_point"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.searches import load_cv
+from support.runs import page_of, searched, trained
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -15,11 +15,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps.explain import values_at_bins
 from aucdist.report.text import directions_text
-from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
-from flows.train import run as pipeline
-from flows.train.config import load_train
-from flows.train.more_fits import _half
+from flows.run_folder.folder import read_about
+from flows.train.more_fits import _half, _shapes_of_half
 
 
 def rows(n: int = 300) -> pd.DataFrame:
@@ -47,14 +45,13 @@ shapes: {{halves: 3, compare_free: true}}
 
 def train(config: Path, output: Path, *settings: str) -> tuple[dict[str, Any], str]:
     lines: list[str] = []
-    result = pipeline.train(load_train(str(config), settings, str(output)), LineObserver(lines.append))
-    return result, "\n".join(lines)
+    return trained(config, *settings, output=output, observer=LineObserver(lines.append)), "\n".join(lines)
 
 
 def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp_path: Path) -> None:
     result, said = train(config, tmp_path)
     assert "4 of 4 tasks" in said
-    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
+    metrics = read_about(result["run"])
     assert metrics["monotone"] == {"debt": "increasing", "age": "decreasing"}
     free = metrics["free"]
     assert free["objective"] < metrics["certificate"]["primal"] == free["monotone"]["objective"]
@@ -63,14 +60,16 @@ def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp
     assert free["objective"] == plain["certificate"]["primal"]
     assert free["test_auc"] == plain["metrics"]["test_auc"]
     assert free["train_auc"] == plain["metrics"]["train_auc"]
-    page = (Path(result["run"]) / "report.html").read_text(encoding="utf-8")
-    assert "<bdi>debt</bdi> ↗" in page
-    assert "<bdi>age</bdi> ↘" in page
-    assert "<bdi>noise</bdi></strong>" in page
-    assert "Bands hold the shapes of 3 fits" in page
+    page = page_of(result)
+    for shown in (
+        "<bdi>debt</bdi> ↗",
+        "<bdi>age</bdi> ↘",
+        "<bdi>noise</bdi></strong>",
+        "Bands hold the shapes of 3 fits",
+    ):
+        assert shown in page
     assert directions_text(free) in page
-    without = (Path(plain["run"]) / "report.html").read_text(encoding="utf-8")
-    assert not any(word in without for word in ("↗", "Bands hold", "With the directions"))
+    assert not any(word in page_of(plain) for word in ("↗", "Bands hold", "With the directions"))
 
 
 def test_the_model_is_the_same_with_and_without_more_fits(config: Path, tmp_path: Path) -> None:
@@ -83,11 +82,9 @@ def test_the_model_is_the_same_with_and_without_more_fits(config: Path, tmp_path
 
 def test_a_search_has_them_for_its_last_fit(config: Path, tmp_path: Path) -> None:
     text = config.read_text().replace("halves: 3", "halves: 2").replace("name: loans", "name: search")
-    (tmp_path / "cv.yaml").write_text(
-        text.replace("lam: 1e-2, ", "") + "grid: {lam: [1e-1, 1e-2]}\nfolds: {number: 2}\n"
-    )
-    found = cross_validate(load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path)), LineObserver(lambda text: None))
-    assert "Bands hold the shapes of 2 fits" in (Path(found["run"]) / "report.html").read_text(encoding="utf-8")
+    text = text.replace("lam: 1e-2, ", "")
+    (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-1, 1e-2]}\nfolds: {number: 2}\n")
+    assert "Bands hold the shapes of 2 fits" in page_of(searched(tmp_path / "cv.yaml", output=tmp_path))
 
 
 def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
@@ -147,8 +144,6 @@ def test_a_sentence_of_training_rows_where_there_are_no_others() -> None:
 def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
     table = rows()
     X, y = table[["debt", "age", "noise"]].to_numpy(), np.where(table["bad"] == "yes", 1, -1)
-    from flows.train.more_fits import _shapes_of_half
-
     unfitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}, monotone={0: "increasing"})
     found = []
     for n_blocks in (1, 3):
@@ -193,22 +188,20 @@ def test_directions_are_held_against_the_columns_before_a_fit(
     clerks: Path, tmp_path: Path, monotone: str, said: str
 ) -> None:
     lines: list[str] = []
-    config = load_train(str(clerks), [f"model.monotone={monotone}"], str(tmp_path / "runs"))
+    run = {"output": tmp_path / "runs", "observer": LineObserver(lines.append)}
     with pytest.raises(InputError, match=said):
-        pipeline.train(config, LineObserver(lines.append))
-    assert "fit" not in lines
+        trained(clerks, f"model.monotone={monotone}", **run)
     (tmp_path / "cv.yaml").write_text(clerks.read_text() + f"grid: {{monotone: [null, {monotone}]}}\n")
-    search = load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path / "runs"))
     with pytest.raises(InputError, match=said):
-        cross_validate(search, LineObserver(lines.append))
-    assert "search" not in lines
+        searched(tmp_path / "cv.yaml", **run)
+    assert not {"fit", "search"} & set(lines)
 
 
 @pytest.mark.parametrize("placement", ["tasks", "masks"])
 def test_a_grid_has_directions_by_name(clerks: Path, tmp_path: Path, placement: str) -> None:
     grid = "grid: {monotone: [null, {debt: increasing}, {debt: decreasing}, auto]}\nfolds: {number: 3}\n"
     (tmp_path / "cv.yaml").write_text(clerks.read_text() + grid + f"placement: {placement}\n")
-    found = cross_validate(load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path)), LineObserver(lambda text: None))
+    found = searched(tmp_path / "cv.yaml", output=tmp_path)
     assert not any(row["errors"] for row in found["table"])
     means = {json.dumps(row["parameters"]["monotone"]): row["mean"] for row in found["table"]}
     assert means['{"debt": "decreasing"}'] < means['{"debt": "increasing"}']

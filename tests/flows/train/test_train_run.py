@@ -1,16 +1,15 @@
 """A whole run: what is in its folder, and that where it runs does not change what it finds."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
+from support.runs import page_of, trained
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
@@ -18,16 +17,14 @@ from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
 from flows.progress.console import LineObserver
+from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
-from flows.train import run as pipeline
-from flows.train.config import load_train
-from flows.train.run import train
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
 
 
-def run(output: Path, *settings: str) -> dict[str, Any]:
-    return pipeline.train(load_train("digits", [*QUICK, *settings], str(output)), LineObserver(lambda text: None))
+def run(output: object, *settings: str) -> dict[str, Any]:
+    return trained("digits", *QUICK, *settings, output=output)
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +44,13 @@ def test_files_of_the_run(whole: dict[str, Any]) -> None:
 
 
 def test_metrics_hold_the_result_and_more(whole: dict[str, Any]) -> None:
-    metrics = json.loads((Path(whole["run"]) / "metrics.json").read_text())
+    metrics = read_about(whole["run"])
     assert {key: metrics[key] for key in whole} == whole
+    assert (whole["n_samples"], whole["metrics"]["test_auc"], whole["metrics"]["test_auc_interval"]) == (
+        1797,
+        None,
+        None,
+    )
     assert sum(metrics["details"]["train"]["confusion"].values()) == whole["n_samples"]
     assert metrics["data"]["name"] == "digits"
 
@@ -63,20 +65,16 @@ def test_history_ends_at_the_certificate(whole: dict[str, Any]) -> None:
 def test_saved_model_has_the_auc_that_was_said(whole: dict[str, Any]) -> None:
     X, digit = load_digits(return_X_y=True)
     model = load_model(f"{whole['run']}/model")
-    assert roc_auc_score(digit == 8, model.decision_function(X)) == pytest.approx(
-        whole["metrics"]["train_auc"], abs=1e-12
-    )
-    metrics = json.loads((Path(whole["run"]) / "metrics.json").read_text())
-    confusion = metrics["details"]["train"]["confusion"]
+    area = roc_auc_score(digit == 8, model.decision_function(X))
+    assert area == pytest.approx(whole["metrics"]["train_auc"], abs=1e-12)
+    confusion = read_about(whole["run"])["details"]["train"]["confusion"]
     assert int((model.predict(X) == 1).sum()) == confusion["tp"] + confusion["fp"]
 
 
 def test_same_bits_again_and_from_a_resolved_configuration(whole: dict[str, Any], tmp_path: Path) -> None:
-    config = load_train(f"{whole['run']}/config.yaml", (), str(tmp_path))
-    again = pipeline.train(config, LineObserver(lambda text: None))
-    assert (Path(again["run"]) / "model/weights.npy").read_bytes() == (
-        Path(whole["run"]) / "model/weights.npy"
-    ).read_bytes()
+    again = trained(f"{whole['run']}/config.yaml", output=tmp_path)
+    weights = [Path(result["run"], "model/weights.npy").read_bytes() for result in (again, whole)]
+    assert weights[0] == weights[1]
 
 
 def test_same_bits_from_worker_processes(tmp_path: Path) -> None:
@@ -87,18 +85,10 @@ def test_same_bits_from_worker_processes(tmp_path: Path) -> None:
     assert {key: here[key] for key in same} == {key: there[key] for key in same}
 
 
-def test_run_on_an_object_store() -> None:
-    config = load_train("digits", QUICK, "memory://flows/runs")
-    result = pipeline.train(config, LineObserver(lambda text: None))
-    assert result["run"].startswith("memory://flows/runs/")
-    assert load_model(f"{result['run']}/model").about["certificate"] == result["certificate"]
-    fsspec.filesystem("memory").rm("/flows", recursive=True)
-
-
 def test_passes_that_do_not_suffice_are_said(tmp_path: Path) -> None:
     lines: list[str] = []
-    config = load_train("digits", [*QUICK, "model.tol=1e-9", "model.max_passes=3"], str(tmp_path))
-    result = pipeline.train(config, LineObserver(lines.append))
+    settings = (*QUICK, "model.tol=1e-9", "model.max_passes=3")
+    result = trained("digits", *settings, output=tmp_path, observer=LineObserver(lines.append))
     assert result["certificate"]["status"] == "max-passes"
     assert any("ConvergenceWarning" in text for text in lines)
 
@@ -113,24 +103,16 @@ def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_training_scores_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted_again(*args: Any) -> None:
-        pytest.fail("the fit has counted the training scores")
-
-    monkeypatch.setattr("flows.train.stages.count_scores", counted_again)
-    run(tmp_path)
-
-
 def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = run(tmp_path / "exact")
     monkeypatch.setattr("aucdist.metrics.counts.MOST_VALUES", 200)
     monkeypatch.setattr("aucdist.metrics.counts.MOST_CELLS", 100)
     result = run(tmp_path / "cells")
-    details = json.loads((Path(result["run"]) / "metrics.json").read_text())["details"]
+    details = read_about(result["run"])["details"]
     assert 0 < details["test"]["auc_error"] < 0.01
     assert abs(result["metrics"]["test_auc"] - exact["metrics"]["test_auc"]) <= details["test"]["auc_error"]
-    assert "cells, which changes it by at most" in (Path(result["run"]) / "report.html").read_text()
-    assert json.loads((Path(exact["run"]) / "metrics.json").read_text())["details"]["test"]["auc_error"] == 0.0
+    assert "cells, which changes it by at most" in page_of(result)
+    assert read_about(exact["run"])["details"]["test"]["auc_error"] == 0.0
 
 
 def test_a_number_of_threads_that_means_nothing_is_refused(tmp_path: Path) -> None:
@@ -150,7 +132,7 @@ def test_a_number_of_threads_that_means_nothing_is_refused(tmp_path: Path) -> No
 )
 def test_certified_within_the_passes(data_dir, tmp_path, monkeypatch, config, rows, auc, passes):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    result = train(load_train(config, ["cluster=none"], str(tmp_path)), LineObserver(lambda text: None))
+    result = trained(config, "cluster=none", output=tmp_path)
     assert (result["n_samples"], result["n_features"], result["n_pos"]) == rows
     assert result["certificate"]["status"] == "converged"
     assert result["certificate"]["relative_gap"] <= 1e-3
@@ -185,8 +167,7 @@ def written(folder, *, graded):
 @pytest.mark.parametrize(("graded", "direct"), [(False, "true"), (True, "false")])
 def test_run(tmp_path, graded, direct):
     frame = written(tmp_path, graded=graded)
-    config = load_train(str(tmp_path / "users.yaml"), [f"data.direct={direct}"], str(tmp_path / "runs"))
-    result = pipeline.train(config, LineObserver(lambda text: None))
+    result = trained(tmp_path / "users.yaml", f"data.direct={direct}", output=tmp_path / "runs")
     scores = read_scores(result["run"])
     test_users = set(frame["user"][scores["row_id"]])
     train = frame.drop(index=scores["row_id"])
@@ -203,12 +184,11 @@ def test_run(tmp_path, graded, direct):
     assert found.mean > 0.7
     ndcg = ndcg_of_groups(labels, scores["score"], groups=scores["group"])
     assert groups["measures"]["ndcg@10"]["value"] == ndcg.mean
-    page = Path(result["run"], "report.html").read_text(encoding="utf-8")
+    page = page_of(result)
     for _, value in group_rows(groups):
         assert value in page
     assert "of one of" in page
 
 
-def test_rows_without_groups_say_nothing_of_them(tmp_path):
-    config = load_train("digits", ["cluster=none", "model.tol=0.05"], str(tmp_path))
-    assert "groups" not in pipeline.train(config, LineObserver(lambda text: None))
+def test_rows_without_groups_say_nothing_of_them(whole):
+    assert "groups" not in whole
