@@ -34,11 +34,6 @@ def configuration(web, **more):
     return str(path)
 
 
-def sets(*settings):
-    """Return settings as a command takes them."""
-    return [part for setting in settings for part in ("--set", setting)]
-
-
 @functools.cache
 def client_of(endpoint):
     """Return a client of a mock of S3; the first one reads botocore's descriptions of the service."""

@@ -80,29 +80,22 @@ def test_address_gives_a_client_and_a_place_that_is_gone_afterwards(tcp: LocalCl
 
 
 def test_workers_that_do_not_come_are_counted(tcp: LocalCluster, tmp_path: Path) -> None:
-    with (
-        pytest.raises(RunError, match=r"1 of 2 workers came within 0.2 s"),
-        open_cluster(address(tcp, tmp_path, workers=2, timeout=0.2), "run"),
-    ):
+    config = address(tcp, tmp_path, workers=2, timeout=0.2)
+    with pytest.raises(RunError, match=r"1 of 2 workers came within 0.2 s"), open_cluster(config, "run"):
         pass
 
 
 def test_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
     config = CONFIG.validate_python(ADDRESS | {"address": "tcp://127.0.0.1:1", "timeout": 0.2})
-    with (
-        pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1 within 0.2 s"),
-        open_cluster(config, "run"),
-    ):
+    said = r"no Dask scheduler answers at tcp://127.0.0.1:1 within 0.2 s"
+    with pytest.raises(InputError, match=said), open_cluster(config, "run"):
         pass
 
 
 def security(files: tuple[str, str, str]) -> Security:
     ca, cert, key = files
-    roles = {
-        f"tls_{role}_{part}": file
-        for role in ("scheduler", "worker", "client")
-        for part, file in (("cert", cert), ("key", key))
-    }
+    both = (("cert", cert), ("key", key))
+    roles = {f"tls_{role}_{part}": file for role in ("scheduler", "worker", "client") for part, file in both}
     return Security(require_encryption=True, tls_ca_file=ca, **roles)
 
 
@@ -167,10 +160,8 @@ def test_real_cluster_of_this_process_has_the_same_versions(tcp: LocalCluster) -
 def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> None:
     target = tcp.scheduler.adaptive_target
     by_load = target()
-    with (
-        Client(tcp.scheduler_address, set_as_default=False) as one,
-        Client(tcp.scheduler_address, set_as_default=False) as two,
-    ):
+    one, two = (Client(tcp.scheduler_address, set_as_default=False) for _ in range(2))
+    with one, two:
         with workers.keep_workers(one, 5):
             assert tcp.scheduler.adaptive_target() == 5
             assert tcp.scheduler.handlers["adaptive_target"](target_duration="5s") == 5
@@ -239,17 +230,14 @@ def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream
 
 def test_it_says_why():
     assert choose_cache("auto", 8 * GIB, 2**26, TWO)[1] == "are streamed (8 GiB of rows, 2 GiB of memory on 2 workers)"
-    assert (
-        choose_cache("auto", 900, 900, [(0, 1)])[1]
-        == "are kept in memory (900 B of rows, no limit of memory on 1 worker)"
-    )
+    here = choose_cache("auto", 900, 900, [(0, 1)])[1]
+    assert here == "are kept in memory (900 B of rows, no limit of memory on 1 worker)"
 
 
 def test_blocks_that_are_too_large_to_stream_are_refused():
     assert choose_cache("auto", 8 * GIB, GIB // 8, TWO)[0]
-    with pytest.raises(
-        InputError, match=r"blocks of up to 128 MiB are too large .* by 1 thread in 1 GiB .*rows_per_shard"
-    ):
+    said = r"blocks of up to 128 MiB are too large .* by 1 thread in 1 GiB .*rows_per_shard"
+    with pytest.raises(InputError, match=said):
         choose_cache("auto", 8 * GIB, GIB // 8 + 2**20 // 2, TWO)
     with pytest.raises(InputError, match="by 4 threads in 1 GiB"):
         choose_cache("stream", 8 * GIB, GIB // 16, [(8 * GIB, 1), (GIB, 4)])

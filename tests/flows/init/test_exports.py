@@ -1,7 +1,6 @@
 """Exports as spreadsheets and R write them: from `init` to `train` to `score` without an edit, and with the same weights."""
 
 import datetime as dt
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import yaml
-from support.command_line import run
+from support.command_line import result_of, run, sets
 
 from aucdist.model import load_model
 from flows.init.columns import Table
@@ -21,15 +20,11 @@ N = 140
 def staff() -> pd.DataFrame:
     random = np.random.default_rng(0)
     level = random.random(N).round(2)
-    return pd.DataFrame(
-        {
-            "zufrieden": level,
-            "projects": random.integers(2, 8, N),
-            "stunden für alle": random.integers(97, 311, N) * 13,
-            "lön": random.choice(["low", "médium", "high"], N),
-            "left": ((level + random.normal(size=N) / 4) < 0.3).astype(int),
-        }
-    )
+    columns = {
+        "zufrieden": level, "projects": random.integers(2, 8, N), "stunden für alle": random.integers(97, 311, N) * 13,
+        "lön": random.choice(["low", "médium", "high"], N), "left": ((level + random.normal(size=N) / 4) < 0.3).astype(int),
+    }  # fmt: skip
+    return pd.DataFrame(columns)
 
 
 def comma(values: pd.Series) -> list[str]:
@@ -72,14 +67,12 @@ def export(
         (table if change is None else change(table)).to_csv(file, **{"index": False} | how)
 
 
-def trained(path: Path, label: str) -> tuple[dict[str, Any], Any, list[str]]:
-    """Return what `init` says of a file, the model, and what `score` prints."""
+def trained(path: Path, label: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Return what `init` says of a file, the model, and the result of `score`."""
     run("init", path, f"--label={label}", "--output", "c.yaml")
-    run("train", "c.yaml", "--output", "out", "--json", "--set", "model.tol=1e-2", "--set", "data.test=null")
-    (folder,) = Path("out").iterdir()
-    scored = run("score", folder / "model", path, "scores", "--json")[0]
-    said = yaml.safe_load(Path("c.yaml").read_text())["data"]["source"]
-    return said, load_model(str(folder / "model")), scored.splitlines()
+    folder = result_of("train", "c.yaml", "--output", "out", *sets("model.tol=1e-2", "data.test=null"))["run"]
+    scored = result_of("score", f"{folder}/model", path, "scores")
+    return yaml.safe_load(Path("c.yaml").read_text())["data"]["source"], load_model(f"{folder}/model"), scored
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +92,7 @@ def test_the_same_weights_however_a_table_was_written(
     monkeypatch.chdir(tmp_path)
     export(staff(), tmp_path / "staff.csv", **WAYS[way])
     said, model, scored = trained(tmp_path / "staff.csv", "-1" if way == "no header" else "left")
-    assert json.loads(scored[-1])["rows"] == N
+    assert scored["rows"] == N
     assert set(model.reading) >= {"encoding", "decimal", "quote"} & set(said)
     assert model.coef.shape == (6,)
     assert (model.coef == weights).all()
@@ -116,19 +109,17 @@ def test_what_stands_for_a_missing_value(
     table[column] = table[column].astype(object)
     table.loc[::7, column] = token
     export(table, tmp_path / "staff.csv")
-    found = json.loads(run("init", "staff.csv", "--label", "left", "--output", "c.yaml", "--json")[0])
+    found = result_of("init", "staff.csv", "--label", "left", "--output", "c.yaml")
     assert found["columns"][column] == "number"
-    preview = json.loads(run("data", "preview", "c.yaml", "--json")[0])
-    (of,) = [c for c in preview["columns"] if c["column"] == column]
+    (of,) = [c for c in result_of("data", "preview", "c.yaml")["columns"] if c["column"] == column]
     assert of["features"][0].endswith("20 missing)")
 
 
 def test_dates_of_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     days = [dt.date(2020, 1, 1) + dt.timedelta(days=6 * i) for i in range(N)]
-    export(
-        staff().assign(since=[day.strftime("%d.%m.%Y") for day in days]), tmp_path / "staff.csv", sep=";", decimal=","
-    )
+    table = staff().assign(since=[day.strftime("%d.%m.%Y") for day in days])
+    export(table, tmp_path / "staff.csv", sep=";", decimal=",")
     said, model, _ = trained(tmp_path / "staff.csv", "left")
     assert (said["date_format"], said["decimal"]) == ("%d.%m.%Y", ",")
     assert len(model.coef) == 6 + 4

@@ -1,6 +1,5 @@
 """Files as the field has them, from `init` to `train`: settings reach the YAML, and a split is like the future."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from pyarrow import feather
-from support.command_line import run
+from support.command_line import result_of, run, sets
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.sources import Source
@@ -27,16 +26,11 @@ def visits() -> pd.DataFrame:
     random = np.random.default_rng(0)
     y = random.random(N) < 0.2
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 300, N), "D")
-    return pd.DataFrame(
-        {
-            "user_id": random.integers(0, 150, N),
-            "seen": days.strftime("%Y-%m-%d"),
-            "x": (random.normal(size=N) + y).round(3),
-            "cost": random.integers(1, 9, N),
-            "kind": random.choice(["a", "b"], N),
-            "y": np.where(y, "yes", "no"),
-        }
-    )
+    columns = {
+        "user_id": random.integers(0, 150, N), "seen": days.strftime("%Y-%m-%d"), "x": (random.normal(size=N) + y).round(3),
+        "cost": random.integers(1, 9, N), "kind": random.choice(["a", "b"], N), "y": np.where(y, "yes", "no"),
+    }  # fmt: skip
+    return pd.DataFrame(columns)
 
 
 @pytest.fixture(autouse=True)
@@ -60,16 +54,14 @@ GIVEN: dict[str, Any] = {
     "symbols": ["$"], "quote": "double", "features": 3, "origin": "o", "licence": "l", "sha256": "0" * 64, "skip_lines": 0,
     "decimal": ".", "labels": "numbers", "columns": None,
 }  # fmt: skip
-OF_OTHER_FORMATS = {
-    "source", "format", "label", "where", "query", "sheet", "n_features", "zero_based", "qid"
-}  # fmt: skip
+OF_OTHER_FORMATS = {"source", "format", "label", "where", "query", "sheet", "n_features", "zero_based", "qid"}
 
 
 @pytest.mark.parametrize("key", sorted(set(Source.model_fields) - OF_OTHER_FORMATS - {"columns"}))
 def test_each_key_that_is_given_reaches_the_yaml(key: str) -> None:
     value = GIVEN[key]
-    more = ("--set", "missing=keep") if key == "missing_values" else ()  # which is an error otherwise
-    source = described("--set", f"{key}={flow(value)}", *more)["source"]
+    more = ["missing=keep"] if key == "missing_values" else []  # which is an error otherwise
+    source = described(*sets(f"{key}={flow(value)}", *more))["source"]
     if isinstance(value, list):
         assert source[key][: len(value)] == value
     elif isinstance(value, dict):
@@ -79,7 +71,7 @@ def test_each_key_that_is_given_reaches_the_yaml(key: str) -> None:
 
 
 def test_columns_that_are_spoken_for_are_no_features() -> None:
-    source = described("--set", "groups=user_id", "--set", "cost_column=cost", "--set", "drop=[x]")["source"]
+    source = described(*sets("groups=user_id", "cost_column=cost", "drop=[x]"))["source"]
     assert (source["drop"], source["categorical"], source["groups"]) == (["x"], ["kind"], "user_id")
     assert "number cost" not in Path("c.yaml").read_text()
     assert "only to svmlight" in run("init", "visits.csv", "--label", "y", "--set", "qid=use", code=2)[1]
@@ -97,8 +89,7 @@ def test_many_classes_need_the_positive_one() -> None:
     said = run("init", "many.csv", "--label", "y", code=2)[1]
     assert "31 different values" in said
     assert "name the positive one by --positive" in said
-    found = json.loads(run("init", "many.csv", "--label", "y", "--positive", "normal", "--json")[0])
-    assert found["positive"] == "normal"
+    assert result_of("init", "many.csv", "--label", "y", "--positive", "normal")["positive"] == "normal"
 
 
 def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
@@ -111,9 +102,7 @@ def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
 
 def test_a_file_trains_without_a_yaml() -> None:
     table = visits()
-    result = json.loads(
-        run("train", "visits.csv", "--label", "y", "--json", "--set", "model.tol=0.5", "--set", "data.split.gap=30")[0]
-    )
+    result = result_of("train", "visits.csv", "--label", "y", *sets("model.tol=0.5", "data.split.gap=30"))
     text = (Path(result["run"]) / "visits.yaml").read_text()
     assert yaml.safe_load(text)["data"]["source"]["source"] == str(Path("visits.csv").absolute())
     day = pd.to_datetime(table["seen"])
@@ -122,21 +111,20 @@ def test_a_file_trains_without_a_yaml() -> None:
     assert set(tested) == set(np.flatnonzero(day >= first))
     assert abs(len(tested) / N - 0.2) < 0.02
     assert result["n_samples"] == (day < first - pd.Timedelta(30, "D")).sum()
-    again = json.loads(run("train", f"{result['run']}/config.yaml", "--json", "--output", "again")[0])
-    assert again["n_samples"] == result["n_samples"]
+    assert result_of("train", f"{result['run']}/config.yaml", "--output", "again")["n_samples"] == result["n_samples"]
 
 
 def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:
-    args = ("train", "visits.csv", "--label", "y", "--json", "--set", "model.tol=0.5")
-    without = json.loads(run(*args)[0])
+    args = ("train", "visits.csv", "--label", "y", "--set", "model.tol=0.5")
+    without = result_of(*args)
     features = load_model(f"{without['run']}/model").schema.feature_names
     assert not {"seen.days", "seen.year"} & set(features)
     assert "seen.weekday" in features
     run("score", without["run"], "visits.csv", "scores")
     assert sum(len(pd.read_parquet(file)) for file in Path("scores").glob("*.parquet")) == N
-    kept = json.loads(run(*args, "--set", "data.split.keep=true")[0])
+    kept = result_of(*args, "--set", "data.split.keep=true")
     assert {"seen.days", "seen.weekday"} <= set(load_model(f"{kept['run']}/model").schema.feature_names)
-    number = json.loads(run(*args, "--time", "cost", "--set", "data.direct=true")[0])
+    number = result_of(*args, "--time", "cost", "--set", "data.direct=true")
     assert "cost" not in load_model(f"{number['run']}/model").schema.feature_names
 
 
@@ -149,8 +137,8 @@ def test_folds_that_choose_features_keep_the_groups_of_the_split_whole(monkeypat
 
     monkeypatch.setattr("aucdist.search.auto.Folds", stop)
     for direct in ("false", "true"):
-        more = ("--set", "model.features=auto", "--set", f"data.direct={direct}")
-        run("train", "visits.csv", "--label", "y", "--groups", "user_id", *more, code=2)
+        settings = sets("model.features=auto", f"data.direct={direct}")
+        run("train", "visits.csv", "--label", "y", "--groups", "user_id", *settings, code=2)
         row_id, groups = made[-1]
         users = visits()["user_id"].to_numpy()[row_id]
         assert len(set(zip(users, groups, strict=True))) == len(set(users)) == len(set(groups)) > 1
@@ -159,8 +147,8 @@ def test_folds_that_choose_features_keep_the_groups_of_the_split_whole(monkeypat
 def test_groups_stay_on_one_side() -> None:
     users, day = visits()["user_id"].to_numpy(), pd.to_datetime(visits()["seen"])
     for more in ((), ("--time", "seen")):
-        args = ("--label", "y", "--groups", "user_id", *more, "--json", "--set", "model.tol=0.5")
-        result = json.loads(run("train", "visits.csv", *args)[0])
+        args = ("--label", "y", "--groups", "user_id", *more, "--set", "model.tol=0.5")
+        result = result_of("train", "visits.csv", *args)
         tested = pd.read_parquet(Path(result["run"]) / "scores.parquet")["row_id"].to_numpy()
         assert len(tested) + result["n_samples"] == N
         rest = np.setdiff1d(np.arange(N), tested)
@@ -207,9 +195,8 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     assert (test == (time >= found.start)).all()
     assert (train == ~(time >= found.start - 5.0)).all()  # those without a time among them
     assert abs(test.sum() / 390 - 0.25) < 0.02
-    assert (found.n_test, found.n_train) == tuple(
-        (int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)
-    )
+    counts = [(int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)]
+    assert [found.n_test, found.n_train] == counts
     with pytest.raises(InputError, match="all of one class"):
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="all have the same time"):

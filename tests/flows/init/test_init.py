@@ -1,7 +1,6 @@
 """What `aucdist init` makes of columns and files."""
 
 import datetime as dt
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,13 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support.command_line import run
+from support.command_line import result_of, run, sets
 
 from flows.init.columns import Column, Table
 from flows.init.text import comment, quoted
 
 N = 2400
+FEBRUARY = [f"2024-02-{i:02}" for i in range(1, 29)]
 
 
 def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[Column]:
@@ -59,14 +59,9 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
         ("c", [str(i / 7) for i in range(40)] + ["2,5", ">100", "12 cm"], "number", "in 3 rows"),
         ("c", [str(i % 7) for i in range(40)] + ["3b"] * 4, "categorical", "8: "),
         ("c", ["250", "V57", "E909", "401"] * 20, "categorical", "4: "),
-        (
-            "c",
-            [f"2024-02-{i:02}" for i in range(1, 29)] + ["0000-00-00"],
-            "dates",
-            "2024-02-28, but for '0000-00-00' in 1",
-        ),
-        ("c", ["0000-00-00"] * 9 + [f"2024-02-{i:02}" for i in range(1, 29)], "dates", "in 9 rows"),
-        ("c", [f"2024-02-{i:02}" for i in range(1, 29)] + ["2024-02-30"], "dates", "but for '2024-02-30' in 1 rows"),
+        ("c", [*FEBRUARY, "0000-00-00"], "dates", "2024-02-28, but for '0000-00-00' in 1"),
+        ("c", ["0000-00-00"] * 9 + FEBRUARY, "dates", "in 9 rows"),
+        ("c", [*FEBRUARY, "2024-02-30"], "dates", "but for '2024-02-30' in 1 rows"),
         # Identifiers.
         ("PolicyNumber", [str(9000 + i * 37 % 400) for i in range(28)], "drop", "an identifier"),
         ("c", [str(500 + i) for i in range(27)] + ["506"], "drop", "27 different numbers in 28 rows: an identifier"),
@@ -136,14 +131,11 @@ def test_names_are_read_back_from_yaml(name: str) -> None:
 def test_what_init_writes_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.chdir(tmp_path)
     n = 120
-    table = pd.DataFrame(
-        {
-            "when: day": [dt.date(2025, 1, 1) + dt.timedelta(days=i) for i in range(n)],
-            "yes": ["a b", "c, d", '"'] * (n // 3),
-            "x": [None if i % 10 == 0 else i % 7 / 4 for i in range(n)],
-            "y": [i % 5 == 0 for i in range(n)],
-        }
-    )
+    columns = {
+        "when: day": [dt.date(2025, 1, 1) + dt.timedelta(days=i) for i in range(n)], "yes": ["a b", "c, d", '"'] * (n // 3),
+        "x": [None if i % 10 == 0 else i % 7 / 4 for i in range(n)], "y": [i % 5 == 0 for i in range(n)],
+    }  # fmt: skip
+    table = pd.DataFrame(columns)
     path, args = tmp_path / "my data.csv", ["--label", "y"]
     if kind == "parquet":
         path = tmp_path / "my data.parquet"
@@ -158,16 +150,15 @@ def test_what_init_writes_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         table.to_csv(path, index=False)
     else:
         table.to_csv(path, index=False, sep=";" if kind == "semicolons" else ",")
-    found = json.loads(run("init", path, *args, "--output", "c.yaml", "--json")[0])
+    found = result_of("init", path, *args, "--output", "c.yaml")
     kinds = list(found["columns"].values())
     assert kinds[:3] == ["dates", "categorical", "number"]
     assert kinds[3:] == (["drop", "drop"] if kind == "parquet" else [])
     config = yaml.safe_load((tmp_path / "c.yaml").read_text())
     assert config["data"]["source"]["source"] == path.name
-    preview = json.loads(run("data", "preview", "c.yaml", "--json")[0])
+    preview = result_of("data", "preview", "c.yaml")
     assert (preview["rows"], preview["positives"], preview["n_features"]) == (n, 24, 3 + 3 + 1)
-    result = json.loads(run("train", "c.yaml", "--json", "--set", "model.tol=0.5")[0])
-    assert result["n_features"] == 7
+    assert result_of("train", "c.yaml", *sets("model.tol=0.5"))["n_features"] == 7
 
 
 @pytest.mark.parametrize(
@@ -199,7 +190,7 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("flows.init.read.MOST_BYTES", 1000)
     (tmp_path / "f.csv").write_text("a,y\n" + "".join(f"{i % 9},{i % 3}\n" for i in range(1000)))
-    found = json.loads(run("init", "f.csv", "--label", "y", "--json")[0])
+    found = result_of("init", "f.csv", "--label", "y")
     assert (found["rows"], found["all_rows"]) == (249, False)
     assert "the first 249 rows of f.csv" in (tmp_path / "f.yaml").read_text()
 
@@ -207,20 +198,16 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("token", ["NULL", "-1.#IND"])
 def test_what_init_writes_trains_whatever_says_that_a_number_is_missing(tmp_path: Path, token: str) -> None:
     r = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"age": r.integers(20, 60, 200), "hours": r.normal(size=200).round(2), "dept": r.choice(["a", "b"], 200)}
-    )
+    columns = {"age": r.integers(20, 60, 200), "hours": r.normal(size=200).round(2), "dept": r.choice(["a", "b"], 200)}
+    frame = pd.DataFrame(columns)
     frame["left"] = np.where(frame["age"] + 5 * r.normal(size=200) > 45, "yes", "no")
     frame.loc[::7, "hours"] = np.nan
     frame.to_csv(tmp_path / "hr.csv", index=False, na_rep=token)
     run("init", tmp_path / "hr.csv", "--label", "left", "--output", tmp_path / "hr.yaml")
     assert "missing: keep  # rows without: hours 29" in (tmp_path / "hr.yaml").read_text()
-    found = json.loads(
-        run("train", tmp_path / "hr.yaml", "--output", tmp_path / "runs", "--json", "--set", "model.tol=0.1")[0]
-    )
+    found = result_of("train", tmp_path / "hr.yaml", "--output", tmp_path / "runs", *sets("model.tol=0.1"))
     assert found["n_features"] == 4
-    plain = frame.drop(columns="left").head(20)
-    plain.to_csv(tmp_path / "new.csv", index=False, na_rep=token)
+    frame.drop(columns="left").head(20).to_csv(tmp_path / "new.csv", index=False, na_rep=token)
     run("score", f"{found['run']}/model", tmp_path / "new.csv", tmp_path / "scores")
     assert len(pd.read_parquet(tmp_path / "scores")) == 20
 
@@ -240,8 +227,7 @@ def test_a_first_line_of_values_is_told_from_one_of_names(
 ) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("\n".join([first, *([rest] * 9)]) + "\n")
-    label = "-1"
-    found = json.loads(run("init", file, f"--label={label}", "--output", tmp_path / "rows.yaml", "--json")[0])
+    found = result_of("init", file, "--label=-1", "--output", tmp_path / "rows.yaml")
     text = (tmp_path / "rows.yaml").read_text()
     assert ("header: false" in text) is not has_names
     assert ("The first line holds values and no names" in text) is not has_names
@@ -251,17 +237,14 @@ def test_a_first_line_of_values_is_told_from_one_of_names(
 def test_an_index_that_pandas_wrote_has_a_name_and_is_dropped(tmp_path: Path) -> None:
     frame = pd.DataFrame({"age": np.arange(60) % 17, "left": np.where(np.arange(60) % 3, "no", "yes")})
     frame.to_csv(tmp_path / "rows.csv")
-    found = json.loads(
-        run("init", tmp_path / "rows.csv", "--label", "left", "--output", tmp_path / "r.yaml", "--json")[0]
-    )
+    found = result_of("init", tmp_path / "rows.csv", "--label", "left", "--output", tmp_path / "r.yaml")
     assert found["columns"] == {"index": "drop", "age": "number"}
 
 
 def test_errors_of_a_missing_header_say_what_helps(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("6,148,72,6\n1,85,66,0\n8,183,64,1\n")
-    for given_settings in (["label=outcome"], ["label=outcome", "header=true"]):
-        args = [part for setting in given_settings for part in ("--set", setting)]
-        said = run("data", "preview", tmp_path / "rows.csv", *args, code=2)[1]
+    for settings in (["label=outcome"], ["label=outcome", "header=true"]):
+        said = run("data", "preview", tmp_path / "rows.csv", *sets(*settings), code=2)[1]
         assert "if the file has no header, say `header: false`" in said
     (tmp_path / "words.csv").write_text("age,age\n1,2\n")
     said = run("data", "preview", tmp_path / "words.csv", "--set", "label=age", code=2)[1]
@@ -300,10 +283,10 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
     rows = {"x": [i % 7 / 4 for i in range(n)], "y": [i % 5 == 0 for i in range(n)]}
     table = pd.DataFrame(rows | {"year": [2023 + i % 3 for i in range(n)], "city": ["a/b", "c d"] * (n // 2)})
     table.to_parquet(tmp_path / "rows", partition_cols=["year", "city"], index=False)
-    found = json.loads(run("init", "rows", "--label", "y", "--json")[0])
+    found = result_of("init", "rows", "--label", "y")
     assert (found["rows"], found["all_rows"]) == (n, True)
     assert found["columns"] == {"x": "number", "year": "number", "city": "categorical"}
-    result = json.loads(run("train", "rows.yaml", "--json", "--set", "model.tol=0.5", "--set", "data.direct=true")[0])
+    result = result_of("train", "rows.yaml", *sets("model.tol=0.5", "data.direct=true"))
     assert result["n_features"] == 4
     run("score", Path(result["run"]) / "model", "rows/year=2024", "scores")
     assert len(pd.read_parquet(tmp_path / "scores")) == 30
@@ -315,17 +298,12 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
 # ---- `init` and `data preview` name what makes a test look too good ---------------------------
 
 
-N_LEAKY = 200
-
-
 @pytest.fixture
 def leaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
-    y = random.random(N_LEAKY) < 0.3
-    return pd.DataFrame(
-        {"x": random.normal(size=N_LEAKY), "alive": np.where(y, "no", "yes"), "fee": y * 3 + 1, "y": y * 1}
-    )
+    y = random.random(200) < 0.3
+    return pd.DataFrame({"x": random.normal(size=200), "alive": np.where(y, "no", "yes"), "fee": y * 3 + 1, "y": y * 1})
 
 
 def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
@@ -335,7 +313,7 @@ def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
     assert "warning: column 'fee' gives" in out
     assert "column 'x'" not in out + err
     assert "- alive  # AUC 1.0000 alone: drop it if" in Path("t.yaml").read_text()
-    assert json.loads(run("init", "t.csv", "--label", "y", "--force", "--json")[0])["leaks"] == ["alive", "fee"]
+    assert result_of("init", "t.csv", "--label", "y", "--force")["leaks"] == ["alive", "fee"]
     preview = run("data", "preview", "t.yaml")[0]
     assert preview.count("warning: ") == 2
     assert "warning: Column 'fee' alone tells the classes apart without an error" in preview
@@ -344,7 +322,7 @@ def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
 def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
     rows = leaky[["x", "y"]].sort_values("y")
     pd.concat([rows, rows.iloc[:20]]).sort_values("y").to_csv("t.csv", index=False)
-    found = json.loads(run("data", "preview", "t.csv", "--set", "label=y", "--json")[0])["warnings"]
+    found = result_of("data", "preview", "t.csv", *sets("label=y"))["warnings"]
     assert found[0].startswith("The rows are in the order of their classes")
     assert found[1].startswith("20 of 220 rows have the features of another row")
 
@@ -352,10 +330,8 @@ def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
 def test_files_of_one_class(leaky: pd.DataFrame) -> None:
     for name, rows in (("a", leaky[leaky["y"] == 0]), ("b", leaky[leaky["y"] == 1])):
         rows[["x", "y"]].to_csv(f"{name}.csv", index=False)
-    entry = "source: [a.csv, b.csv]\nformat: csv\nlabel: y\n"
-    Path("t.yaml").write_text(entry)
-    found = json.loads(run("data", "preview", "t.yaml", "--json")[0])["warnings"]
+    Path("t.yaml").write_text("source: [a.csv, b.csv]\nformat: csv\nlabel: y\n")
+    found = result_of("data", "preview", "t.yaml")["warnings"]
     assert found[-1].startswith("Each of the 2 files has rows of one class only")
     leaky[["x", "y"]].to_csv("b.csv", index=False)
-    found = json.loads(run("data", "preview", "t.yaml", "--json")[0])["warnings"]
-    assert not any("files" in text for text in found)
+    assert not any("files" in text for text in result_of("data", "preview", "t.yaml")["warnings"])

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,37 +11,21 @@ import pandas as pd
 import pytest
 import yaml
 from support.command_line import run
+from support.printed import run_page
 
 from aucdist.data.formats.registry import keys_by_content
 from aucdist.model import load_model
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "your-own-csv.md"
-MADE_BY = re.compile(r"<<'PYTHON'\n(.*?)^PYTHON$", re.MULTILINE | re.DOTALL)
-
-
-def matching(folder: Path, word: str) -> list[str]:
-    """Return what a shell makes of a word."""
-    found = sorted(folder.glob(word)) if "*" in word and "[" not in word else []
-    return [str(path.relative_to(folder)) for path in found] or [word]
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """The folder in which the commands of the page have run, and what each of them printed."""
     folder = tmp_path_factory.mktemp("own")
-    text = PAGE.read_text(encoding="utf-8")
-    (script,) = MADE_BY.findall(text)
-    commands = re.findall(r"^aucdist (.*)$", text, re.MULTILINE)
-    assert len(commands) == 6
-    said = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        exec(compile(script, PAGE.name, "exec"), {})
-        for command in commands:
-            words = shlex.split(command)
-            args = [found for word in words for found in matching(folder, word)]
-            said[" ".join(words[:2])] = run(*args)[0]
-    return folder, said
+        return folder, {" ".join(command.split()[:2]): said for command, said in run_page(PAGE)}
 
 
 def test_init_says_what_each_column_holds(printed: tuple[Path, dict[str, str]]) -> None:
@@ -155,15 +138,9 @@ WITH_EMPTY = (
     ],
 )  # fmt: skip
 def test_yaml_is_taken_by_preview_and_train(
-    name: str,
-    data: bytes,
-    form: str,
-    positive: str,
-    scale: str,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    name: str, data: bytes, form: str, positive: str, scale: str, said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(data)
     stdout, _ = run("init", name)

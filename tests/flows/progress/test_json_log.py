@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.command_line import run, sets
 
 from aucdist.errors import InputError
-from flows.cli import app
 from flows.progress.console import FLOW_RUN, JsonLineObserver, LineObserver, Tasks, log_format, log_observer
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
@@ -23,12 +22,6 @@ def environment(monkeypatch):
 
 def entries(text):
     return [json.loads(line) for line in text.splitlines()]
-
-
-def run(*args, code=0):
-    found = CliRunner().invoke(app, list(args))
-    assert found.exit_code == code, found.output
-    return found
 
 
 def test_every_event_is_an_object_that_names_run_and_stage():
@@ -78,9 +71,8 @@ def test_train(by, tmp_path, monkeypatch):
     if by == "environment":
         monkeypatch.setenv("AUCDIST_LOG", "json")
     options = ["--log", "json"] * (by == "option")
-    settings = [part for setting in QUICK for part in ("--set", setting)]
-    found = run(*options, "train", "digits", *settings, "--output", str(tmp_path), "--json")
-    result, log = json.loads(found.stdout), entries(found.stderr)
+    stdout, stderr = run(*options, "train", "digits", *sets(*QUICK), "--output", tmp_path, "--json")
+    result, log = json.loads(stdout), entries(stderr)
     assert {entry["run"] for entry in log} == {result["run"].rpartition("/")[2]}
     stages = [entry["stage"] for entry in log if entry["event"] == "stage"]
     assert stages == ["open data", "partition", "fit", "evaluate", "profile", "baselines", "publish"]
@@ -96,24 +88,23 @@ def test_train(by, tmp_path, monkeypatch):
 
 def test_search_shards_and_scores(tmp_path):
     cv = ["cluster=none", "folds.number=2", "folds.repeats=1", "nested=null", "model.tol=0.1", "grid.lam=[1.0, 0.1]"]
-    settings = [part for setting in cv for part in ("--set", setting)]
-    found = run("--log", "json", "cv", "digits", *settings, "--output", str(tmp_path), "--json")
-    done = [(e["done"], e["total"]) for e in entries(found.stderr) if e["event"] == "tasks"]
+    stdout, stderr = run("--log", "json", "cv", "digits", *sets(*cv), "--output", tmp_path, "--json")
+    done = [(e["done"], e["total"]) for e in entries(stderr) if e["event"] == "tasks"]
     assert done[-1] == (2, 2)
-    model = json.loads(found.stdout)["run"] + "/model"
-    for command in (["shard", "digits", str(tmp_path / "s")], ["score", model, "digits", str(tmp_path / "scores")]):
-        log = entries(run("--log", "json", *command).stderr)
+    model = json.loads(stdout)["run"] + "/model"
+    for command in (["shard", "digits", tmp_path / "s"], ["score", model, "digits", tmp_path / "scores"]):
+        log = entries(run("--log", "json", *command)[1])
         assert {"stage", "tasks"} <= {entry["event"] for entry in log}
 
 
 def test_errors_are_of_the_same_form(tmp_path):
-    (entry,) = entries(run("--log", "json", "train", "nosuch", code=2).stderr)
+    (entry,) = entries(run("--log", "json", "train", "nosuch", code=2)[1])
     assert (entry["event"], entry["exit"]) == ("error", 2)
     assert "unknown configuration 'nosuch'" in entry["text"]
-    assert run("train", "nosuch", code=2).stderr.startswith('{"time"')  # it is the environment's now
+    assert run("train", "nosuch", code=2)[1].startswith('{"time"')  # it is the environment's now
 
 
 def test_another_form_is_refused_at_once():
-    found = run("--log", "yaml", "data", "list", code=2)
-    assert found.stdout == ""
-    assert "'yaml'. Allowed: text, json" in found.stderr
+    stdout, stderr = run("--log", "yaml", "data", "list", code=2)
+    assert stdout == ""
+    assert "'yaml'. Allowed: text, json" in stderr

@@ -1,6 +1,7 @@
 """A run on a cluster sends its progress to the scheduler, and an error of that does not end it."""
 
 import pytest
+from support.runs import trained
 from support.searches import load_cv
 
 from aucdist.errors import InputError
@@ -8,7 +9,6 @@ from flows.config import cluster
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.train import run as pipeline
 from flows.train.config import load_train
 
 QUICK = ["blocks=2", "model.tol=0.05", "model.lam=0.01"]
@@ -86,8 +86,8 @@ def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     runs = {}
     monkeypatch.setattr(workers, "_runs", runs)
     lines = []
-    config = load_train("digits", [*QUICK, "cluster={kind: local, workers: 2}"], str(tmp_path))
-    result = pipeline.train(config, LineObserver(lines.append))
+    settings = (*QUICK, "cluster={kind: local, workers: 2}")
+    result = trained("digits", *settings, output=tmp_path, observer=LineObserver(lines.append))
     ((run, (figures, stages)),) = runs.items()
     assert run == result["run"].rpartition("/")[2]
     assert figures["aucdist_relative_gap"] == result["certificate"]["relative_gap"]
@@ -98,20 +98,18 @@ def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     assert any("dashboard http://127.0.0.1:" in line for line in lines)
 
 
-@pytest.mark.parametrize(("load", "name"), [(load_train, "digits"), (load_cv, "digits")])
-def test_a_report_of_no_cluster_is_refused(load, name, monkeypatch):
-    settings = ["performance_report=true"]
+@pytest.mark.parametrize("load", [load_train, load_cv])
+def test_a_report_of_no_cluster_is_refused(load, monkeypatch):
     with pytest.raises(InputError, match="but `cluster` is none"):
-        load(name, [*settings, "cluster=none"])
+        load("digits", ["performance_report=true", "cluster=none"])
     monkeypatch.setattr(cluster, "has_bokeh", lambda: False)
     with pytest.raises(InputError, match=r"bokeh, which is not installed here: install aucdist\[dashboard\]"):
-        load(name, [*settings, "cluster=local"])
+        load("digits", ["performance_report=true", "cluster=local"])
     monkeypatch.setattr(cluster, "has_bokeh", lambda: True)
-    assert load(name, [*settings, "cluster=local"]).performance_report
+    assert load("digits", ["performance_report=true", "cluster=local"]).performance_report
 
 
 def test_the_report_is_in_the_run_folder(tmp_path, monkeypatch):
     pytest.importorskip("bokeh")
-    settings = [*QUICK, "cluster={kind: local, workers: 1}", "performance_report=true"]
-    result = pipeline.train(load_train("digits", settings, str(tmp_path)), LineObserver(lambda line: None))
+    result = trained("digits", *QUICK, "cluster={kind: local, workers: 1}", "performance_report=true", output=tmp_path)
     assert "Dask Performance Report" in (tmp_path / result["run"].rpartition("/")[2] / REPORT).read_text()

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from click.testing import CliRunner
+from support.command_line import run
 from support.small_paper import load_paper, only, paper, write
 
 from aucdist.errors import InputError
-from flows.cli import app
 from flows.config.loading import configs_folder
 from flows.reproduce.page import render_paper_page, summary_entries
 from flows.reproduce.run import KINDS
@@ -35,10 +34,7 @@ from flows.reproduce.table import Table
         (lambda c: c["experiments"]["nine"].update(grid={"lam": [1], "tol": [1]}), "against one parameter"),
         (lambda c: c["experiments"]["nine"]["protocol"].update(folds=1), "folds"),
         (lambda c: c["experiments"]["nine"].update(targets="tables.csv"), "cannot read"),
-        (
-            lambda c: c["experiments"]["ten"]["datasets"]["eight"].pop("lam"),
-            "datasets.eight.lam: Field required",
-        ),
+        (lambda c: c["experiments"]["ten"]["datasets"]["eight"].pop("lam"), "datasets.eight.lam: Field required"),
         (lambda c: c["experiments"]["ten"]["systems"]["steps"].update(steps="step"), "unknown parameter"),
         (lambda c: c["experiments"]["nine"]["datasets"]["eight"].update(lam=1), "unknown key 'lam'"),
         (lambda c: c.update(cluster="lokal"), "Did you mean 'local'"),
@@ -70,18 +66,20 @@ def test_wrong_targets(targets: str, message: str, tmp_path: Path) -> None:
 
 
 def test_unknown_paper_ends_with_2() -> None:
-    result = CliRunner().invoke(app, ["reproduce", "0000"])
-    assert result.exit_code == 2
-    assert "unknown paper '0000'. Did you mean '000'" in result.stderr
+    assert "unknown paper '0000'. Did you mean '000'" in run("reproduce", "0000", code=2)[1]
 
 
 @pytest.mark.parametrize("folder", sorted(configs_folder("reproduce").iterdir()), ids=lambda p: p.name)
-def test_every_shipped_paper_is_valid(folder: Path) -> None:
+def test_every_shipped_paper_is_valid_and_has_a_page_when_nothing_was_run(folder: Path) -> None:
     config = load_paper(folder.name)
     assert config.paper == folder.name
     small = load_paper(folder.name, quick=True)
     assert small.paper == f"{folder.name}-quick"
     assert sum(1 for e in small.experiments.values() for _ in e.datasets) > 0
+    reports = [experiment.report({}) for experiment in config.experiments.values()]
+    json.dumps([report.counts for report in reports], allow_nan=False)
+    page = render_paper_page(config.title, config.departures, reports, {}, "")
+    assert all(experiment.title in page for experiment in config.experiments.values())
 
 
 def test_paper_000_is_the_printed_one() -> None:
@@ -108,15 +106,6 @@ def test_quick_changes_only_the_given_keys(tmp_path: Path) -> None:
 def test_kinds_are_registered_under_their_names() -> None:
     for name, kind in KINDS.items():
         assert get_args(kind.model_fields["kind"].annotation) == (name,)
-
-
-@pytest.mark.parametrize("folder", sorted(configs_folder("reproduce").iterdir()), ids=lambda p: p.name)
-def test_every_shipped_paper_has_a_page_when_nothing_was_run(folder: Path) -> None:
-    config = load_paper(folder.name)
-    reports = [experiment.report({}) for experiment in config.experiments.values()]
-    json.dumps([report.counts for report in reports], allow_nan=False)
-    page = render_paper_page(config.title, config.departures, reports, {}, "")
-    assert all(experiment.title in page for experiment in config.experiments.values())
 
 
 def test_numbers_share_a_line_and_strings_have_their_own():

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from support.command_line import result_of
+from support.runs import QUIET, page_of
 from support.small_paper import only, rows, run, write
 
 from aucdist import PairwiseHingeClassifier
@@ -19,9 +20,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
 from aucdist.selection.folds import arrival, fold_numbers
 from aucdist.solvers.pairs.objective import pairwise_objective
-from flows.cli import app
 from flows.orchestration import flows
-from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
 from flows.reproduce.kind import Kind, TaskKey
 from flows.reproduce.page import PageTable, Report
@@ -89,9 +88,7 @@ def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
 
 
 def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reproduce", "000", "--quick", "--json", "--output", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = result_of("reproduce", "000", "--quick", "--output", tmp_path)
     assert found["tables"]["table2"]["compared"] == 8
     assert found["tables"]["table2"]["below_by_more_than_2"] == 0
     assert Path(found["run"], "report.html").is_file()
@@ -126,7 +123,7 @@ def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(engine.KINDS, "squares", Squares)
     kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="nothing <to> run")}
     config = Paper(paper="x", title="A paper", experiments={}, quick={}, output=str(tmp_path))
-    found = engine.reproduce(config.model_copy(update={"experiments": kinds}), LineObserver(lambda text: None))
+    found = engine.reproduce(config.model_copy(update={"experiments": kinds}), QUIET)
     assert found["tables"] == {"a": {"sum": 5}}
     folder = Path(found["run"])
     assert (folder / "a.csv").read_text() == "square,third,none\n0,0.333333,\n1,0.333333,\n4,0.333333,\n"
@@ -159,37 +156,19 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
         if system == "rows":
             pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
             part = train.take(np.arange(np.flatnonzero(pairs <= 150)[-1] + 1))
-            model = (
-                PairwiseHingeClassifier()
-                .set_params(lam=0.1, solver="oam-inf", solver__n_pairs=n_pos * n_neg)
-                .fit(LocalBlocks([part]))
-            )
+            model = PairwiseHingeClassifier(lam=0.1, solver={"name": "oam-inf", "n_pairs": n_pos * n_neg})
+            model.fit(LocalBlocks([part]))
         else:
             seed = block_seed(0, 0, 1) % 2**31
-            model = (
-                PairwiseHingeClassifier()
-                .set_params(lam=0.1, solver="msgd", solver__steps=150, random_state=seed)
-                .fit(LocalBlocks([train]))
-            )
+            model = PairwiseHingeClassifier(lam=0.1, solver={"name": "msgd", "steps": 150}, random_state=seed)
+            model.fit(LocalBlocks([train]))
         assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
-    page = Path(result["run"], "report.html").read_text()
     assert result["tables"] == {}
-    for words in (
-        "Figure 10: learning curves",
-        "eight: 1 - AUC",
-        "eight: Relative function value difference",
-        "lam 0.1",
-    ):
-        assert words in page
+    shown = ("Figure 10: learning curves", "eight: 1 - AUC", "eight: Relative function value difference", "lam 0.1")
+    assert all(words in page_of(result) for words in shown)
 
 
 # ---- the Prefect flow `reproduce`; the tests of the flow of training run flows on a server ----
-
-
-def test_parameters_make_a_form() -> None:
-    schema = flows.reproduce_paper.parameters.model_dump()
-    assert schema["required"] == ["config"]
-    assert set(Paper.model_fields) == set(schema["definitions"]["Paper"]["properties"])
 
 
 def test_every_table_becomes_an_artifact(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

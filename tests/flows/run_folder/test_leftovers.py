@@ -70,14 +70,8 @@ def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     }
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PREFECT_API_URL": ""}
     started = json.dumps([expanded(folder, args) for args in lines.values()])
-    done = subprocess.run(
-        [sys.executable, "-c", PAUSED, started],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", PAUSED, started]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return lines
 

@@ -1,5 +1,6 @@
 """The run folder appears whole or not at all."""
 
+import errno
 from pathlib import Path
 
 import fsspec
@@ -36,11 +37,32 @@ def test_folders_that_were_there_stay(tmp_path: Path) -> None:
 
 def test_unwritable_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(InputError, match=r"cannot write to .*--output"),
-        run_folder(str(tmp_path / "file" / "x"), "one"),
-    ):
+    blocked = str(tmp_path / "file" / "x")
+    with pytest.raises(InputError, match=r"cannot write to .*--output"), run_folder(blocked, "one"):
         pass
+
+
+def test_a_run_whose_name_is_taken_leaves_the_work_of_the_other(tmp_path: Path) -> None:
+    with run_folder(str(tmp_path), "same") as first:
+        (first.draft / "kept").write_text("work")
+        with pytest.raises(InputError, match="is there already"), run_folder(str(tmp_path), "same"):
+            pass
+        assert (first.draft / "kept").read_text() == "work"
+        first.publish()
+    with run_folder(str(tmp_path), "same") as second:
+        (second.draft / "new").write_text("")
+        with pytest.raises(RunError, match="the run is lost: cannot make"):
+            second.publish()
+    assert [path.name for path in (tmp_path / "same").iterdir()] == ["kept"]
+    assert [path.name for path in tmp_path.iterdir()] == ["same"]
+
+
+@pytest.mark.parametrize("where", ["", "memory://runs-of-full-disk"])
+def test_a_full_disk_is_named(tmp_path: Path, where: str) -> None:
+    message = r"no space is left in .*name another folder by --output"
+    with pytest.raises(RunError, match=message), run_folder(where or str(tmp_path / "out"), "c"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert not (tmp_path / "out").exists()
 
 
 def test_file_url(tmp_path: Path) -> None:
@@ -106,12 +128,16 @@ def test_unknown_store() -> None:
         pass
 
 
-def test_name_says_what() -> None:
-    assert run_name("a9a", ModelConfig()).endswith("-a9a-all-pairs-lam0.001")
-    assert run_name("a9a", ModelConfig(estimator="MarginMeanClassifier")).endswith("-a9a-svrg")
-    assert run_name("a9a", ModelConfig(features="auto")).endswith("-a9a-all-pairs-auto")
-    assert run_name("a9a", ModelConfig(estimator="LinkClassifier")).endswith("-a9a-newton")
-    assert run_name("a9a", ModelConfig(features="auto", lam=0.1)).endswith("-a9a-all-pairs-lam0.1-auto")
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ({}, "-a9a-all-pairs-lam0.001"),
+        ({"estimator": "MarginMeanClassifier"}, "-a9a-svrg"),
+        ({"features": "auto", "lam": 0.1}, "-a9a-all-pairs-lam0.1-auto"),
+    ],
+)
+def test_name_says_what(model: dict, name: str) -> None:
+    assert run_name("a9a", ModelConfig(**model)).endswith(name)
 
 
 # ---- the configuration of a run is read in one place, which names what is damaged -------------
