@@ -204,6 +204,12 @@ class Drawn:
     h: float
     complete: bool
 
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The rows as a dense matrix, which several steps take rows of."""
+        matrix = matrix_of_rows(self.rows.rows)
+        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
 
 class Sample:
     """The rows that are drawn, at one point after another.
@@ -395,12 +401,12 @@ class Pairs:
         self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.counting.threshold
         if threshold is not None and threshold.band is not None:
             which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
-        self._drawn, self._which = drawn.rows.rows, which
+        self._drawn, self._which = drawn, which
 
     @cached_property
     def rows(self) -> Rows:
         """The rows in one matrix, which is made only when it is needed."""
-        return rows_at(self._drawn, self._which)
+        return rows_at(self._drawn.rows.rows, self._which)
 
     def _near(self, sample: SampleAt, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
         """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
@@ -452,14 +458,13 @@ class Pairs:
 
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
-        low, high = self._of_anchors
-        n, n_pairs, rows = self.n_anchors, self.n_pairs, self.rows
+        drawn, which, pairs = self._drawn, self._which, slice(self.n_pairs)
+        (low, high), n, rows = self._of_anchors, self.n_anchors, drawn.rows.rows
         if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
-            total = self.scale * pair_moments(rows_at(rows, np.arange(n_pairs)), low, high, self.weights, self.partners)
+            total = self.scale * pair_moments(rows_at(rows, which[pairs]), low, high, self.weights, self.partners)
         else:
-            every = matrix_of_rows(rows)
-            every = every if isinstance(every, np.ndarray) else every.toarray()
-            A, B = every[:n], every[n:n_pairs]
+            every = drawn.matrix[which[pairs]]
+            A, B = every[:n], every[n:]
             # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
             below = running_sums(self.weights[n:, np.newaxis] * B)
             half = below.take(low, axis=0)
@@ -470,9 +475,7 @@ class Pairs:
             B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates):
-            near = matrix_of_rows(rows_at(rows, np.arange(n_pairs, n_pairs + len(self.rates))))
-            near = near if isinstance(near, np.ndarray) else near.toarray()
-            near = self._active[:, np.newaxis] * (near - self._middle)
+            near = self._active[:, np.newaxis] * (drawn.matrix[which[self.n_pairs :]] - self._middle)
             near -= self.rates @ near / self.rates.sum()
             near *= np.sqrt(self.rates)[:, np.newaxis]
             total += near.T @ near
