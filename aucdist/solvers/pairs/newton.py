@@ -226,7 +226,9 @@ class Sample:
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
         self._n = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
-            self._n = int(np.clip(SHARE_OF_ROWS * n_rows, FEWEST_ROWS, MOST_ROWS))
+            # With more features than rows there are only line searches, which take more passes with fewer rows.
+            share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
+            self._n = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
@@ -399,6 +401,7 @@ class Pairs:
         # What the negatives near the threshold add: see `_near`.
         self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
         self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.counting.threshold
+        self.of_top = threshold is not None
         if threshold is not None and threshold.band is not None:
             which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
         self._drawn, self._which = drawn, which
@@ -533,7 +536,7 @@ def newton_step(
             return -gradient / H.diagonal()
         step: np.ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
         return step
-    squares, precision = pairs.squares(), PRECISION_OF_TOP if len(pairs.rates) else PRECISION
+    squares, precision = pairs.squares(), PRECISION_OF_TOP if pairs.of_top else PRECISION
     total = lam + damping * float(squares.mean())
 
     def product(p: np.ndarray) -> np.ndarray:
