@@ -141,7 +141,7 @@ def auto_search(
     if rate is not None:
         n_first = n_fitted = n_folds
     return AutoSearch(
-        _points(estimator, maps, lam, _lams(estimator, n_pos, n_neg))
+        _points(estimator, maps, lam, lams_for(estimator, n_pos, n_neg))
         if rate is None
         else _points_of_top(estimator, maps, lam),
         metric,
@@ -153,7 +153,7 @@ def auto_search(
     )
 
 
-def _lams(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float, ...]:
+def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float, ...]:
     """Return the values of lam to try: scaled for probability models, whose default follows the share of positives."""
     if estimator.get_params().get("lam", LAMS) is not None:
         return LAMS

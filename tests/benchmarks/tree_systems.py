@@ -17,7 +17,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.measures import find_measure
-from aucdist.search.auto import LAMS, AutoSearch, try_settings
+from aucdist.search.auto import AutoSearch, lams_for, try_settings
 from aucdist.search.candidates import candidates
 from aucdist.search.choice import Rule, choose
 from aucdist.search.folds import Folds
@@ -85,7 +85,9 @@ def chosen_by_folds(
             tried = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=train.n_features)
         most = train.n_features * (train.n_features - 1) // 2
         tried = [one for one in tried if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
-        search = AutoSearch(points_of(estimator, {"features": tried, "lam": LAMS}), "auc", rule=rule)
+        search = AutoSearch(
+            points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)}), "auc", rule=rule
+        )
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, search, blocks, folds)
